@@ -17,8 +17,10 @@ from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from agents.models.sealed_rows import read_seals
 from arena_site.last_change import last_change
 from cohorts.models import Cohort
+from markets.foundation import clock
 from markets.services.cache_versions import Scope, current_versions
 from scoring.models import Snapshot
 
@@ -54,7 +56,7 @@ class CachedResponses:
             return HttpResponse(content, headers=headers)
         response = self.get_response(request)
         if _is_shared(response) and _is_lasting(request):
-            _write(key, (response.content, dict(response.items())))
+            _write(key, (response.content, dict(response.items())), _lifetime_s())
         return response
 
 
@@ -98,9 +100,15 @@ def _read(key: str) -> tuple[bytes, dict[str, str]] | None:
     return cached
 
 
-def _write(key: str, response: tuple[bytes, dict[str, str]]) -> None:
+def _lifetime_s() -> float:
+    """How long a response holds: what is sealed is shown when its seal ends."""
+    ends = [until for _, until in read_seals().one_by_one()]
+    return min(LIFETIME_S, *((until - clock.now()).total_seconds() for until in ends)) if ends else LIFETIME_S
+
+
+def _write(key: str, response: tuple[bytes, dict[str, str]], lifetime_s: float) -> None:
     try:
-        cache.set(key, response, LIFETIME_S)
+        cache.set(key, response, lifetime_s)
     except Exception as error:
         log.warning("the cache could not be written: %s", error)
 

@@ -1,6 +1,7 @@
 """Response delivery: conditional GET, the time of the last change, compression of what holds no secret, and headers."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
@@ -11,6 +12,7 @@ from django.utils import timezone
 from django.utils.cache import set_response_etag
 from django.utils.http import http_date
 
+from agents.models.sealed_rows import read_seals
 from arena_site.last_change import last_change
 
 API = "/api/"
@@ -88,6 +90,8 @@ class ApiReads:
         # To be cached, but revalidated each time: without this, a browser guesses how long it need not ask.
         response["Cache-Control"] = "no-cache"
         if changed is not None:
+            if read_seals():  # a second earlier: when they end, a client that holds this response asks anew
+                changed -= timedelta(seconds=1)
             response["Last-Modified"] = http_date(changed.timestamp())
         return response
 

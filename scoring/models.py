@@ -9,12 +9,17 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent, Family, Forecast, Trade
+from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
 from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import MoneyField
 from markets.models import Market, Question
 
 FORECASTER_LENGTH, QUESTION_LENGTH, OPTION_LENGTH = 200, 300, 300
 """Lengths of imported names. Together they fit an index entry of PostgreSQL."""
+
+
+class SealableTimedQuerySet(SealableRows, TimedQuerySet[Any]):
+    """Scores, of which those that follow from sealed answers are left out of public reads."""
 
 
 class BrierScore(ChangeTime):
@@ -31,7 +36,7 @@ class BrierScore(ChangeTime):
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
 
-    objects = TimedQuerySet.as_manager()
+    objects = SealableTimedQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -52,6 +57,10 @@ class BrierScore(ChangeTime):
     def __str__(self) -> str:
         return f"{self.score:.4f} for {self.trade}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return follows_from_sealed_decisions(seals, "resolved_at")
+
 
 class Snapshot(models.Model):
     """An agent's portfolio at an instant of the ten-minute grid."""
@@ -68,6 +77,8 @@ class Snapshot(models.Model):
     open_positions = models.PositiveIntegerField()
     stale_positions = models.PositiveIntegerField(help_text="Positions marked at a price flagged stale.")
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["agent", "taken_at"], name="one_snapshot_per_agent_and_instant"),
@@ -78,6 +89,10 @@ class Snapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total_value}"
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return follows_from_sealed_decisions(seals, "taken_at")
 
 
 class FamilyTotal(models.Model):
@@ -112,7 +127,7 @@ class ForecastScore(ChangeTime):
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
 
-    objects = TimedQuerySet.as_manager()
+    objects = SealableTimedQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -123,6 +138,10 @@ class ForecastScore(ChangeTime):
 
     def __str__(self) -> str:
         return f"{self.brier:.4f} for {self.forecast}"
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(forecast__entry__question_set__in=list(seals.question_sets))
 
 
 class QuestionDifficulty(models.Model):

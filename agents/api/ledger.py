@@ -3,6 +3,7 @@
 from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
+from agents.api.sealed import SealableSerializer, SealableViewSet, UnsealedViewSet
 from agents.changes import position_changed, settlement_changed, trade_changed
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
 from markets.foundation.rest.cursors import StrictCursorPagination
@@ -10,7 +11,8 @@ from markets.foundation.rest.filters import ChangedSinceFilter
 from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
-class TradeSerializer(AgentRecordSerializer):
+class TradeSerializer(SealableSerializer, AgentRecordSerializer):
+    open_fields = frozenset({"id", "agent", "cohort", "family", "decision", "sequence", "executed_at"})
     side = serializers.CharField(source="outcome.side", read_only=True)
 
     class Meta:
@@ -18,10 +20,11 @@ class TradeSerializer(AgentRecordSerializer):
         fields = (
             "id", "agent", "cohort", "family", "decision", "sequence", "position", "market", "side", "kind",
             "shares", "price", "amount", "implied_confidence", "cost_basis", "realized_pnl", "executed_at",
+            "sealed_until",
         )  # fmt: skip
 
 
-class TradeViewSet(AgentRecordViewSet):
+class TradeViewSet(SealableViewSet, AgentRecordViewSet):
     """Trades: purchases and sales at the frozen price of their universe."""
 
     # Few columns, because a decision's detail loads them as instances; the list reads tuples.
@@ -34,7 +37,8 @@ class TradeViewSet(AgentRecordViewSet):
     pagination_class = StrictCursorPagination
 
 
-class PositionSerializer(AgentRecordSerializer):
+class PositionSerializer(SealableSerializer, AgentRecordSerializer):
+    open_fields = frozenset({"id", "agent", "cohort", "family"})
     side = serializers.CharField(read_only=True)
     entry_price = DecimalStringField(allow_null=True, help_text="The mean price paid for the shares still held.")
     price = DecimalStringField(allow_null=True, help_text="The last accepted price; null unless open.")
@@ -45,11 +49,11 @@ class PositionSerializer(AgentRecordSerializer):
         model = Position
         fields = (
             "id", "agent", "cohort", "family", "market", "side", "status", "shares", "cost_basis", "entry_price",
-            "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at",
+            "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at", "sealed_until",
         )  # fmt: skip
 
 
-class PositionViewSet(AgentRecordViewSet):
+class PositionViewSet(SealableViewSet, AgentRecordViewSet):
     """Positions, open and closed, at the last accepted prices."""
 
     queryset = limit_related_fields(Position.objects.all(), *AGENT_COLUMNS, "outcome__side", "outcome__price")
@@ -70,7 +74,7 @@ class SettlementSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class SettlementViewSet(AgentRecordViewSet):
+class SettlementViewSet(UnsealedViewSet, AgentRecordViewSet):
     """Settlements of positions: won, lost or refunded."""
 
     queryset = limit_related_fields(Settlement.objects.all(), *AGENT_COLUMNS, "position__outcome__side")
@@ -93,7 +97,7 @@ class ReversalSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class ReversalViewSet(AgentRecordViewSet):
+class ReversalViewSet(UnsealedViewSet, AgentRecordViewSet):
     """Corrections of wrong settlements by an operator, with the payouts before and after."""
 
     queryset = Reversal.objects.all()
@@ -113,7 +117,7 @@ class JournalEntrySerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class JournalViewSet(AgentRecordViewSet):
+class JournalViewSet(UnsealedViewSet, AgentRecordViewSet):
     """The cash journal: every change of an agent's cash, with the balance after it."""
 
     queryset = JournalEntry.objects.all()

@@ -8,20 +8,20 @@ from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer
 from agents.api.ledger import TradeSerializer, TradeViewSet
+from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.changes import decision_changed
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from agents.text_search import matching_decisions
 from cohorts.models import Cohort, Methodology
 from markets.foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
 from markets.foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 """The fields that need `TaskQuerySet.with_costs`."""
 
 
-class TaskCostSerializer(ReadSerializer):
+class TaskCostSerializer(SealableSerializer):
     """Tokens and cost of a task, summed over all its calls."""
 
     tokens_input = serializers.IntegerField(read_only=True, help_text="Sum over all calls; 0 if none stated any.")
@@ -45,7 +45,7 @@ class ModelCallSerializer(ReadSerializer):
         )  # fmt: skip
 
 
-class TaskViewSet(ReadOnlyViewSet):
+class TaskViewSet(SealableViewSet):
     """Base of the views of tasks: their costs, and in the detail their calls."""
 
     calls = ModelCall.objects.order_by("sequence")
@@ -62,11 +62,13 @@ class TaskViewSet(ReadOnlyViewSet):
 
 
 class DecisionSerializer(TaskCostSerializer, AgentRecordSerializer):
+    open_fields = frozenset({"id", "agent", "cohort", "family", "universe", "week", "status", "decided_at"})
+
     class Meta:
         model = Decision
         fields: tuple[str, ...] = (
             "id", "agent", "cohort", "family", "universe", "week", "action", "status", "fallback", "reasoning",
-            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at",
+            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at", "sealed_until",
         )  # fmt: skip
 
 
@@ -131,6 +133,8 @@ class DecisionViewSet(TaskViewSet):
 
 
 class ElicitationSerializer(TaskCostSerializer):
+    open_fields = frozenset({"id", "family", "release", "methodology", "arm", "day", "status", "made_at"})
+
     family = serializers.CharField(source="family.slug", read_only=True)
     methodology = serializers.CharField(source="batch.question_set.methodology", read_only=True)
     arm = serializers.CharField(source="batch.arm", read_only=True)
@@ -140,7 +144,7 @@ class ElicitationSerializer(TaskCostSerializer):
         model = Elicitation
         fields: tuple[str, ...] = (
             "id", "family", "release", "methodology", "arm", "day", "status", "declined", "error", "tokens_input",
-            "tokens_output", "cost_usd", "made_at",
+            "tokens_output", "cost_usd", "made_at", "sealed_until",
         )  # fmt: skip
 
 

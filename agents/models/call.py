@@ -10,6 +10,7 @@ from django.db.models import F, Q
 
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
+from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals
 from agents.models.task import TaskReference
 from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import CostField
@@ -17,6 +18,10 @@ from markets.foundation.fields import CostField
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
 RECONCILED = (*COST_COLUMNS, "reconciled_at")
 """The fields that the reconciliation of a booked call writes."""
+
+
+class CallQuerySet(SealableRows, TimedQuerySet["ModelCall"]):
+    """Calls, of which those of sealed tasks are left out of public reads."""
 
 
 class ModelCall(TaskReference, ChangeTime):
@@ -86,7 +91,7 @@ class ModelCall(TaskReference, ChangeTime):
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
 
-    objects = TimedQuerySet.as_manager()
+    objects = CallQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -115,6 +120,12 @@ class ModelCall(TaskReference, ChangeTime):
         task = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
         return f"call {self.sequence} of {task}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(decision__universe__in=list(seals.universes)) | Q(
+            elicitation__batch__question_set__in=list(seals.question_sets)
+        )
+
     @property
     def system_prompt(self) -> str:
         return self.task.system_prompt
@@ -140,6 +151,8 @@ class Instruction(models.Model):
     executed = models.BooleanField()
     reason = models.TextField(blank=True, help_text="The reason of its rejection.")
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["call", "sequence"], name="one_instruction_per_call_and_sequence"),
@@ -152,3 +165,7 @@ class Instruction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.sequence} of {self.call}"
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(call__decision__universe__in=list(seals.universes))

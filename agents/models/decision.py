@@ -11,6 +11,7 @@ from django.db.models import Q
 from agents.answers import DECISION_SCHEMA, parse_answer
 from agents.models.agent import Agent
 from agents.models.family import Release
+from agents.models.sealed_rows import Seals, seals_in_force
 from agents.models.task import PromptParts, Task
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
@@ -68,6 +69,22 @@ class Decision(Task):
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:
         return Q(universe__week_start=week_start)
+
+    @classmethod
+    def from_db(cls, *arguments: Any, **options: Any) -> Decision:
+        """The decision as it is stored; for a reader who may know only that it exists, without its answer."""
+        decision = super().from_db(*arguments, **options)
+        if seals_in_force().universes.get(decision.__dict__.get("universe_id") or 0):
+            decision.action, decision.fallback, decision.reasoning, decision.error = None, False, "", ""
+        return decision
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(universe__in=list(seals.universes))
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.universe_id in seals_in_force().universes
 
     @property
     def week_start(self) -> datetime:

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agents.forecast_answers import FORECAST_SCHEMA, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
+from agents.models.sealed_rows import Seals, seals_in_force
 from agents.models.task import PromptParts, Task
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK, week_start
@@ -58,6 +59,14 @@ class Elicitation(Task):
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:
         return Q(batch__question_set__day__gte=week_start, batch__question_set__day__lt=week_start + WEEK)
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(batch__question_set__in=list(seals.question_sets))
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.batch.question_set_id in seals_in_force().question_sets
 
     @property
     def week_start(self) -> datetime:

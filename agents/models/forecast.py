@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import models
+from django.db.models import Q
 
 from agents.forecast_answers import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
 from agents.models.call import ModelCall
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, Release
+from agents.models.sealed_rows import SealableQuerySet, Seals
 from markets.models import Question, QuestionEntry
 
 
-class ForecastQuerySet(models.QuerySet["Forecast"]):
+class ForecastQuerySet(SealableQuerySet["Forecast"]):
     def resolved(self) -> ForecastQuerySet:
         """Forecasts whose question has resolved with a result."""
         return self.filter(question__status=Question.Status.RESOLVED)
@@ -52,6 +54,10 @@ class Forecast(models.Model):
     def __str__(self) -> str:
         return f"{self.family} on {self.question}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(entry__question_set__in=list(seals.question_sets))
+
 
 class RefusedForecast(models.Model):
     """A question of a batch for which an answer gave no valid forecast, with the reason."""
@@ -61,12 +67,18 @@ class RefusedForecast(models.Model):
     stated: Any = models.JSONField()
     reason = models.TextField()
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["call", "entry"], name="one_refusal_per_call_and_entry")]
         ordering = ["call_id", "entry_id"]
 
     def __str__(self) -> str:
         return self.reason
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(entry__question_set__in=list(seals.question_sets))
 
 
 ReadForecast = tuple[QuestionEntry, ModelCall, CheckedForecast]

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agents.models.agent import Agent
 from agents.models.decision import Decision
+from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
 from markets.foundation.change_times import ChangeTime, TimedQuerySet
 from markets.foundation.fields import MoneyField, PriceField, SharesField
 from markets.models import Market, Outcome
@@ -37,7 +38,7 @@ def mean_price(cost_basis: Decimal, shares: Decimal) -> Decimal | None:
     return to_microshares(cost_basis / shares) if shares else None
 
 
-class PositionQuerySet(TimedQuerySet["Position"]):
+class PositionQuerySet(SealableRows, TimedQuerySet["Position"]):
     def open(self) -> PositionQuerySet:
         return self.filter(status=Position.Status.OPEN)
 
@@ -95,6 +96,12 @@ class Position(ChangeTime):
     def __str__(self) -> str:
         return f"{self.agent}: {self.side} of {self.market}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        """Positions that a sealed decision opened, enlarged or sold."""
+        trades = Trade._base_manager.filter(decision__universe__in=list(seals.universes)).order_by()
+        return Q(pk__in=trades.values("position"))
+
     @property
     def side(self) -> str:
         return self.outcome.side
@@ -139,6 +146,8 @@ class Trade(models.Model):
     implied_confidence = models.FloatField(null=True, blank=True)
     executed_at = models.DateTimeField()
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["decision", "sequence"], name="one_trade_per_decision_and_sequence"),
@@ -164,6 +173,10 @@ class Trade(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.shares} {self.outcome} at {self.price}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return Q(decision__universe__in=list(seals.universes))
+
     @property
     def side(self) -> str:
         return self.outcome.side
@@ -187,6 +200,8 @@ class Settlement(models.Model):
     realized_pnl = MoneyField()
     settled_at = models.DateTimeField()
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.CheckConstraint(
@@ -204,6 +219,10 @@ class Settlement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}: {self.kind} {self.payout}"
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return follows_from_sealed_decisions(seals, "settled_at")
 
     @property
     def standing_payout(self) -> Decimal:
@@ -234,6 +253,8 @@ class JournalEntry(models.Model):
     )
     occurred_at = models.DateTimeField()
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         verbose_name_plural = "journal entries"
         constraints = [
@@ -257,6 +278,10 @@ class JournalEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.amount} -> {self.balance}"
 
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return follows_from_sealed_decisions(seals, "occurred_at")
+
 
 class Reversal(models.Model):
     """The correction of a wrong settlement: the right kind and payout, and the journal entry of the difference.
@@ -276,6 +301,8 @@ class Reversal(models.Model):
     reversed_by = models.CharField(max_length=150)
     reversed_at = models.DateTimeField()
 
+    objects = SealableQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["position", "sequence"], name="one_reversal_per_position_and_sequence"),
@@ -289,3 +316,7 @@ class Reversal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}: {self.kind} {self.payout} instead of {self.previous_payout}"
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        return follows_from_sealed_decisions(seals, "reversed_at")

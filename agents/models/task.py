@@ -14,6 +14,7 @@ from django.db.models import OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from agents.models.family import Release
+from agents.models.sealed_rows import SealableTasks, Seals
 from cohorts.models import Methodology
 from markets.foundation.change_times import ChangeTime, TimedQuerySet
 
@@ -45,7 +46,7 @@ class Status(models.TextChoices):
 T = TypeVar("T", bound="Task")
 
 
-class TaskQuerySet(TimedQuerySet[T]):
+class TaskQuerySet(SealableTasks, TimedQuerySet[T]):
     def final(self) -> Self:
         return self.filter(status__in=(Status.COMPLETED, Status.MISSED))
 
@@ -100,6 +101,16 @@ class Task(ChangeTime):
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:
         """The filter for tasks whose calls count towards a week's spend limit."""
+        raise NotImplementedError
+
+    @classmethod
+    def sealed_by(cls, seals: Seals) -> Q:
+        """The filter for tasks that these seals cover."""
+        raise NotImplementedError
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the current read may know its state alone."""
         raise NotImplementedError
 
     @property

@@ -6,7 +6,9 @@ from typing import Any
 from rest_framework import serializers
 
 from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
+from agents.api.sealed import UnsealedViewSet
 from agents.models import Agent, Family
+from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
 from markets.foundation.rest.cursors import StrictCursorPagination
 from markets.foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
@@ -15,7 +17,7 @@ from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.changes import agent_changed, brier_score_changed
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
-from scoring.valuations import NO_RECORD, bet_records, valuations
+from scoring.valuations import NO_RECORD, bet_records, sealed_agents, valuations
 
 
 class AgentSerializer(ReadSerializer):
@@ -67,6 +69,10 @@ class AgentViewSet(ReadOnlyViewSet):
             values = valuations(agents)
             for agent in agents:
                 agent.valuation = values[agent.pk]
+        if sealed := sealed_agents(seals_in_force()):
+            published = valuations([agent for agent in attach_competition(agents) if agent.pk in sealed])
+            for agent in agents:
+                agent.cash = published[agent.pk].cash if agent.pk in sealed else agent.cash
         if self.is_requested(*RECORD_FIELDS):
             scores = bet_records([agent.pk for agent in agents])
             for agent in agents:
@@ -83,7 +89,7 @@ class SnapshotSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class SnapshotViewSet(AgentRecordViewSet):
+class SnapshotViewSet(UnsealedViewSet, AgentRecordViewSet):
     """Portfolio values on the ten-minute grid, newest first."""
 
     # Prefetched, not joined: for a join the planner may read all snapshots of every agent to find the newest few.
@@ -106,7 +112,7 @@ class BrierScoreSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class BrierScoreViewSet(AgentRecordViewSet):
+class BrierScoreViewSet(UnsealedViewSet, AgentRecordViewSet):
     """The bet-sizing score of each purchase on a market that resolved with a winner."""
 
     queryset = BrierScore.objects.select_related("agent__cohort", "agent__family")

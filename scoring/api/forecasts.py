@@ -3,6 +3,7 @@
 from django.db.models import Prefetch, QuerySet
 from rest_framework import serializers
 
+from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
 from markets import api
@@ -122,7 +123,10 @@ class ScoreField(NumberField):
         return score and getattr(score, self.field_name or "")
 
 
-class ForecastSerializer(ReadSerializer):
+class ForecastSerializer(SealableSerializer):
+    open_fields = frozenset(
+        {"id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "made_at"}
+    )
     forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the leaderboards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
@@ -137,6 +141,7 @@ class ForecastSerializer(ReadSerializer):
         fields: tuple[str, ...] = (
             "id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "probabilities",
             "normalised", "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
+            "sealed_until",
         )  # fmt: skip
 
 
@@ -160,7 +165,7 @@ def matching_forecasts(forecasts: QuerySet[Forecast], text: str) -> QuerySet[For
     return with_words(forecasts, text, "question__text", "rationale")
 
 
-class ForecastViewSet(ReadOnlyViewSet):
+class ForecastViewSet(SealableViewSet):
     """Forecasts with their scores, newest first; the detail has the prompt and every call."""
 
     queryset = Forecast.objects.select_related("family")

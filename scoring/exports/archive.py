@@ -15,7 +15,9 @@ from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
+from agents.models.sealed_rows import seals_in_force
 from agents.records import ARCHIVE, FORECAST, TRADING, instant_text
+from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
 from markets.foundation.consistent_reads import consistent_reads
@@ -60,12 +62,13 @@ def build_archive(
 ) -> BuiltArchive:
     """The archive of a selection in `folder`, complete or not there at all; an older archive is replaced.
 
-    Raises NotAnArchive where the folder holds something else.
+    While answers are sealed, it ends where the first seal begins. Raises NotAnArchive where the folder holds something
+    else.
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotAnArchive(f"{folder}: holds something else than an archive")
-    with atomic_folder(folder) as draft:
-        rows = _write_archive(draft, selection, formats, at, progress)
+    with atomic_folder(folder) as draft, respecting_seals():
+        rows = _write_archive(draft, selection.without_sealed(seals_in_force()), formats, at, progress)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))

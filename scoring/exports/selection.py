@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.apps import apps
 from django.db.models import Q, QuerySet
 
 from agents.models import Decision, Elicitation, Forecast, Position
+from agents.models.sealed_rows import Seals, with_sealed_until
 from agents.records import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe
 from scoring.exports.dictionary import ArchiveTable
@@ -39,6 +40,13 @@ class ExportSelection:
             "from": self.start and instant_text(self.start),
             "to": self.end and instant_text(self.end),
         }
+
+    def without_sealed(self, seals: Seals) -> ExportSelection:
+        """The selection up to the first freeze whose answers are sealed: an archive holds nothing from then on."""
+        begun_at = seals.begun_at
+        if begun_at is None or (self.end is not None and self.end <= begun_at):
+            return self
+        return replace(self, end=begun_at)
 
     def within(self, time_field: str) -> Q:
         """A filter for rows whose time is in the window; matches all rows if there is no window."""
@@ -105,8 +113,10 @@ class ExportSelection:
         return Decision.objects.filter(self._in_cohort("cohort__number"), run).order_by()
 
     def positions(self) -> QuerySet[Position]:
-        """Positions of the cohort; of a window those that were open at some time in it."""
-        positions = Position.objects.filter(self._in_cohort("agent__cohort__number")).order_by()
+        """Positions of the cohort; of a window those that were open at some time in it. With `sealed_until`."""
+        positions = (
+            with_sealed_until(Position._base_manager.all()).filter(self._in_cohort("agent__cohort__number")).order_by()
+        )
         if self.end is not None:
             positions = positions.filter(opened_at__lt=self.end)
         if self.start is not None:

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
+from agents.models import Position, Trade
+from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.models import Methodology
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -20,6 +23,7 @@ from scoring.services.trading_leaderboards import trading_leaderboard
 from scoring.valuations import NO_RECORD, bet_records, valuations
 
 Rows = list[tuple[Any, ...]]
+POSITIONS = "positions"
 VALUES = ("starting_balance", "cash", "positions_value", "pnl", "return_percent")
 """The columns of an agent that are figures of its valuation."""
 FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_weight")
@@ -29,7 +33,9 @@ FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_w
 def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any) -> Iterator[Rows]:
     """The selected rows of a table as encoded values, in batches; `narrowed` are further filters."""
     rows: Iterable[Sequence[Any]]
-    if compute := COMPUTED_TABLES.get(table.name):
+    if table.name == POSITIONS and seals_in_force().universes:
+        rows = _positions_before_seals(selection, table)
+    elif compute := COMPUTED_TABLES.get(table.name):
         rows = ([row[name] for name in table.names] for row in compute(selection))
     else:
         columns = selection.rows(table).filter(**narrowed).values_list(*(column.path for column in table.columns))
@@ -37,6 +43,26 @@ def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any
     kinds = [column.kind for column in table.columns]
     for batch in _batches(rows, table.batch_size):
         yield [tuple(encode(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in batch]
+
+
+def _positions_before_seals(selection: ExportSelection, table: ArchiveTable) -> Iterator[tuple[Any, ...]]:
+    """The positions opened before the seals in force, without what sealed decisions bought or sold."""
+    universes = list(seals_in_force().universes)
+    positions = selection.positions().order_by(*table.order).select_related("outcome")
+    for position in positions.iterator(chunk_size=table.batch_size):
+        if position.sealed_until:  # type: ignore[attr-defined]  # annotated
+            for trade in Trade._base_manager.filter(position=position, decision__universe__in=universes):
+                _take_back(trade, position)
+        yield tuple(attrgetter(column.path.replace("__", "."))(position) for column in table.columns)
+
+
+def _take_back(trade: Trade, position: Position) -> None:
+    """Changes a position to what it was before a trade."""
+    sign = -1 if trade.kind == Trade.Kind.BUY else 1
+    position.shares += sign * trade.shares
+    position.cost_basis += sign * trade.cost_basis
+    position.realized_pnl -= trade.realized_pnl
+    position.status, position.closed_at = Position.Status.OPEN, None
 
 
 def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
 
+from agents.sealing import respecting_seals
 from forecast_rank import Settings, rank_panel, to_json_value
 from markets.foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
@@ -160,6 +161,7 @@ def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], ex
     )
 
 
+@respecting_seals()
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
     """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
     inputs, rows = inputs_version(selection), stored_leaderboards(selection.arm, versions[0])

@@ -17,6 +17,7 @@ from forecast_rank.metrics.uncertainty import table_sums
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents
+from agents.sealing import respecting_seals
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring import leaderboard_history as history
@@ -58,7 +59,8 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
     A leaderboard without new scores keeps its stored SCORED fields: most refreshes follow changes of money alone, and
     resampling every bet takes longer each week.
     """
-    computed = compute_trading_leaderboards(reuse_scores=True)
+    with respecting_seals():
+        computed = compute_trading_leaderboards(reuse_scores=True)
     store_leaderboards(computed, at=at)
     return len(computed)
 

@@ -11,6 +11,7 @@ ACTIONS: dict[str, Action] = {
         runs.BuildExport(),
         tasks.RetryTasks(),
         tasks.ReleaseClaim(),
+        tasks.ReadSealedAnswer(),
         markets.SettleMarket(),
         markets.ReverseSettlement(),
         maintenance.AcknowledgeAlerts(),

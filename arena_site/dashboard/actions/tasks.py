@@ -22,6 +22,7 @@ from arena_site.dashboard.action import (
     row_path,
 )
 from arena_site.dashboard.actions.runs import MANUAL, enqueued, worker_warning
+from arena_site.sealed_reads import READ_SEALED
 from cohorts.weeks import week_start
 from markets.foundation import clock
 
@@ -144,7 +145,7 @@ def _obstacle(task: Task, at: datetime) -> str:
     return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
 
 
-class ClaimForm(forms.Form):
+class TaskForm(forms.Form):
     decision = RowIdField(Decision.objects.select_related("agent"), "decision", required=False)
     elicitation = RowIdField(
         Elicitation.objects.select_related("release", "batch__question_set"), "elicitation", required=False
@@ -157,12 +158,11 @@ class ClaimForm(forms.Form):
         return data
 
 
-class ReleaseClaim(Action):
-    name, title, confirm_label = "release-claim", "Release an expired claim", "Yes, release it"
-    description = "Marks a task whose worker died as failed, so that it can be retried."
+class TaskAction(Action):
+    """Base of the actions on one task."""
+
     permission = "arena_site.run_jobs"
-    default_reason = "its worker is gone"
-    form = ClaimForm
+    form = TaskForm
 
     def task(self, data: FormData) -> Task:
         task: Task = data["decision"] or data["elicitation"]
@@ -173,6 +173,23 @@ class ReleaseClaim(Action):
 
     def target_path(self, data: FormData) -> str:
         return row_path(self.task(data))
+
+
+class ReadSealedAnswer(TaskAction):
+    name, title, confirm_label = READ_SEALED, "Read a sealed answer", "Yes, show it to me"
+    description = "Shows you the answer to a task before external agents have finished it. The audit log says so."
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        return Preview("Its page will show you the whole answer. Nobody else sees more than before.")
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        return ActionResult("The page shows the sealed answer to you alone.")
+
+
+class ReleaseClaim(TaskAction):
+    name, title, confirm_label = "release-claim", "Release an expired claim", "Yes, release it"
+    description = "Marks a task whose worker died as failed, so that it can be retried."
+    default_reason = "its worker is gone"
 
     def state(self, data: FormData) -> dict[str, Any]:
         return task_state(self.task(data))

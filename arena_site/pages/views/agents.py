@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
+from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import money, signed_percent
@@ -20,7 +21,7 @@ from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
-from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
+from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
 
 POSITIONS_SHOWN = 40
 """Open and past positions that the page shows without `?all`."""
@@ -77,6 +78,8 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     held, past = positions_of(agent)
     positions = [*held, *past]
     worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
+    if agent.pk in sealed_agents(seals_in_force()):
+        worth = valuations([agent])[agent.pk]
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
     return render(
@@ -174,6 +177,9 @@ def _weeks(agent: Agent, decisions: Sequence[DecisionRow]) -> list[tuple[int, De
 def _decisions(agent: Agent) -> list[DecisionRow]:
     """The agent's decisions by week. SQL takes 0.5 ms; the ORM, which first has to write the statement, takes 4.8."""
     decision, call, trade, instruction = (m._meta.db_table for m in (Decision, ModelCall, Trade, Instruction))
+    # Numbers of our own. A decision without a universe has no answer.
+    sealed = ", ".join(map(str, seals_in_force().universes))
+    readable = f"AND (universe_id IS NULL OR universe_id NOT IN ({sealed}))" if sealed else ""
     sql = (
         f"SELECT {decision}.id, week, status, action, fallback, SUBSTR(reasoning, 1, {REASONING_LENGTH}), "  # noqa: S608 - our own names
         "decided_at, COALESCE(SUM(tokens_input), 0), COALESCE(SUM(tokens_output), 0), COALESCE(SUM(cost_usd), 0), "
@@ -181,7 +187,7 @@ def _decisions(agent: Agent) -> list[DecisionRow]:
         f"(SELECT COUNT(*) FROM {instruction} JOIN {call} asked ON asked.id = call_id "
         f"WHERE asked.decision_id = {decision}.id AND NOT executed) "
         f"FROM {decision} LEFT JOIN {call} ON {call}.decision_id = {decision}.id "
-        f"WHERE agent_id = %s GROUP BY {decision}.id ORDER BY week"
+        f"WHERE agent_id = %s {readable} GROUP BY {decision}.id ORDER BY week"
     )
     unit = stored_unit(ModelCall, "cost_usd")
     with connection.cursor() as cursor:

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Instruction, Position, Trade
+from agents.models.sealed_rows import seals_in_force
 from agents.text_search import matching_decisions
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
 from arena_site.pages.model_calls import task_context
@@ -105,8 +106,18 @@ class InstructionRow(NamedTuple):
 @require_safe
 def decision(request: HttpRequest, pk: int) -> HttpResponse:
     """A decision with its reasoning, instructions, trades and model calls."""
-    joined = Decision.objects.select_related("agent__family", "cohort__methodology", "universe", "link")
+    joined = Decision._base_manager.select_related("agent__family", "cohort__methodology", "universe", "link")
     decision = get_object_or_404(joined.only(*DECISION_COLUMNS), pk=pk)
+    if seal := seals_in_force().universes.get(decision.universe_id or 0):
+        context = {
+            "heading": f"Cohort {decision.cohort.number}, week {decision.week}",
+            "json_path": f"/api/v1/decisions/{decision.pk}/",
+            "sealed_until": seal.until,
+            "task": decision,
+            "family": decision.agent.family,
+            "link": getattr(decision, "link", None),
+        }
+        return render(request, "sealed_answer.html", context)
     trades = list(decision.trades.order_by("sequence").values_list(*TRADE_COLUMNS, named=True))
     context = task_context(decision)
     calls = [call.pk for call, _ in context["calls"]]

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
@@ -10,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Forecast, RefusedForecast, Trade
+from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.forecast_history import forecast_histories
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
@@ -130,6 +132,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "asked_instead": _asked_instead(question),
             "difficulties": list(question.difficulties.all()),
             "bets": bets,
+            "sealed_until": _sealed_until(shown),
         },
     )
 
@@ -138,6 +141,13 @@ def _has_cancelled_options(question: Question) -> bool:
     """Whether a resolved question has options without an outcome, because their markets were cancelled."""
     resolved = question.status == Question.Status.RESOLVED
     return resolved and any(option.happened is None for option in question.options.all())
+
+
+def _sealed_until(entries: Sequence[QuestionEntry]) -> datetime | None:
+    """The end of the last seal on the forecasts of these days."""
+    seals = seals_in_force().question_sets
+    ends = [seals[entry.question_set_id].until for entry in entries if entry.question_set_id in seals]
+    return max(ends, default=None)
 
 
 def _options(*columns: str) -> QuerySet[QuestionOption]:
@@ -222,10 +232,20 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
     """A forecast: its probabilities, its score, and the model calls behind it."""
     task = "elicitation"
     joined = (f"{task}__methodology", f"{task}__batch__question_set", f"{task}__link")
-    forecasts = Forecast.objects.select_related("question", "family", "release", "entry", "score", *joined)
+    forecasts = Forecast._base_manager.select_related("question", "family", "release", "entry", "score", *joined)
     forecast = get_object_or_404(forecasts.only(*FORECAST_PAGE_COLUMNS), pk=pk)
     elicitation = forecast.elicitation
     elicitation.family, elicitation.release = forecast.family, forecast.release
+    if elicitation.is_sealed:
+        context = {
+            "heading": forecast.question.text,
+            "json_path": f"/api/v1/forecasts/{forecast.pk}/",
+            "sealed_until": _sealed_until([forecast.entry]),
+            "task": elicitation,
+            "family": forecast.family,
+            "link": getattr(elicitation, "link", None),
+        }
+        return render(request, "sealed_answer.html", context)
     context = task_context(elicitation)
     calls, record = [call.pk for call, _ in context["calls"]], context["record"]
     refused = RefusedForecast.objects.filter(call__in=calls).order_by("call__sequence", "entry_id")

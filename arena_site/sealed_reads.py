@@ -1,0 +1,48 @@
+"""Middleware: reads by anybody outside leave out what is sealed.
+
+Operators see that a sealed task exists and its state. Its answer they see once they have asked for it by an action,
+which the audit log stores.
+"""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from agents.models.sealed_rows import current_scope
+from agents.sealing import respecting_seals
+from arena_site.models import AuditEntry
+from arena_site.replica_reads import SAFE
+
+ADMIN = "/admin/"
+UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
+"""Beginnings of the addresses that show no answers, or to an agent its own."""
+TASK_PAGE = re.compile(r"/admin/agents/(decision|elicitation)/[0-9]+/change/")
+READ_SEALED = "read-sealed"
+"""The action that opens a sealed answer to the operator who performed it."""
+
+
+class SealedReads:
+    """Middleware that lets safe requests respect the seals."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        # Views hold queries: one that is made while a read respects seals would leave their rows out for ever.
+        import_module(settings.ROOT_URLCONF)
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method not in SAFE or request.path_info.startswith(UNSEALED):
+            return self.get_response(request)
+        with respecting_seals(shows_tasks=request.path_info.startswith(ADMIN)):
+            return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, arguments: Any, options: Any) -> None:
+        """Shows the page of a task whole to an operator who asked for its answer."""
+        if not TASK_PAGE.fullmatch(request.path_info) or not request.user.is_authenticated:
+            return
+        acts = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
+        if acts.exists():
+            current_scope.set(None)

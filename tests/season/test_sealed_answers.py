@@ -1,0 +1,272 @@
+"""Sealed answers: until an external agent's window has closed, nobody outside reads what its competitors answered."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from django.test import Client
+from selectolax.lexbor import LexborHTMLParser
+
+from agents.models import Decision, Forecast, Position, Registration, Trade
+from agents.services.registrations import register_external_agent, revoke_registration
+from arena_site.models import AuditEntry
+from tests.arena_site.dashboard.accounts import perform, sign_in
+from tests.commands import run
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
+
+RAIN, SNOW = "Will it rain?", "Will it snow?"
+WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
+SECRET = "zanzibar"
+"""A word of every sealed answer, and of nothing else."""
+STAKE, CASH = "1234.56", "8765.44"
+PROBABILITY = 0.8437
+IN_TRADES = (SECRET, STAKE, f"{float(STAKE):,}", CASH, f"{float(CASH):,}")
+IN_FORECASTS = (str(PROBABILITY), "0.844", "84.4\N{NARROW NO-BREAK SPACE}%", "84 %")
+"""The secrets as they would stand in prose, in amounts and in probabilities."""
+DECIDED = DECISION + WEEK
+FORECAST_AT = SUNDAY + WEEK + timedelta(hours=2)
+API = "/api/v1/"
+NO_PAGES = re.compile(r"/(static|admin|data|og|glossary|methodology|about)/|.*\.(png|svg)$")
+CONTENT_OF_DECISION = ("action", "fallback", "reasoning", "error", "tokens_output", "cost_usd")
+CONTENT_OF_TRADE = (
+    "position",
+    "market",
+    "side",
+    "kind",
+    "shares",
+    "price",
+    "amount",
+    "implied_confidence",
+    "cost_basis",
+)
+CONTENT_OF_POSITION = ("market", "side", "status", "shares", "cost_basis", "value", "opened_at")
+
+
+def secretly(script: Callable[[Prompt], Any]) -> Callable[[Prompt], Any]:
+    """The answer with the secret in its reasoning."""
+
+    def answer(prompt: Prompt) -> Any:
+        stated = script(prompt)
+        if "forecasts" in stated:
+            return {"forecasts": [row | {"rationale": SECRET} for row in stated["forecasts"]]}
+        return stated | {"reasoning": SECRET}
+
+    return answer
+
+
+def play(venue: Venue) -> str:
+    """Two weeks with a visitor: GPT buys and then sells a part, Gemini buys in the second week. Returns the token."""
+    token = register_external_agent(name="Visitor", protocol="both", at=SUNDAY - WEEK).token
+    venue.market(RAIN)
+    venue.market(SNOW)
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    for at in (SUNDAY, SUNDAY + WEEK):
+        assert run("sync_markets", at).code == 0
+        if at == SUNDAY + WEEK:
+            assert run("take_snapshots", at).code == 0
+            venue.says(GPT, secretly(sell(RAIN, 37)))
+            venue.says(GEMINI, secretly(bet(SNOW, "YES", STAKE)))
+        else:
+            assert run("start_cohort", at).code == 0
+        assert run("run_decisions", at + timedelta(minutes=5)).code == 0
+    assert run("take_snapshots", DECIDED + 6 * MINUTE).code == 0
+    assert Trade.objects.count() == 3
+    return token
+
+
+played = shared_rows_at_venue(play)
+
+
+@pytest.fixture
+def sealed(played: tuple[Venue, str], venue: Venue, settings: Any) -> Venue:
+    """The venue ten minutes after the second week's freeze."""
+    settings.ARENA_CLOCK = DECIDED + 10 * MINUTE
+    return venue.as_left(played[0])
+
+
+@pytest.fixture
+def sealed_forecasts(sealed: Venue, settings: Any) -> Venue:
+    """The venue five minutes after a day's questions were frozen and answered."""
+    stated = {RAIN: {"YES": PROBABILITY, "NO": 1 - PROBABILITY}}
+    for _ in range(4):
+        sealed.says(GPT, secretly(forecast(stated)))
+    assert run("run_forecasts", FORECAST_AT).code == 0
+    settings.ARENA_CLOCK = FORECAST_AT + 5 * MINUTE
+    assert Forecast.objects.filter(rationale=SECRET).exists()
+    return sealed
+
+
+def crawl(client: Client) -> Iterator[tuple[str, str]]:
+    """The address and the text of every page, feed, chart file and list that a reader reaches from the front page."""
+    waiting = ["/", "/search/?q=zanzi", "/metrics", "/decisions/?q=zanzi", "/sitemap.xml"]
+    lists = client.get(API).json()
+    for address in lists.values():
+        path = urlsplit(address).path
+        waiting += [path, f"{path}?page_size=500", f"{path}?format=csv"]
+    waiting += [f"{API}decisions/?search={SECRET[:5]}", f"{API}forecasts/?search={SECRET[:5]}"]
+    waiting += [f"{API}decisions/{pk}/" for pk in Decision.objects.values_list("pk", flat=True)]
+    waiting += [f"{API}forecasts/{pk}/" for pk in Forecast.objects.values_list("pk", flat=True)]
+    seen = set(waiting)
+    while waiting:
+        path = waiting.pop()
+        answer = client.get(path, follow=True)
+        contents = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]
+        text = contents.decode(errors="replace")
+        yield path, text
+        if "text/html" not in answer["Content-Type"]:
+            continue
+        for link in LexborHTMLParser(text).css("a[href]"):
+            target = urljoin(path, link.attributes["href"] or "").partition("#")[0]
+            if (
+                not target.startswith("/")
+                or "?" in target
+                or target.startswith(("/static/", "/admin/", "/data/", "/og/"))
+            ):
+                continue
+            if target not in seen:
+                seen.add(target)
+                waiting.append(target)
+
+
+def leaks(client: Client, secrets: Sequence[str]) -> dict[str, list[str]]:
+    """The secrets that each address gives away."""
+    found = {}
+    for path, text in crawl(client):
+        if told := [secret for secret in secrets if re.search(rf"(?<![0-9]){re.escape(secret)}(?![0-9])", text)]:
+            found[path] = told
+    return found
+
+
+def rows(client: Client, path: str) -> list[dict[str, Any]]:
+    answer = client.get(f"{API}{path}")
+    assert answer.status_code == 200, answer.content
+    return list(answer.json()["results"])
+
+
+@pytest.mark.slow
+def test_no_page_list_feed_or_file_shows_a_sealed_decision(client: Client, sealed: Venue, settings: Any) -> None:
+    assert leaks(client, IN_TRADES) == {}
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    shown = leaks(client, IN_TRADES)
+    assert {f"{API}decisions/", f"{API}trades/", f"{API}agents/", f"{API}journal/", f"{API}snapshots/"} <= shown.keys()
+
+
+@pytest.mark.slow
+def test_no_page_list_feed_or_file_shows_a_sealed_forecast(
+    client: Client, sealed_forecasts: Venue, settings: Any
+) -> None:
+    assert leaks(client, IN_FORECASTS) == {}
+    settings.ARENA_CLOCK = FORECAST_AT + 15 * MINUTE
+    shown = leaks(client, IN_FORECASTS)
+    assert {f"{API}forecasts/", f"{API}forecasts/?format=csv"} <= shown.keys()
+    assert any(re.fullmatch("/questions/[0-9]+/", path) for path in shown)
+
+
+def test_sealed_rows_are_listed_without_content_until_their_seal_ends(client: Client, sealed: Venue) -> None:
+    until = "2026-03-15T00:20:00Z"
+    decided = rows(client, "decisions/?week=2&status=completed")
+    assert len(decided) == 7
+    for row in decided:
+        assert row["sealed_until"] == until
+        assert [row[name] for name in CONTENT_OF_DECISION] == [None] * len(CONTENT_OF_DECISION)
+    for path, content in (("trades/", CONTENT_OF_TRADE), ("positions/", CONTENT_OF_POSITION)):
+        listed = [row for row in rows(client, path) if row["sealed_until"]]
+        assert len(listed) == 2, path
+        for row in listed:
+            assert [row[name] for name in content] == [None] * len(content)
+    assert [row["sealed_until"] for row in rows(client, "decisions/?week=1")] == [None] * 8
+    assert [row["amount"] for row in rows(client, "trades/") if row["sealed_until"] is None] == ["500.00"]
+
+
+def test_filter_by_content_finds_no_sealed_row(client: Client, sealed: Venue) -> None:
+    held = Position.objects.get(market__question=SNOW)
+    for path in (
+        "decisions/?action=BET", "decisions/?action=SELL", f"decisions/?search={SECRET}", "decisions/?fallback=false",
+        f"trades/?market={held.market_id}", "trades/?kind=SELL", "trades/?ordering=-amount&executed_at__gte=2026-03-15",
+        f"positions/?market={held.market_id}", "positions/?status=open&agent=" + str(held.agent_id),
+    ):  # fmt: skip
+        assert [row for row in rows(client, path) if row["sealed_until"]] == [], path
+
+
+def test_choice_of_fields_opens_no_seal(client: Client, sealed: Venue) -> None:
+    listed = rows(client, "trades/?fields=amount,shares")
+    assert sorted(row["amount"] or "" for row in listed) == ["", "", "500.00"]
+
+
+def test_agent_has_the_value_of_before_the_freeze(client: Client, sealed: Venue, settings: Any) -> None:
+    gemini = Position.objects.get(market__question=SNOW).agent_id
+    for path in (f"agents/{gemini}/", f"agents/{gemini}/?fields=cash"):
+        assert client.get(f"{API}{path}").json()["cash"] == "10000.00"
+    assert rows(client, f"snapshots/?agent={gemini}")[0]["cash"] == "10000.00"
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert client.get(f"{API}agents/{gemini}/").json()["cash"] == CASH
+
+
+def test_sealed_forecast_is_listed_with_its_hash_alone(client: Client, sealed_forecasts: Venue) -> None:
+    listed = rows(client, "forecasts/?page_size=500")
+    assert listed
+    assert {row["sealed_until"] for row in listed} == {"2026-03-15T02:15:00Z"}
+    assert {json.dumps(row["probabilities"]) for row in listed} == {"null"}
+    assert {row["rationale"] for row in listed} == {None}
+    question = client.get(f"{API}questions/{listed[0]['question']}/").json()
+    assert question["forecasts"] == []
+    elicitation = listed[0]["elicitation"]
+    assert rows(client, f"chain-links/?elicitation={elicitation}")[0]["sha256"]
+    assert client.get(f"{API}elicitations/{elicitation}/").json()["calls"] == []
+
+
+def test_page_of_a_sealed_answer_says_until_when(client: Client, sealed: Venue) -> None:
+    decision = Decision.objects.filter(reasoning=SECRET)[0]
+    page = client.get(f"/decisions/{decision.pk}/").text
+    assert "sealed until" in page
+    assert "00:20" in page
+
+
+def test_nothing_is_sealed_without_an_external_agent_in_the_protocol(
+    client: Client, sealed_forecasts: Venue, settings: Any
+) -> None:
+    settings.ARENA_CLOCK = DECIDED + 10 * MINUTE
+
+    revoke_registration(Registration.objects.get(), at=SUNDAY + WEEK)
+    assert {row["sealed_until"] for row in rows(client, "decisions/")} == {None}
+    settings.ARENA_CLOCK = FORECAST_AT + 5 * MINUTE
+    assert {row["sealed_until"] for row in rows(client, "forecasts/")} == {None}
+
+
+def test_archive_ends_where_the_first_seal_begins(sealed: Venue, tmp_path: Path, settings: Any) -> None:
+    folder = tmp_path / "archive"
+    assert run("export_dataset", DECIDED + 10 * MINUTE, out=folder).code == 0
+    contents = {path.name: path.read_text() for path in (folder / "csv").iterdir()}
+    assert [name for name, text in contents.items() if SECRET in text or STAKE in text] == []
+    assert json.loads((folder / "manifest.json").read_text())["selection"]["to"] == "2026-03-15T00:05:00.000000Z"
+    (position,) = contents["positions.csv"].splitlines()[1:]
+    assert "1250.000000" in position
+    checked = run("verify_export", None, folder)
+    assert (checked.code, checked["violations"]) == (3, 0)
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert run("export_dataset", DECIDED + 15 * MINUTE, out=folder).code == 0
+    assert SECRET in (folder / "csv" / "decisions.csv").read_text()
+
+
+def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed: Venue) -> None:
+    decision = Decision.objects.filter(reasoning=SECRET)[0]
+    page, lists = f"/admin/agents/decision/{decision.pk}/change/", "/admin/agents/decision/"
+    operator, other = sign_in("operator"), sign_in("superuser")
+    for path in (page, lists, "/admin/agents/trade/", "/admin/agents/modelcall/", "/admin/agents/position/", "/admin/"):
+        page_text = operator.get(path).text
+        assert not {secret for secret in IN_TRADES if secret in page_text}, path
+    assert "completed" in operator.get(page).text.lower()
+    address = f"/admin/actions/read-sealed/?decision={decision.pk}"
+    assert address in operator.get(page).text.replace("&amp;", "&")
+    perform(operator, "read-sealed", "a report of a fault", decision=decision.pk)
+    assert SECRET in operator.get(page).text
+    assert SECRET not in other.get(page).text
+    (entry,) = AuditEntry.objects.filter(action="read-sealed")
+    assert (entry.reason, entry.target) == ("a report of a fault", str(decision))
+    assert SECRET not in json.dumps([entry.before, entry.after, entry.message])
