@@ -14,14 +14,13 @@ from agents.models import Agent, Decision, Elicitation, Registration
 from agents.models.family import EXTERNAL_WINDOW
 from agents.models.sealed_rows import ReaderScope, Seal, Seals, current_scope
 from cohorts.weeks import week_start
-from markets.foundation.clock import now
 from markets.models import QuestionSet, Universe
 
 
 @contextmanager
-def respecting_seals(*, shows_tasks: bool = False) -> Iterator[None]:
-    """While the block runs, this thread's reads leave sealed rows out. Seals are looked up once, when first needed."""
-    token = current_scope.set(ReaderScope(lambda: open_seals(now()), shows_tasks))
+def respecting_seals(*, at: datetime, shows_tasks: bool = False) -> Iterator[None]:
+    """While the block runs, this thread's reads leave out what is sealed at an instant. It is looked up when needed."""
+    token = current_scope.set(ReaderScope(lambda: open_seals(at), shows_tasks))
     try:
         yield
     finally:

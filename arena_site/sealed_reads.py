@@ -16,6 +16,7 @@ from agents.models.sealed_rows import current_scope
 from agents.sealing import respecting_seals
 from arena_site.models import AuditEntry
 from arena_site.replica_reads import SAFE
+from markets.foundation.clock import now
 
 ADMIN = "/admin/"
 UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
@@ -36,7 +37,7 @@ class SealedReads:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method not in SAFE or request.path_info.startswith(UNSEALED):
             return self.get_response(request)
-        with respecting_seals(shows_tasks=request.path_info.startswith(ADMIN)):
+        with respecting_seals(at=now(), shows_tasks=request.path_info.startswith(ADMIN)):
             return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, arguments: Any, options: Any) -> None:

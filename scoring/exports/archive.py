@@ -67,7 +67,7 @@ def build_archive(
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotAnArchive(f"{folder}: holds something else than an archive")
-    with atomic_folder(folder) as draft, respecting_seals():
+    with atomic_folder(folder) as draft, respecting_seals(at=at):
         rows = _write_archive(draft, selection.without_sealed(seals_in_force()), formats, at, progress)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)

@@ -68,7 +68,9 @@ def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
     runs every hour. With it, slow fits of many forecasts are repeated daily, or as soon as more than 1 % are new.
     Returns how many leaderboards it stored.
     """
-    return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in leaderboard_selections())
+    with respecting_seals(at=at):
+        selections = leaderboard_selections()
+        return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in selections)
 
 
 def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
@@ -161,7 +163,6 @@ def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], ex
     )
 
 
-@respecting_seals()
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
     """Stores the leaderboards of one arm under each of `versions`, which share them; returns how many."""
     inputs, rows = inputs_version(selection), stored_leaderboards(selection.arm, versions[0])

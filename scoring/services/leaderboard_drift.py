@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
-from markets.foundation.clock import now
 from markets.models import CacheVersion, Run
 from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
 from scoring import leaderboard_history as history
@@ -57,13 +56,13 @@ def leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
 
 def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
     version = current_versions().get(Scope.LEADERBOARDS)
-    with respecting_seals():
+    with respecting_seals(at=at):
         computed = compute_trading_leaderboards()
     rows = Leaderboard.objects.filter(protocol=TRADING)
     stored = {LeaderboardKey(TRADING, row.methodology, row.arm, row.category): row for row in rows}
     if not stored or _have_portfolios_changed(computed_at := min(row.computed_at for row in stored.values())):
         return
-    if open_seals(computed_at) and not open_seals(now()):
+    if open_seals(computed_at) and not open_seals(at):
         return  # the next job adds what was sealed then
     if current_versions().get(Scope.LEADERBOARDS) != version:
         return  # they were stored anew meanwhile

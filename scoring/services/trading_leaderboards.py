@@ -59,7 +59,7 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
     A leaderboard without new scores keeps its stored SCORED fields: most refreshes follow changes of money alone, and
     resampling every bet takes longer each week.
     """
-    with respecting_seals():
+    with respecting_seals(at=at):
         computed = compute_trading_leaderboards(reuse_scores=True)
     store_leaderboards(computed, at=at)
     return len(computed)

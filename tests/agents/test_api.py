@@ -86,6 +86,7 @@ def test_a_trade_names_agent_cohort_family_and_decision(client: Client) -> None:
         "cost_basis": "1250.00",
         "realized_pnl": "0.00",
         "executed_at": "2026-03-08T00:05:00Z",
+        "sealed_until": None,
     }
 
 
@@ -142,6 +143,7 @@ def test_an_open_position_is_worth_its_shares_at_the_last_price(client: Client) 
         "realized_pnl": "0.00",
         "opened_at": "2026-03-08T00:05:00Z",
         "closed_at": None,
+        "sealed_until": None,
     }
 
 
@@ -201,6 +203,7 @@ def test_cost_of_a_decision_is_the_sum_of_its_calls(client: Client) -> None:
         "tokens_output": 400,
         "cost_usd": "0.0025005",
         "decided_at": "2026-03-08T00:05:00Z",
+        "sealed_until": None,
     }
 
 

@@ -117,11 +117,12 @@ class Command(ArenaCommand):
             self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))
             forecasts = leaderboard_table("Forecasts", FORECASTS, protocol="forecast", arm=PRICED, category="")
             self.stdout.write(table_text(forecasts))
+            # Before the open week: while its answers are sealed, an archive would hold no boards.
+            self._run("publish_archive", open_week_starts(options["weeks"]))
             at = open_week_starts(options["weeks"]) + DECISIONS_AT
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.family.slug)  # freezes, and asks no model
             self._run("run_forecasts", at, family=guest.family.slug)
-            self._run("publish_archive", at)
         self._admin()
         self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
         return CommandResult(
