@@ -1,5 +1,5 @@
 # Forecaster Arena: one image for web, worker and one-off commands.
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11.13-slim-trixie AS build
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_PROJECT_ENVIRONMENT=/app/.venv
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /app
@@ -9,7 +9,7 @@ COPY forecast_rank ./forecast_rank
 RUN uv sync --no-dev --no-editable
 COPY . .
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.13-slim-trixie
 ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # Debian keeps only the newest version of a package, so none is pinned.
 # hadolint ignore=DL3008
