@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast_rank.batch_ranking import is_streamed, rank_in_batches
-from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, group_rejections, read_forecasts
+from forecast_rank.ranking.forecasts import LoadedForecasts, check_rejected, read_forecasts, rejections
 from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Progress, Report, no_progress
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Source = Any
 """A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
-REASONS_SHOWN = 5
 ECE_DEFINITION = (
     "sum over {} right-open bins of equal width of share x |mean probability - mean outcome|; pairs of probability and "
     "outcome weigh weight / number of options"
@@ -249,7 +248,7 @@ def rank(
         loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
     if explain:
         print(loaded.explanation(), end="\n\n")
-    _check_rejected(loaded, allow_rejected)
+    check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
     stated = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
@@ -274,9 +273,7 @@ def rank(
         "ignored_columns": loaded.ignored,
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
-    rejected = [{"row": line.row, "why": line.why} for line in loaded.rejected]
-    groups = [asdict(group) for group in group_rejections(loaded.rejected)]
-    report = Report({"settings": stated, **figures, "rejected": rejected, "rejection_groups": groups})
+    report = Report({"settings": stated, **figures, **rejections(loaded.rejected)})
     return _saved(report, out, plots, plot_format)
 
 
@@ -287,19 +284,6 @@ def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plo
     if plots is not None:
         report.plot(plots, plot_format)
     return report
-
-
-def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
-    """Raises TooFewForecasts, with the first reasons, if too few rows are left."""
-    rejected = len(loaded.rejected)
-    if len(loaded.panel) and (allow_rejected or 2 * rejected <= loaded.rows):
-        return
-    groups = group_rejections(loaded.rejected)[:REASONS_SHOWN]
-    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
-    if not len(loaded.panel):
-        why = f"{rejected} of {loaded.rows} rows are rejected" if loaded.rows else "the file has headings and no rows"
-        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
-    raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 
 
 def comma_separated(values: Any) -> tuple[str, ...]:

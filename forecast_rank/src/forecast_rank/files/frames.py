@@ -1,5 +1,6 @@
 """Frames of polars, pandas and Arrow, and Parquet files: columns that have types."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -42,16 +43,19 @@ def read_parquet(path: Path) -> UnparsedTable:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def check_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
+def check_columns(frame: pl.DataFrame, names: Iterable[str], label: str = FRAME) -> None:
     """Raises UnreadableFile if the frame lacks one of the columns."""
     if missing := [name for name in names if name not in frame.columns]:
         raise UnreadableFile(
-            f"{FRAME} has no column {', '.join(map(repr, missing))}; it has {', '.join(frame.columns)}"
+            f"{label} has no column {', '.join(map(repr, missing))}; it has {', '.join(frame.columns)}"
         )
 
 
-def polars_frame(source: Any) -> pl.DataFrame:
-    """A polars frame of a table; a pandas column that holds Python objects is read value by value."""
+def polars_frame(source: Any, *, every_column: bool = False) -> pl.DataFrame:
+    """A polars frame of a table; a pandas column that holds Python objects is read value by value.
+
+    Of a pandas frame the columns that `understand_headings` ignores are left empty, but with `every_column`.
+    """
     if isinstance(source, pl.DataFrame):
         return source
     if isinstance(source, pl.LazyFrame):
@@ -61,8 +65,11 @@ def polars_frame(source: Any) -> pl.DataFrame:
     if not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
         raise TypeError(f"source: a path, a polars, pandas or Arrow table, not {type(source).__name__}")
     # pl.from_pandas needs pyarrow, which is no dependency of polars or pandas.
+    names = [str(name) for name in source.columns]
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
     values = {str(name): source[name] for name in source.columns}
-    read = set(understand_headings(FRAME, list(values)).read)
+    read = set(names if every_column else understand_headings(FRAME, names).read)
     return pl.DataFrame(
         {
             name: pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), strict=False)

@@ -1,8 +1,8 @@
 """Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, offsets_of
 from forecast_rank.ranking.validation import ForecastValidator
 from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published
+
+REASONS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,26 @@ class LoadedForecasts:
 
 class TooFewForecasts(ValueError):
     """More than half of the rows are rejected, or no row is left to rank; the message says why."""
+
+
+def check_rejected(forecasts: int, rows: int, rejected: Sequence[RejectedLine], *, allow_rejected: bool) -> None:
+    """Raises TooFewForecasts, with the first reasons, if no forecast is left or most of the rows are rejected."""
+    if forecasts and (allow_rejected or 2 * len(rejected) <= rows):
+        return
+    groups = group_rejections(rejected)[:REASONS_SHOWN]
+    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
+    if not forecasts:
+        why = f"{len(rejected)} of {rows} rows are rejected" if rows else "the file has headings and no rows"
+        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
+    raise TooFewForecasts(f"{len(rejected)} of {rows} rows are rejected; --allow-rejected ranks the others{reasons}")
+
+
+def rejections(rejected: Sequence[RejectedLine]) -> dict[str, Any]:
+    """The rejected rows as parts of a report."""
+    return {
+        "rejected": [{"row": line.row, "why": line.why} for line in rejected],
+        "rejection_groups": [asdict(group) for group in group_rejections(rejected)],
+    }
 
 
 class InvalidRow(UnreadableFile):

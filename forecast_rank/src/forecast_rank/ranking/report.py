@@ -126,12 +126,20 @@ def _empty_report() -> dict[str, Any]:
     return {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
 
 
-def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
-    """The report of the figures, with the size of the `data` and the other parts in `report`."""
+def assemble_report(
+    scoreboard: FigureTable,
+    data: dict[str, Any],
+    report: dict[str, Any],
+    headings: tuple[str, str] = ("brier", "adjusted_brier"),
+) -> dict[str, Any]:
+    """The report of the figures, with the size of the `data` and the other parts in `report`.
+
+    `headings` are the ranking that heads a report, and the one that does so where coverage differs.
+    """
     names, entries = scoreboard.names, scoreboard.entries()
     people = scoreboard.forecaster_count
     return {
-        "headline": _headline(scoreboard),
+        "headline": _headline(scoreboard, *headings),
         "forecasters": dict(zip(names[:people], entries[:people], strict=True)),
         "references": dict(zip(names[people:], entries[people:], strict=True)),
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
@@ -141,8 +149,8 @@ def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[
     }
 
 
-def _headline(scoreboard: FigureTable) -> str | None:
-    """The ranking that heads the report: by the adjusted Brier score where coverage differs, else by the Brier score.
+def _headline(scoreboard: FigureTable, plain: str, adjusted: str) -> str | None:
+    """The ranking that heads the report: by the adjusted score where coverage differs, else by the plain score.
 
     With selective answering the raw score ranks the choice of questions: its rank range holds the best forecaster in a
     fifth of simulated worlds, that of the adjusted score in 94 %.
@@ -150,7 +158,7 @@ def _headline(scoreboard: FigureTable) -> str | None:
     coverage = scoreboard.figures["coverage"][: scoreboard.forecaster_count][scoreboard.qualified]
     coverage = coverage[coverage > 0]
     differs = len(coverage) > 0 and coverage.min() < EQUAL_COVERAGE * coverage.max()
-    preferred = ("adjusted_brier", "brier") if differs else ("brier", "adjusted_brier")
+    preferred = (adjusted, plain) if differs else (plain, adjusted)
     return next((name for name in (*preferred, *scoreboard.rankings) if name in scoreboard.rankings), None)
 
 

@@ -1,12 +1,15 @@
 """The tables of a report as text cells, with the best figure of each column marked."""
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
 BEST = "*"
 PAIRS_SHOWN = 12
+SCORES_PRINTED, OTHER_SCORES_SHOWN = 3, 4
+"""A report of more scores prints the first and one table of the others, with so many of them."""
 REJECTED_SHOWN = 10
 SIGNIFICANCE_LEVEL = 0.05
 NAME_WIDTH, REASON_WIDTH = 40, 100
@@ -28,6 +31,8 @@ class ReportTable:
         As long as `header`.
     text_columns : frozenset of int
         Columns that are aligned left; the others hold figures.
+    printed : bool
+        Whether the table is shown where a report is printed; it has every table by name.
     """
 
     name: str
@@ -35,6 +40,7 @@ class ReportTable:
     header: list[str]
     rows: list[list[str]]
     text_columns: frozenset[int] = frozenset({0})
+    printed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +120,57 @@ def printable(text: str, width: int = NAME_WIDTH) -> str:
 
 def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
     """The tables that a report has figures for: a table for each ranking, then pairs, agreement and rejected rows."""
+    printed = _printed_rankings(report)
     columns_by_ranking = sorted(_ranking_columns(report), key=lambda table: table[1] != report.get("headline"))
     for title, ranking, columns in columns_by_ranking:
         if ranking in report["rankings"]:
-            yield _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
-    if report["pairs"] and "brier" in report["rankings"]:
+            table = _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
+            yield replace(table, printed=ranking in printed)
+    if summed_up(report):
+        yield _other_scores_table(report)
+    if report["pairs"] and _paired_score(report) in report["rankings"]:
         yield _pairs_table(report)
     if len(report["rankings"]) > 1 and len(report["forecasters"]) > 1:
-        yield _agreement_table(report)
+        yield replace(_agreement_table(report), printed=printed >= set(report["rankings"]))
     if report["rejected"]:
         yield _rejected_table(report)
+
+
+def _printed_rankings(report: dict[str, Any]) -> set[str]:
+    """The rankings whose tables are printed: all of forecasts, of scores those that say more than another table."""
+    scores = report["settings"].get("scores")
+    if not scores:
+        return set(report["rankings"])
+    plain = [_paired_score(report)] if summed_up(report) else list(scores)
+    return {*plain, report["headline"]}
+
+
+def summed_up(report: dict[str, Any]) -> bool:
+    """Whether the scores after the first are shown in one table."""
+    settings = report["settings"]
+    return bool(settings.get("shares")) or len(settings.get("scores", ())) > SCORES_PRINTED
+
+
+def _paired_score(report: dict[str, Any]) -> str:
+    """The ranking by the score in which pairs are compared."""
+    return str(report["settings"].get("pairs_by", "brier"))
+
+
+def _other_scores_table(report: dict[str, Any]) -> ReportTable:
+    """Means of the scores after the first, and of the shares, a column each; of many some evenly chosen."""
+    settings, forecasters = report["settings"], report["forecasters"]
+    names = [name for name in settings["scores"] if name != _paired_score(report)]
+    step = max(1, math.ceil(len(names) / OTHER_SCORES_SHOWN))
+    shown = names[::-step][::-1]
+    columns = [FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower") for name in shown]
+    levels = {name.rpartition("_")[2] for name in shown}
+    shares = [name for name in settings["shares"] if name.rpartition("_")[2] in levels]
+    columns += [FigureColumn(name.replace("_", " "), name, 3, lower=None) for name in shares]
+    order = report["rankings"].get(report["headline"], list(forecasters))
+    rows = [[printable(name), *(column.text(forecasters[name]) for column in columns)] for name in order]
+    hidden = len(names) - len(shown)
+    title = "Other scores, means" + (f"; {hidden} more in to_dict() and to_polars()" if hidden else "")
+    return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows)
 
 
 def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
@@ -174,6 +221,14 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
             _ranks(name),
         ]
         yield f"{name}, {better} is better [{level} interval]", name, columns
+        adjusted = [
+            FigureColumn("coverage", "coverage", 3, lower=None),
+            FigureColumn("adjusted", f"adjusted_{name}", lower=better == "lower", interval=True),
+            _ranks(f"adjusted_{name}"),
+            FigureColumn("raw", name, lower=better == "lower"),
+        ]
+        title = f"{name} adjusted for difficulty: forecaster effect + mean question effect; {better} is better"
+        yield title, f"adjusted_{name}", adjusted
     for gamma in report["settings"]["gammas"]:
         yield (
             f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",
@@ -313,19 +368,24 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
     significant = sum(pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL for pair in pairs)
     by_names = {frozenset((pair["first"], pair["second"])): pair for pair in pairs}
     rows = []
-    for better, worse in islice(pairwise(report["rankings"]["brier"]), PAIRS_SHOWN):
-        pair = by_names[frozenset((better, worse))]
+    for better, worse in islice(pairwise(report["rankings"][_paired_score(report)]), PAIRS_SHOWN):
+        pair = by_names.get(frozenset((better, worse)))
+        if pair is None:
+            continue
         sign = 1 if pair["first"] == better else -1
         difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
         error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
         needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
         rows.append([printable(f"{better} – {worse}"), str(pair["n"]), difference + error, *p_values, needed])
+    score = "the Brier score" if _paired_score(report) == "brier" else _paired_score(report)
     title = (
-        f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in the Brier score at "
+        f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
         f"{SIGNIFICANCE_LEVEL:.0%} (Holm); neighbours in the ranking"
     )
     header = ["", "common", "difference", "p", "Holm", "BH", "questions to tell 0.01 apart"]
+    if _paired_score(report) != "brier":  # the difference that is asked about is one of Brier scores
+        header, rows = header[:-1], [row[:-1] for row in rows]
     return ReportTable("pairs", title, header, rows)
 
 
