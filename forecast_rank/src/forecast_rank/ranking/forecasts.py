@@ -184,7 +184,9 @@ def read_forecasts(
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
-    Rejected are, a whole (forecaster, question) at a time:
+    Of several forecasts of one forecaster on one question the latest made before the question closed counts. Rejected
+    are, a whole (forecaster, question) at a time, or a single earlier or late forecast, which never rejects the one
+    that counts:
 
     * rows with a cell that cannot be read, an empty name, a probability outside [0, 1], odds outside (0, 1), or an
       outcome other than 0 or 1 (outside [0, 1] with `fractional_outcomes`)
@@ -192,12 +194,11 @@ def read_forecasts(
       counts once
     * where options are exclusive, vectors that do not sum to 1 within 1e-6 (with `normalise`: within 0.02, and are
       divided by their sum), and outcomes of which none or several are 1
-    * forecasts with other options or outcomes than most forecasters have on the question (on a tie, than the first)
+    * forecasts with other options or outcomes than most forecasters have on the question; on a tie all of them
 
-    Of several forecasts of one forecaster on one question the latest made before the question closed counts. A question
-    of one row is binary, given by the probability of YES. Options keep the order of the question's first forecast;
-    forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
-    own.
+    A question of one row is binary, given by the probability of YES. Options keep the order of the question's first
+    forecast; forecasters, questions, events and categories are sorted by name. A question without an event is an event
+    of its own.
     """
     with ExitStack() as opened:
         files = _paths(source)
@@ -259,7 +260,6 @@ def usable_rows(table: InputTable, *, fractional_outcomes: bool = False) -> tupl
     """
     # A copy: the validator removes the names from its table.
     validator = _validated(replace(table, names=dict(table.names)), fractional_outcomes, open_questions=True)
-    validator.latest()
     rejected = _rejected(validator)
     usable = np.ones(len(table), dtype=bool)
     usable[list(validator.faults)] = False
@@ -272,6 +272,7 @@ def _validated(table: InputTable, fractional_outcomes: bool, **options: bool) ->
     validator.check_cells()
     validator.check_duplicates()
     validator.check_vectors()
+    validator.check_times()
     validator.check_contradictions()
     return validator
 
