@@ -34,6 +34,7 @@ def read(
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
+    order: Iterable[str] | str = (),
 ) -> LoadedForecasts:
     """The forecasts of a file or frame in long or wide form, checked row by row.
 
@@ -53,6 +54,9 @@ def read(
         Allow outcomes between 0 and 1: unresolved questions scored against a price.
     normalise : bool
         Divide the probabilities of exclusive options by their sum where that is within 0.02 of 1.
+    order : list of str, or str separated by commas
+        The names of all options in order, for the ranked probability score. Otherwise they have the order of an ordered
+        categorical (pandas) or Enum (polars), else that of the question's first forecast.
 
     Returns
     -------
@@ -73,7 +77,14 @@ def read(
     >>> read(frame).panel.forecasters
     ['ann']
     """
-    return read_forecasts(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+    return read_forecasts(
+        source,
+        format,
+        strict=strict,
+        fractional_outcomes=fractional_outcomes,
+        normalise=normalise,
+        order=comma_separated(order),
+    )
 
 
 def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", **settings: Any) -> pl.DataFrame:
@@ -142,6 +153,7 @@ def rank(
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
+    order: Iterable[str] | str = (),
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
@@ -181,7 +193,7 @@ def rank(
         Coverage of intervals and rank ranges, in (0, 1).
     min_questions : int
         Forecasters with fewer questions have scores, but no rank and no rank range.
-    format, strict, fractional_outcomes, normalise
+    format, strict, fractional_outcomes, normalise, order
         As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
@@ -226,6 +238,7 @@ def rank(
         raise InvalidSetting(f"like: pm_rank, not {like}")
     if defects and not like:
         raise InvalidSetting("defects: only together with like")
+    order = comma_separated(order)
     settings = Settings(
         metrics=comma_separated(metrics),
         gammas=comma_separated(gamma),
@@ -238,14 +251,21 @@ def rank(
         level=level,
         min_questions=min_questions,
     )
-    if not (like or explain) and is_streamed(source, format):
+    if not (like or explain or order) and is_streamed(source, format):
         reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
         return _saved(report, out, plots, plot_format)
     loaded = source
     if not isinstance(source, LoadedForecasts):
-        loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+        loaded = read(
+            source,
+            format,
+            strict=strict,
+            fractional_outcomes=fractional_outcomes,
+            normalise=normalise,
+            order=order,
+        )
     if explain:
         print(loaded.explanation(), end="\n\n")
     check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
@@ -255,6 +275,8 @@ def rank(
         "file": loaded.source,
         "fractional_outcomes": fractional_outcomes,
         "normalise": normalise,
+        "order": list(order),
+        "option_order": loaded.option_order,
         "like": like,
     }
     if "calibration" in settings.metrics:

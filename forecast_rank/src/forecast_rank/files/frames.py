@@ -70,14 +70,17 @@ def polars_frame(source: Any, *, every_column: bool = False) -> pl.DataFrame:
         raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
     values = {str(name): source[name] for name in source.columns}
     read = set(names if every_column else understand_headings(FRAME, names).read)
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), strict=False)
-            for name, column in values.items()
-            if name in read
-        }
-        | {name: [None] * len(source) for name in values if name not in read}
-    )
+    columns = {name: _pandas_column(name, values[name]) if name in read else [None] * len(source) for name in values}
+    return pl.DataFrame(columns)
+
+
+def _pandas_column(name: str, column: Any) -> pl.Series:
+    """The values of a pandas column; an ordered categorical becomes an Enum, which keeps its order."""
+    cells = column.astype(object).where(column.notna(), None).tolist()
+    if not getattr(column.dtype, "ordered", False):
+        return pl.Series(name, cells, strict=False)
+    texts = [None if cell is None else str(cell) for cell in cells]
+    return pl.Series(name, texts, dtype=pl.Enum([str(category) for category in column.dtype.categories]))
 
 
 def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> UnparsedTable:
@@ -97,7 +100,11 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
     except TypeError as error:
         raise UnreadableFile(f"{label}: {error}") from error
     typed = StoredColumns(stored.with_columns(columns), headings.read, height, label)
-    return UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
+    table = UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
+    option = next((schema[heading] for heading, name in headings.known.items() if name == "option"), None)
+    if isinstance(option, pl.Enum):
+        table.option_order = option.categories.to_list()
+    return table
 
 
 @dataclass(frozen=True, slots=True)

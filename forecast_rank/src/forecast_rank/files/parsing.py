@@ -42,6 +42,7 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
         present = heading_of.get(name)
         table.names[name] = raw.frame[present] if present else _categories(None, height)
     table.written = _cells_as_written(raw, heading_of)
+    table.option_order = raw.option_order
     if headings.forecasters:
         table = _long_form(table, raw, parsed)
     if table.names["option"].null_count() == len(table):
@@ -124,6 +125,7 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
         notes=[*base.notes, f"wide form: a column for each of {len(names)} forecasters"],
         understood=base.understood,
         written=written,
+        option_order=base.option_order,
     )
 
 

@@ -209,7 +209,7 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
     for name, title in (("spherical", "Spherical score"), ("accuracy", "Accuracy of the top option")):
         yield f"{title}, higher is better", name, [FigureColumn(name, name, interval=True), _ranks(name)]
     yield (
-        "Ranked probability score, options in the order of the file, lower is better",
+        f"Ranked probability score, options in the order of {_option_order(report)}, lower is better",
         "ranked_probability",
         [FigureColumn("RPS", "ranked_probability", lower=True, interval=True), _ranks("ranked_probability")],
     )
@@ -305,6 +305,10 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
         "irt",
         [FigureColumn("ability", "irt_ability", 3, error="irt_se"), _ranks("irt")],
     )
+
+
+def _option_order(report: dict[str, Any]) -> str:
+    return str(report["settings"].get("option_order", "the file"))
 
 
 def _ranks(ranking: str) -> FigureColumn:
