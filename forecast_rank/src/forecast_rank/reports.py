@@ -241,7 +241,7 @@ class Report:
         return self._axes("average_return", f"_{key}")[0]
 
     def plot_scores(self, ranking: str = "brier") -> Axes:
-        """A forest plot of a ranking: figures with intervals, the best on top, references as lines.
+        """A forest plot of a ranking: figures, with intervals if there are any, the best on top, references as lines.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Report:
         Raises
         ------
         ValueError
-            Without such a ranking or its intervals, which need resamples.
+            Without such a ranking, or of one forecaster without an interval.
         """
         return self._axes("scores", f"_{ranking.replace(':', '_')}")[0]
 

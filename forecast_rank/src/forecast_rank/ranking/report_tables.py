@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
+from forecast_rank.ranking.names import distinct_names, printable
+
 BEST = "*"
 PAIRS_SHOWN = 12
 SCORES_PRINTED, OTHER_SCORES_SHOWN = 3, 4
 """A report of more scores prints the first and one table of the others, with so many of them."""
 REJECTED_SHOWN = 10
 SIGNIFICANCE_LEVEL = 0.05
-NAME_WIDTH, REASON_WIDTH = 40, 100
+NAME_WIDTH, CELL_WIDTH, REASON_WIDTH = 40, 40, 100
 
 Entry = dict[str, Any]
 
@@ -33,6 +35,8 @@ class ReportTable:
         Columns that are aligned left; the others hold figures.
     printed : bool
         Whether the table is shown where a report is printed; it has every table by name.
+    names : int or None
+        The column of forecasters' names, which are whole.
     """
 
     name: str
@@ -41,6 +45,15 @@ class ReportTable:
     rows: list[list[str]]
     text_columns: frozenset[int] = frozenset({0})
     printed: bool = True
+    names: int | None = None
+
+    def shortened(self) -> "ReportTable":
+        """The table for a terminal, its names no longer than NAME_WIDTH; two names stay two."""
+        if self.names is None:
+            return self
+        short = distinct_names((row[self.names] for row in self.rows), NAME_WIDTH)
+        rows = [[*row[: self.names], short[row[self.names]], *row[self.names + 1 :]] for row in self.rows]
+        return replace(self, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +125,6 @@ def report_heading(report: dict[str, Any]) -> str:
     return "\n".join([*lines, *report["notes"], ""])
 
 
-def printable(text: str, width: int = NAME_WIDTH) -> str:
-    """Text from a file on one line, without control characters and no longer than `width`."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
 def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
     """The tables that a report has figures for: a table for each ranking, then pairs, agreement and rejected rows."""
     printed = _printed_rankings(report)
@@ -167,10 +174,11 @@ def _other_scores_table(report: dict[str, Any]) -> ReportTable:
     shares = [name for name in settings["shares"] if name.rpartition("_")[2] in levels]
     columns += [FigureColumn(name.replace("_", " "), name, 3, lower=None) for name in shares]
     order = report["rankings"].get(report["headline"], list(forecasters))
-    rows = [[printable(name), *(column.text(forecasters[name]) for column in columns)] for name in order]
+    written = distinct_names(order)
+    rows = [[written[name], *(column.text(forecasters[name]) for column in columns)] for name in order]
     hidden = len(names) - len(shown)
     title = "Other scores, means" + (f"; {hidden} more in to_dict() and to_polars()" if hidden else "")
-    return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows)
+    return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows, names=0)
 
 
 def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
@@ -334,13 +342,14 @@ def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: li
     for name, entry in report["references"].items():
         rows.insert(_insertion_index(rows, lead, entry), ("", f"({name})", entry))
     cells = []
+    written = distinct_names(name for _, name, _ in [*rows, *unranked])
     for rank, name, entry in [*rows, *unranked]:
         texts = [column.text(entry) for column in columns]
         if name in ranked and rank:  # references and the unranked are never marked as the best
             texts = [t + BEST * (t == best[column.heading]) for t, column in zip(texts, columns, strict=True)]
-        cells.append([rank, printable(name), *texts])
+        cells.append([rank, written[name], *texts])
     header = ["#", "", *(column.heading for column in columns)]
-    return ReportTable(ranking, title, header, cells, text_columns=frozenset({1}))
+    return ReportTable(ranking, title, header, cells, text_columns=frozenset({1}), names=1)
 
 
 def _insertion_index(rows: list[tuple[str, str, Entry]], lead: FigureColumn, entry: Entry) -> int:
@@ -372,6 +381,7 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
     significant = sum(pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL for pair in pairs)
     by_names = {frozenset((pair["first"], pair["second"])): pair for pair in pairs}
     rows = []
+    written = distinct_names(report["forecasters"], NAME_WIDTH)
     for better, worse in islice(pairwise(report["rankings"][_paired_score(report)]), PAIRS_SHOWN):
         pair = by_names.get(frozenset((better, worse)))
         if pair is None:
@@ -381,7 +391,7 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
         error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
         needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
-        rows.append([printable(f"{better} – {worse}"), str(pair["n"]), difference + error, *p_values, needed])
+        rows.append([f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values, needed])
     score = "the Brier score" if _paired_score(report) == "brier" else _paired_score(report)
     title = (
         f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
@@ -411,7 +421,7 @@ def _rejected_table(report: dict[str, Any]) -> ReportTable:
     for group in groups[:REJECTED_SHOWN]:
         first = f"line {group['first']}" + (f": {group['cell']}" if group["cell"] else "")
         why, fix = printable(group["why"], REASON_WIDTH), printable(group["fix"], REASON_WIDTH)
-        rows.append([f"{group['count']:,}", why, printable(first), fix])
+        rows.append([f"{group['count']:,}", why, printable(first, CELL_WIDTH), fix])
     hidden = len(groups) - REJECTED_SHOWN
     title = f"Rejected rows: {len(report['rejected']):,}" + (f"; {hidden:,} more reasons" if hidden > 0 else "")
     return ReportTable("rejected", title, ["rows", "why", "first", "to mend"], rows, text_columns=frozenset({1, 2, 3}))
