@@ -92,7 +92,7 @@ def _wrap_titles(figure: Figure) -> None:
     A title of more lines makes its axes smaller, and may move it: the titles are measured again.
     """
     for _ in range(TITLE_PASSES):
-        figure.canvas.draw()  # constrained layout places the axes when it draws
+        figure.draw_without_rendering()  # constrained layout places the axes when it draws
         wrapped = [_wrap(title, room) for title, room in list(_titles(figure))]
         if not any(wrapped):
             return
@@ -102,14 +102,15 @@ def _titles(figure: Figure) -> Iterator[tuple[Any, float]]:
     """Each title with the room, in pixels, that it has from where it begins."""
     if (title := figure._suptitle) is not None:  # type: ignore[attr-defined]
         yield title, figure.bbox.width - 2 * MARGIN
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    for axes in shown:
+    boxes = {axes: axes.get_tightbbox() for axes in figure.axes if axes.get_visible()}
+    for axes in boxes:
         title = axes._left_title  # type: ignore[attr-defined]
         box = title.get_window_extent()
         edges = [figure.bbox.width]
-        for other in shown:
-            beside = other.get_tightbbox()
-            if other is not axes and beside.x0 > box.x0 and beside.y0 < box.y1 and box.y0 < beside.y1:
+        for other, beside in boxes.items():
+            if other is axes or beside is None or beside.x0 <= box.x0:
+                continue
+            if beside.y0 < box.y1 and box.y0 < beside.y1:
                 edges.append(beside.x0)
         yield title, min(edges) - MARGIN - box.x0
 
