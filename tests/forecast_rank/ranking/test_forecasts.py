@@ -571,6 +571,32 @@ class TestForms:
             read_forecasts(file, "csv")
 
 
+class TestYearsOfTwoDigits:
+    HEADING = "forecaster,question,probability,outcome,made_at,closed_at\n"
+
+    @pytest.mark.parametrize(
+        ("made", "closed", "year"),
+        [
+            ("8/31/11", "2011-09-30", 2011),
+            ("31.8.11", "2011-09-30", 2011),
+            ("31 Aug 99", "2000-01-03", 1999),
+            ("8/31/11 10:30", "9/30/2011", 2011),
+            ("1/31/69", "1969-02-01", 1969),
+        ],
+    )
+    def test_century_is_that_of_the_other_column(self, tmp_path: Path, made: str, closed: str, year: int) -> None:
+        reading = read_forecasts(text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{made},{closed}\n"))
+        assert datetime.fromtimestamp(reading.panel.made_at[0], UTC).year == year
+
+    @pytest.mark.parametrize(
+        "times", ["8/31/11,9/30/11", "8/31/11,", "8/31/11,2061-01-01"], ids=["both short", "alone", "between two"]
+    )
+    def test_year_without_a_certain_century_is_refused_by_name(self, tmp_path: Path, times: str) -> None:
+        file = text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{times}\n")
+        with pytest.raises(UnreadableFile, match=r"made_at: '8/31/11' has a year of two digits, and no other column"):
+            read_forecasts(file)
+
+
 class TestUselessFiles:
     @pytest.mark.parametrize(
         ("content", "suffix", "why"),
