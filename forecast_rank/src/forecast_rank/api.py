@@ -149,6 +149,7 @@ def rank(
     interval: str = _USUAL.interval,
     level: float = _USUAL.level,
     min_questions: int = _USUAL.min_questions,
+    pairs: int = _USUAL.pairs,
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
@@ -193,6 +194,8 @@ def rank(
         Coverage of intervals and rank ranges, in (0, 1).
     min_questions : int
         Forecasters with fewer questions have scores, but no rank and no rank range.
+    pairs : int
+        How many forecasters, the first by their Brier score, are compared in pairs; 0 for no pairs.
     format, strict, fractional_outcomes, normalise, order
         As in `read`.
     allow_rejected : bool
@@ -250,6 +253,7 @@ def rank(
         interval=interval,
         level=level,
         min_questions=min_questions,
+        pairs=pairs,
     )
     if not (like or explain or order) and is_streamed(source, format):
         reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}

@@ -29,7 +29,7 @@ NARROWEST = 120
 _READING = ("format", "strict", "fractional_outcomes", "normalise", "order")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
-    "format", "strict", "fractional_outcomes", "normalise", "order", "allow_rejected", "like", "defects",
+    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -72,6 +72,9 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--level", type=float, default=usual.level, help="of intervals and rank ranges")
     parser.add_argument(
         "--min-questions", type=int, default=usual.min_questions, metavar="N", help="that a forecaster needs for a rank"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=usual.pairs, metavar="N", help="compare the first N forecasters in pairs"
     )
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
     parser.add_argument(

@@ -69,7 +69,7 @@ def rank_numeric(source: Any, *, strict: bool = False, allow_rejected: bool = Fa
     strict, allow_rejected : bool
         As in `rank`.
     **options
-        `bootstrap`, `seed`, `interval`, `level` and `min_questions`, as in `rank`.
+        `bootstrap`, `seed`, `interval`, `level`, `min_questions` and `pairs`, as in `rank`.
 
     Returns
     -------

@@ -14,11 +14,10 @@ from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.named_columns import read_named_columns
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.paired_tests import paired_tests
 from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.metrics.uncertainty import event_sums
 from forecast_rank.ranking.forecasts import check_rejected, rejections
-from forecast_rank.ranking.report import agreement_table, assemble_report, pair_entries
+from forecast_rank.ranking.report import agreement_table, assemble_report, compared_pairs
 from forecast_rank.ranking.scoreboard import UNLIMITED, FigureTable, listed
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
@@ -49,7 +48,7 @@ def rank_scores(
     strict, allow_rejected : bool
         As in `rank`.
     **options
-        `bootstrap`, `seed`, `interval`, `level` and `min_questions`, as in `rank`.
+        `bootstrap`, `seed`, `interval`, `level`, `min_questions` and `pairs`, as in `rank`.
 
     Returns
     -------
@@ -148,7 +147,8 @@ def score_report(
         "events": len(panel.questions.event_names), "priced": 0, "overround": None, "rejected": len(rejected),
         "superseded": 0, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
     }  # fmt: skip
-    pairs = pair_entries(paired_tests(panel, values[lead]), names)
+    pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
+    notes += note
     parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
     headings = (lead, f"{ADJUSTED}{lead}")
     content = assemble_report(table, data, parts | {"agreement": agreement_table(table)}, headings)

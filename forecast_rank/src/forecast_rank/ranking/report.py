@@ -195,7 +195,8 @@ def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
     if len(categories) > 1:
         for name, column in zip(categories, by_category(combined, scores).T, strict=True):
             scoreboard.set_figure("brier_by_category", column, name)
-    report["pairs"] = _pairs(panel)
+    pairs, note = compared_pairs(scoreboard, panel, brier(panel), "brier", "the Brier score")
+    report["pairs"], report["notes"] = pairs, [*report["notes"], *note]
     leader = next(iter(scoreboard.order("brier")), None) if "brier" in scoreboard.rankings else None
     if leader is not None and scoreboard.figures["coverage"][leader] < FEW_QUESTIONS:
         report["notes"].append(
@@ -204,9 +205,29 @@ def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
         )
 
 
-def _pairs(panel: Panel) -> list[dict[str, Any]]:
-    """Paired tests in the Brier score."""
-    return pair_entries(paired_tests(panel, brier(panel)), panel.forecasters)
+def compared_pairs(
+    table: FigureTable, panel: Panel, values: Floats, ranking: str, score: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Paired tests of the first forecasters of a ranking, as many as the settings say, and a note if they are not all.
+
+    `values` are the score of each forecast of the panel.
+    """
+    people, most = len(panel.forecasters), table.settings.pairs
+    if people > most:
+        first = np.sort(table.order(ranking)[:most] if ranking in table.rankings else []).astype(np.int64)
+        place = np.full(people, -1)
+        place[first] = np.arange(len(first))
+        chosen = place[panel.forecaster] >= 0
+        panel, values = panel.take(chosen), values[chosen]
+        names = [panel.forecasters[i] for i in first]
+        panel = replace(panel, forecasters=names, forecaster=place[panel.forecaster])
+    pairs = pair_entries(paired_tests(panel, values), panel.forecasters) if len(panel.forecasters) > 1 else []
+    if people <= most:
+        return pairs, []
+    if not pairs:
+        return [], ["no pairs are compared, as asked"]
+    among = f"among the first {len(panel.forecasters):,} of {people:,} forecasters by {score}"
+    return pairs, [f"pairs are compared {among}; --pairs N compares more"]
 
 
 def pair_entries(tests: PairedComparisons, names: list[str]) -> list[dict[str, Any]]:
