@@ -1,9 +1,11 @@
 """Numeric forecasts and scores of any rule: from long form to a report."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
@@ -90,6 +92,132 @@ def test_falling_quantiles_and_missing_columns_are_named() -> None:
         fr.numeric_scores(frame)
     with pytest.raises(fr.UnreadableFile, match="the frame has no column 'value'"):
         fr.numeric_scores(frame.drop("value"))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(make: Any) -> None:
+    numbers = {
+        "Forecaster": ["ann", "bob"] * 2, "question ": ["q1", "q1", "q2", "q2"], "VALUE": [4, 1, 7, 8],
+        "Outcome": [5, 5, 9, 9], "comment": ["x"] * 4,
+    }  # fmt: skip
+    report = fr.rank_numeric(make(numbers), bootstrap=0)
+    assert report.ranked("crps") == {"ann": (1, 1.5), "bob": (2, 2.5)}
+    assert report.to_dict()["data"]["ignored_columns"] == ["comment"]
+    scores = {
+        "forecaster": ["ann", "bob"] * 2, "question": ["q1", "q1", "q2", "q2"], "probability": [0.2, 0.3, 0.4, 0.5],
+        "outcome": [1, 1, 0, 0], "Loss": [4.0, 1.0, 7.0, 8.0],
+    }  # fmt: skip
+    assert fr.rank_scores(make(scores), lower="loss", bootstrap=0).ranked("loss") == {"bob": (1, 4.5), "ann": (2, 5.5)}
+
+
+def test_different_questions_are_compared_by_the_adjusted_score_and_in_pairs() -> None:
+    rows = [("all", f"big{j}", 105 + j % 3, 100) for j in range(20)]
+    for j in range(20):
+        rows += [("all", f"small{j}", 1.1 + j % 5 / 50, 1), ("niche", f"small{j}", 1.2 + j % 5 / 50, 1)]
+    frame = pl.DataFrame(rows, schema=["forecaster", "question", "value", "outcome"], orient="row", strict=False)
+    content = fr.rank_numeric(frame).to_dict()
+    assert content["rankings"]["crps"] == ["niche", "all"], "who skipped the hard ones has the lower mean"
+    assert content["headline"] == "adjusted_crps"
+    assert content["rankings"]["adjusted_crps"] == ["all", "niche"]
+    [pair] = content["pairs"]
+    assert (pair["n"], pair["difference"]) == (20, pytest.approx(-0.1))
+    assert "crps adjusted for difficulty" in fr.rank_numeric(frame).to_text().split("crps, lower")[0]
+
+
+class TestRowsAtFault:
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"value": None}, "value is empty or no number"),
+            ({"value": 1e6}, "the value falls from the quantile 0.5 to 0.9"),
+            ({"quantile": 1.5}, "quantile is outside (0, 1)"),
+            ({"forecaster": None}, "forecaster is empty"),
+        ],
+    )
+    def test_forecast_is_rejected_with_its_line_and_the_rest_is_ranked(
+        self, change: dict[str, Any], why: str, tmp_path: Path
+    ) -> None:
+        frame = forecasts({"ann": 1.0, "bob": 3.0}).with_row_index().with_columns(
+            pl.when(pl.col("index") == 4).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+            for name, value in change.items()
+        )  # fmt: skip
+        frame.write_csv(tmp_path / "numbers.csv")
+        content = fr.rank_numeric(tmp_path / "numbers.csv", bootstrap=0).to_dict()
+        found = {row["row"]: row["why"] for row in content["rejected"]}
+        line = 7 if "falls" in why else 6
+        assert found[line] == why
+        assert content["rankings"]["crps"] == ["ann", "bob"]
+        assert content["forecasters"]["bob"]["n"] == 30
+        with pytest.raises(fr.InvalidRow, match=re.escape(why)):
+            fr.rank_numeric(tmp_path / "numbers.csv", strict=True)
+
+    def test_line_is_that_of_the_file_where_cells_hold_line_breaks(self, tmp_path: Path) -> None:
+        file = tmp_path / "n.csv"
+        file.write_text('forecaster;question;value;outcome\n"a\nb";q;1;2\n\nc;q;x;2\nc;r;3;2\na;r;4;2\n')
+        assert fr.rank_numeric(file, bootstrap=0).to_dict()["rejected"] == [
+            {"row": 5, "why": "value is empty or no number"}
+        ]
+
+    @pytest.mark.parametrize("outcomes", [[1, 2, 5, 5], [2, 1, 5, 5]])
+    def test_outcomes_in_conflict_reject_the_minority_and_on_a_tie_the_question(self, outcomes: list[int]) -> None:
+        frame = pl.DataFrame({
+            "forecaster": ["a", "b", "a", "b"], "question": ["q", "q", "r", "r"], "value": [1, 2, 3, 4],
+            "outcome": outcomes,
+        })  # fmt: skip
+        content = fr.rank_numeric(frame, bootstrap=0).to_dict()
+        assert [row["row"] for row in content["rejected"]] == [1, 2]
+        more = pl.concat([frame, frame[:1].with_columns(forecaster=pl.lit("c"))])
+        content = fr.rank_numeric(more, bootstrap=0).to_dict()
+        assert [row["row"] for row in content["rejected"]] == [2]
+
+    def test_score_stated_twice_counts_once_or_not_at_all(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": ["a", "a", "a", "b", "b", "b"], "question": ["q", "q", "r", "q", "q", "r"],
+            "x": [1.0, 1.0, 2.0, 1.0, 9.0, "bad"],
+        }, strict=False)  # fmt: skip
+        content = fr.rank_scores(frame, lower="x", bootstrap=0, allow_rejected=True).to_dict()
+        assert content["data"]["repeated"] == 1
+        assert [row["row"] for row in content["rejected"]] == [4, 5, 6]
+        assert content["rejected"][2]["why"] == "x is not a number"
+        assert content["forecasters"] == {"a": content["forecasters"]["a"]}
+
+    def test_most_rows_at_fault_make_no_report(self) -> None:
+        frame = forecasts({"ann": 1.0}, questions=2).with_columns(value=pl.lit(None))
+        with pytest.raises(fr.TooFewForecasts, match="value is empty or no number"):
+            fr.rank_numeric(frame)
+
+
+class TestSetsOfQuantiles:
+    def test_scores_compare_the_levels_that_all_state(self) -> None:
+        frame = forecasts({"ann": 3.0, "bob": 3.0})
+        median = frame.filter((pl.col("forecaster") == "bob") | (pl.col("quantile") == 0.5))
+        report = fr.rank_numeric(median, bootstrap=0).to_dict()
+        whole = fr.rank_numeric(frame.filter(quantile=0.5), bootstrap=0).to_dict()
+        assert report["forecasters"]["bob"]["crps"] == pytest.approx(whole["forecasters"]["bob"]["crps"])
+        [note] = report["notes"]
+        assert note.startswith("forecasts state 2 different sets of quantiles")
+        assert note.endswith("crps compares them on the levels that all forecasters state, 0.5")
+
+    def test_sets_without_a_common_level_are_not_compared(self) -> None:
+        frame = forecasts({"ann": 3.0, "bob": 3.0, "cy": 2.0})
+        frame = frame.filter((pl.col("forecaster") == "ann") == (pl.col("quantile") == 0.5))
+        report = fr.rank_numeric(frame, bootstrap=0).to_dict()
+        assert report["forecasters"]["ann"]["crps"] is None
+        assert report["notes"][0].endswith("on 0.1, 0.9; 30 forecasts without all of these have no crps, by ann")
+
+
+def test_report_of_many_intervals_is_short() -> None:
+    generator = np.random.default_rng(1)
+    levels = [0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975]
+    rows = []
+    for name in "abcdefgh":
+        for j in range(10):
+            centre = generator.normal()
+            rows += [(name, f"q{j}", level, centre + 10 * level, 5.0) for level in levels]
+    frame = pl.DataFrame(rows, schema=["forecaster", "question", "quantile", "value", "outcome"], orient="row")
+    report = fr.rank_numeric(frame, bootstrap=50)
+    assert len(report.to_text().splitlines()) < 45
+    assert report.to_markdown("interval_score_0.95").count("\n") == 10
 
 
 class TestScoresOfAnyRule:

@@ -83,7 +83,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
     from forecast_rank.metrics.sample_mean import (
         bounded_cluster_interval as bounded_cluster_interval, cluster_interval as cluster_interval,
-        t_interval as t_interval
+        proportion_interval as proportion_interval, t_interval as t_interval
     )
     from forecast_rank.metrics.running_intervals import running_intervals as running_intervals
     from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard as sequential_leaderboard
@@ -162,7 +162,7 @@ _MODULES = {
         "uniform_brier",
     ),
     "metrics.resampled_ranks": ("probability_best", "rank_range"),
-    "metrics.sample_mean": ("bounded_cluster_interval", "cluster_interval", "t_interval"),
+    "metrics.sample_mean": ("bounded_cluster_interval", "cluster_interval", "proportion_interval", "t_interval"),
     "metrics.simultaneous_ranks": ("simultaneous_rank_ranges",),
     "metrics.studentised": ("studentised_draws", "studentised_interval"),
     "metrics.thurstone_mosteller": ("margin_ability",),

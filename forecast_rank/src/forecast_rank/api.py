@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast_rank.batch_ranking import is_streamed, rank_in_batches
-from forecast_rank.ranking.forecasts import LoadedForecasts, TooFewForecasts, group_rejections, read_forecasts
+from forecast_rank.ranking.forecasts import LoadedForecasts, check_rejected, read_forecasts, rejections
 from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Progress, Report, no_progress
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Source = Any
 """A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
-REASONS_SHOWN = 5
 ECE_DEFINITION = (
     "sum over {} right-open bins of equal width of share x |mean probability - mean outcome|; pairs of probability and "
     "outcome weigh weight / number of options"
@@ -35,6 +34,7 @@ def read(
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
+    order: Iterable[str] | str = (),
 ) -> LoadedForecasts:
     """The forecasts of a file or frame in long or wide form, checked row by row.
 
@@ -54,6 +54,9 @@ def read(
         Allow outcomes between 0 and 1: unresolved questions scored against a price.
     normalise : bool
         Divide the probabilities of exclusive options by their sum where that is within 0.02 of 1.
+    order : list of str, or str separated by commas
+        The names of all options in order, for the ranked probability score. Otherwise they have the order of an ordered
+        categorical (pandas) or Enum (polars), else that of the question's first forecast.
 
     Returns
     -------
@@ -74,7 +77,14 @@ def read(
     >>> read(frame).panel.forecasters
     ['ann']
     """
-    return read_forecasts(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+    return read_forecasts(
+        source,
+        format,
+        strict=strict,
+        fractional_outcomes=fractional_outcomes,
+        normalise=normalise,
+        order=comma_separated(order),
+    )
 
 
 def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", **settings: Any) -> pl.DataFrame:
@@ -139,10 +149,12 @@ def rank(
     interval: str = _USUAL.interval,
     level: float = _USUAL.level,
     min_questions: int = _USUAL.min_questions,
+    pairs: int = _USUAL.pairs,
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
+    order: Iterable[str] | str = (),
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
@@ -182,7 +194,9 @@ def rank(
         Coverage of intervals and rank ranges, in (0, 1).
     min_questions : int
         Forecasters with fewer questions have scores, but no rank and no rank range.
-    format, strict, fractional_outcomes, normalise
+    pairs : int
+        How many forecasters, the first by their Brier score, are compared in pairs; 0 for no pairs.
+    format, strict, fractional_outcomes, normalise, order
         As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
@@ -227,6 +241,7 @@ def rank(
         raise InvalidSetting(f"like: pm_rank, not {like}")
     if defects and not like:
         raise InvalidSetting("defects: only together with like")
+    order = comma_separated(order)
     settings = Settings(
         metrics=comma_separated(metrics),
         gammas=comma_separated(gamma),
@@ -238,24 +253,34 @@ def rank(
         interval=interval,
         level=level,
         min_questions=min_questions,
+        pairs=pairs,
     )
-    if not (like or explain) and is_streamed(source, format):
+    if not (like or explain or order) and is_streamed(source, format):
         reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
         return _saved(report, out, plots, plot_format)
     loaded = source
     if not isinstance(source, LoadedForecasts):
-        loaded = read(source, format, strict=strict, fractional_outcomes=fractional_outcomes, normalise=normalise)
+        loaded = read(
+            source,
+            format,
+            strict=strict,
+            fractional_outcomes=fractional_outcomes,
+            normalise=normalise,
+            order=order,
+        )
     if explain:
         print(loaded.explanation(), end="\n\n")
-    _check_rejected(loaded, allow_rejected)
+    check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
     stated = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
         "file": loaded.source,
         "fractional_outcomes": fractional_outcomes,
         "normalise": normalise,
+        "order": list(order),
+        "option_order": loaded.option_order,
         "like": like,
     }
     if "calibration" in settings.metrics:
@@ -274,9 +299,7 @@ def rank(
         "ignored_columns": loaded.ignored,
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
-    rejected = [{"row": line.row, "why": line.why} for line in loaded.rejected]
-    groups = [asdict(group) for group in group_rejections(loaded.rejected)]
-    report = Report({"settings": stated, **figures, "rejected": rejected, "rejection_groups": groups})
+    report = Report({"settings": stated, **figures, **rejections(loaded.rejected)})
     return _saved(report, out, plots, plot_format)
 
 
@@ -287,19 +310,6 @@ def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plo
     if plots is not None:
         report.plot(plots, plot_format)
     return report
-
-
-def _check_rejected(loaded: LoadedForecasts, allow_rejected: bool) -> None:
-    """Raises TooFewForecasts, with the first reasons, if too few rows are left."""
-    rejected = len(loaded.rejected)
-    if len(loaded.panel) and (allow_rejected or 2 * rejected <= loaded.rows):
-        return
-    groups = group_rejections(loaded.rejected)[:REASONS_SHOWN]
-    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
-    if not len(loaded.panel):
-        why = f"{rejected} of {loaded.rows} rows are rejected" if loaded.rows else "the file has headings and no rows"
-        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
-    raise TooFewForecasts(f"{rejected} of {loaded.rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 
 
 def comma_separated(values: Any) -> tuple[str, ...]:

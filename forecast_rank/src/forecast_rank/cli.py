@@ -26,10 +26,10 @@ DESCRIPTION = (
 )
 FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
-_READING = ("format", "strict", "fractional_outcomes", "normalise")
+_READING = ("format", "strict", "fractional_outcomes", "normalise", "order")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
-    "format", "strict", "fractional_outcomes", "normalise", "allow_rejected", "like", "defects",
+    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -73,9 +73,15 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument(
         "--min-questions", type=int, default=usual.min_questions, metavar="N", help="that a forecaster needs for a rank"
     )
+    parser.add_argument(
+        "--pairs", type=int, default=usual.pairs, metavar="N", help="compare the first N forecasters in pairs"
+    )
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
     parser.add_argument(
         "--normalise", action="store_true", help="divide probabilities by their sum where that is within 0.02 of 1"
+    )
+    parser.add_argument(
+        "--order", type=_names, default=(), metavar="OPTIONS", help="all options in order, for ranked_probability"
     )
     parser.add_argument("--strict", action="store_true", help="exit with code 2 at the first row that is rejected")
     parser.add_argument("--allow-rejected", action="store_true", help="rank even if most rows are rejected")

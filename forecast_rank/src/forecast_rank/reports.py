@@ -172,7 +172,7 @@ class Report:
         return "\n".join(f"% {item.title}\n{latex_table(item)}" for item in self._tables().values())
 
     def to_text(self, width: int = 120) -> str:
-        """The heading and all tables for a terminal of `width` characters.
+        """The heading and the tables, of many scores the first ones, for a terminal of `width` characters.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Report:
         from forecast_rank.ranking.report_tables import report_heading
         from forecast_rank.ranking.table_formats import terminal_table
 
-        tables = [f"{table.title}\n{terminal_table(table, width)}" for table in self._tables().values()]
+        tables = [f"{table.title}\n{terminal_table(table, width)}" for table in self._printed()]
         return "\n".join([report_heading(self._content), *tables])
 
     def save(self, path: Path | str) -> None:
@@ -241,7 +241,7 @@ class Report:
         return self._axes("average_return", f"_{key}")[0]
 
     def plot_scores(self, ranking: str = "brier") -> Axes:
-        """A forest plot of a ranking: figures with intervals, the best on top, references as lines.
+        """A forest plot of a ranking: figures, with intervals if there are any, the best on top, references as lines.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Report:
         Raises
         ------
         ValueError
-            Without such a ranking or its intervals, which need resamples.
+            Without such a ranking, or of one forecaster without an interval.
         """
         return self._axes("scores", f"_{ranking.replace(':', '_')}")[0]
 
@@ -328,7 +328,7 @@ class Report:
         from forecast_rank.ranking.report_tables import report_heading
         from forecast_rank.ranking.table_formats import html_paragraph, html_table
 
-        tables = [html_table(table) for table in self._tables().values()]
+        tables = [html_table(table) for table in self._printed()]
         return "\n".join([html_paragraph(report_heading(self._content)), *tables])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -339,13 +339,16 @@ class Report:
         from forecast_rank.ranking.table_formats import rich_table
 
         yield Text(report_heading(self._content))
-        for table in self._tables().values():
+        for table in self._printed():
             yield Text(table.title)
             yield rich_table(table)
 
     def __repr__(self) -> str:
         data = self._content["data"]
         return f"<Report: {data['forecasters']} forecasters, {data['questions']} questions>"
+
+    def _printed(self) -> list[ReportTable]:
+        return [table for table in self._tables().values() if table.printed]
 
     def _tables(self) -> dict[str, ReportTable]:
         from forecast_rank.ranking.report_tables import report_tables

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from forecast_rank.files.columns import BINARY
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.frames import FRAME, check_columns, polars_frame
+from forecast_rank.files.named_columns import read_named_columns
+from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.uncertainty import EventSums
-from forecast_rank.ranking.report import agreement_table, assemble_report
-from forecast_rank.ranking.scoreboard import FigureTable
+from forecast_rank.metrics.panel import Panel, Questions
+from forecast_rank.metrics.uncertainty import event_sums
+from forecast_rank.ranking.forecasts import check_rejected, rejections
+from forecast_rank.ranking.report import agreement_table, assemble_report, compared_pairs
+from forecast_rank.ranking.scoreboard import UNLIMITED, FigureTable, listed
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
+from forecast_rank.score_rows import KEY, CheckedRows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+ADJUSTED = "adjusted_"
 
 
 def rank_scores(
-    source: Any, *, lower: Iterable[str] | str = (), higher: Iterable[str] | str = (), **options: Any
+    source: Any,
+    *,
+    lower: Iterable[str] | str = (),
+    higher: Iterable[str] | str = (),
+    strict: bool = False,
+    allow_rejected: bool = False,
+    **options: Any,
 ) -> Report:
     """Ranks forecasters by scores of their forecasts, whatever the rule: numeric, time-weighted, one's own.
 
     Parameters
     ----------
-    source : polars.DataFrame, pandas.DataFrame or Arrow table
+    source : path, polars.DataFrame, pandas.DataFrame or Arrow table
         A row for each forecast with the columns `forecaster`, `question` and the scores; optionally `event` (questions
-        of one event are resampled together) and `weight`.
+        of one event are resampled together) and `weight`. Other columns are ignored. A path is CSV, Parquet or JSON
+        Lines.
     lower, higher : list of str, or str separated by commas
         The columns in which a lower, or a higher, score is better.
+    strict, allow_rejected : bool
+        As in `rank`.
     **options
-        `bootstrap`, `seed`, `interval`, `level` and `min_questions`, as in `rank`.
+        `bootstrap`, `seed`, `interval`, `level`, `min_questions` and `pairs`, as in `rank`.
 
     Returns
     -------
     Report
-        Without references and pairs.
+        Each score has a second ranking, `adjusted_NAME`, by the forecaster's effect beside that of the question; that
+        of the first score heads the report where forecasters answered different questions. Pairs are compared in the
+        first score. There are no references.
 
     Raises
     ------
     UnreadableFile
         If a column is missing, or no score is named.
+    InvalidRow
+        With `strict`, for the first row that does not count: one without a forecaster or question, with a score or
+        weight that is no number, or with another score than an earlier row of its forecaster and question.
+    TooFewForecasts
+        If no row can be ranked or, without `allow_rejected`, more than half of the rows are rejected.
     InvalidSetting
         For a setting out of range.
 
@@ -55,58 +75,138 @@ def rank_scores(
     >>> rank_scores(frame, higher="points", bootstrap=0).ranked("points")
     {'ann': (1, 2.5), 'bob': (2, 1.0)}
     """
-    frame, settings = polars_frame(source), Settings(metrics=("brier",), **options)
+    settings = Settings(metrics=("brier",), **options)
     better = dict.fromkeys(_names(lower), "lower") | dict.fromkeys(_names(higher), "higher")
-    check_columns(frame, ("forecaster", "question", *better))
+    table = read_named_columns(source, (*KEY, *better), ("event", "weight"))
     if not better:
-        raise UnreadableFile(f"{FRAME}: name at least one score, of {', '.join(frame.columns)}")
-    frame = frame.with_columns(pl.col("forecaster", "question").cast(pl.String))
-    names = frame["forecaster"].unique().sort().to_list()
-    row, column, events = _codes(frame, names)
-    weight = frame["weight"].cast(pl.Float64).to_numpy() if "weight" in frame.columns else np.ones(len(frame))
-    answered = np.bincount(row, minlength=len(names))
-    questions = frame["question"].n_unique()
-    table = FigureTable(names, len(names), answered, events, settings)
+        raise UnreadableFile(f"{table.label}: name at least one score, of {', '.join(table.frame.columns)}")
+    known = {*KEY, "event", "weight", *better}
+    ignored = [name for name in table.frame.columns if name not in known]
+    weighted = ("weight",) if "weight" in table.frame.columns else ()
+    rows = CheckedRows(table, (*better, *weighted))
+    rows.check_numbers(better)
+    rows.check_weight()
+    labels = [name for name in ("event",) if name in table.frame.columns]
+    rows.take_out_repeats([*KEY, *labels, "weight", *better])
+    twice = "the forecaster's score on the question is stated twice, with other values"
+    rows.reject(pl.struct(KEY).is_duplicated(), twice, fix="keep one of the rows")
+    if strict:
+        rows.check_none_rejected()
+    return score_report(rows, rows.frame, better, settings, allow_rejected=allow_rejected, ignored=ignored)
+
+
+def score_report(
+    rows: CheckedRows,
+    scores: pl.DataFrame,
+    better: dict[str, str],
+    settings: Settings,
+    *,
+    shares: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+    allow_rejected: bool = False,
+) -> Report:
+    """The report of checked scores.
+
+    Parameters
+    ----------
+    rows : CheckedRows
+    scores : polars.DataFrame
+        A row for each forecast, with the columns of KEY, `weight`, the scores and optionally `event`.
+    better : dict of str to str
+        Whether "lower" or "higher" is better, by score.
+    settings : Settings
+    shares : sequence of str
+        Columns of 0 and 1 whose means are figures without a ranking.
+    notes, ignored : sequence of str
+    allow_rejected : bool
+
+    Raises
+    ------
+    TooFewForecasts
+        If no row is left or, without `allow_rejected`, more than half of the rows are rejected.
+    """
+    rejected = rows.rejected()
+    check_rejected(len(scores), len(rows.lines), rejected, allow_rejected=allow_rejected)
+    panel = score_panel(scores)
+    scores = scores.sort("question", "forecaster")
+    values = {name: scores[name].fill_null(float("nan")).to_numpy().astype(np.float64) for name in (*better, *shares)}
+    names, people = panel.forecasters, len(panel.forecasters)
+    answered = np.bincount(panel.forecaster, minlength=people)
+    table = FigureTable(names, people, answered, len(panel.questions.event_names), settings)
     table.set_figure("n", answered)
-    table.set_figure("coverage", answered / max(questions, 1))
+    table.set_figure("coverage", answered / max(len(panel.questions), 1))
+    notes = list(notes)
     for name, direction in better.items():
-        values = frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        sums = _sums(row, column, (len(names), events), values, weight)
-        ruined = np.bincount(row, np.isinf(values), len(names)) > 0
-        table.add_mean(name, sums, ruined, lower=direction == "lower", key=name)
+        notes += _add_score(table, panel, name, values[name], lower=direction == "lower")
+    for name in shares:
+        table.add_share(name, event_sums(panel, values[name]))
+    lead = next(iter(better))
     data: dict[str, Any] = {
-        "rows": len(frame), "forecasts": len(frame), "forecasters": len(names), "questions": questions,
-        "events": events, "priced": 0, "overround": None, "rejected": 0, "superseded": 0, "repeated": 0,
-        "normalised": 0, "ignored_columns": [],
+        "rows": len(rows.lines), "forecasts": len(panel), "forecasters": people, "questions": len(panel.questions),
+        "events": len(panel.questions.event_names), "priced": 0, "overround": None, "rejected": len(rejected),
+        "superseded": 0, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
     }  # fmt: skip
-    parts: dict[str, Any] = {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
-    content = assemble_report(table, data, parts | {"agreement": agreement_table(table)})
-    stated = {**asdict(settings), "metrics": list(better), "gammas": [], "scores": better, "like": None}
-    return Report({"settings": stated, **content, "rejected": [], "rejection_groups": []})
+    pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
+    notes += note
+    parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
+    headings = (lead, f"{ADJUSTED}{lead}")
+    content = assemble_report(table, data, parts | {"agreement": agreement_table(table)}, headings)
+    stated = {
+        **asdict(settings), "metrics": list(better), "gammas": [], "scores": better, "pairs_by": lead,
+        "shares": list(shares), "like": None,
+    }  # fmt: skip
+    return Report({"settings": stated, **content, **rejections(rejected)})
+
+
+def _add_score(table: FigureTable, panel: Panel, name: str, values: Floats, *, lower: bool) -> list[str]:
+    """Adds the ranking of a score and its adjusted one; returns notes."""
+    sums = event_sums(panel, np.where(np.isinf(values), np.nan, values))
+    ruined = np.bincount(panel.forecaster, np.isinf(values), len(panel.forecasters)) > 0
+    table.add_mean(name, sums, ruined, lower=lower, key=name, limits=UNLIMITED)
+    if ruined.any():
+        return [f"{ADJUSTED}{name}: none, for some scores are infinite"]
+    fit = adjusted_brier(panel, values)
+    table.set_figure(f"{ADJUSTED}{name}_se", fit.se)
+    table.add_estimate(f"{ADJUSTED}{name}", fit.value, fit.sums, lower=lower, key=f"{ADJUSTED}{name}")
+    outside = [person for person, part in zip(panel.forecasters, fit.component.tolist(), strict=True) if part > 0]
+    return [f"{ADJUSTED}{name}: no common question links {listed(outside)} to the others"] if outside else []
+
+
+def score_panel(scores: pl.DataFrame) -> Panel:
+    """The forecasts as a panel without probabilities, in order of the question, then of the forecaster."""
+    event = pl.coalesce("event", "question") if "event" in scores.columns else pl.col("question")
+    scores = scores.sort("question", "forecaster").with_columns(event.alias("event"))
+    forecasters, questions, events = (scores[name].unique().sort() for name in ("forecaster", "question", "event"))
+    forecaster = forecasters.search_sorted(scores["forecaster"]).to_numpy().astype(np.int64)
+    question = questions.search_sorted(scores["question"]).to_numpy().astype(np.int64)
+    first = scores.unique("question", keep="first", maintain_order=True)
+    count, forecasts = len(questions), len(scores)
+    nothing = np.full(forecasts, np.nan)
+    return Panel(
+        questions=Questions(
+            offsets=np.arange(count + 1),
+            outcome=np.full(count, np.nan),
+            exclusive=np.zeros(count, dtype=bool),
+            event=events.search_sorted(first["event"]).to_numpy().astype(np.int64),
+            category=np.zeros(count, dtype=np.int64),
+            closed_at=np.full(count, np.nan),
+            names=questions.to_list(),
+            option_names=[BINARY] * count,
+            event_names=events.to_list(),
+            category_names=[""],
+        ),
+        forecasters=forecasters.to_list(),
+        forecaster=forecaster,
+        question=question,
+        offsets=np.arange(forecasts + 1),
+        probability=nothing,
+        odds=nothing,
+        no_odds=nothing,
+        weight=scores["weight"].to_numpy().astype(np.float64),
+        made_at=nothing,
+    )
 
 
 def _names(names: Iterable[str] | str) -> list[str]:
     return [name.strip() for name in (names.split(",") if isinstance(names, str) else names) if name.strip()]
-
-
-def _codes(frame: pl.DataFrame, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Codes of the forecaster and of the event of each row, and the number of events."""
-    row = np.searchsorted(np.array(names, dtype=object), frame["forecaster"].to_numpy()).astype(np.int64)
-    event = pl.col("question")
-    if "event" in frame.columns:
-        event = pl.coalesce(pl.col("event").cast(pl.String), event)
-    column = frame.select(event.rank("dense") - 1).to_series().to_numpy().astype(np.int64)
-    return row, column, int(column.max(initial=-1)) + 1
-
-
-def _sums(
-    row: NDArray[np.int64], column: NDArray[np.int64], shape: tuple[int, int], values: Floats, weight: Floats
-) -> EventSums:
-    """Event sums of a score of each row, NaN left out."""
-    place, known = row * shape[1] + column, ~np.isnan(values)
-
-    def table(summand: Floats) -> Floats:
-        return np.bincount(place[known], summand[known], shape[0] * shape[1]).astype(np.float64).reshape(shape)
-
-    finite = np.where(np.isinf(values), np.nan, values)
-    return EventSums(table(weight * finite), table(weight))

@@ -1,6 +1,7 @@
 """Intervals and rank ranges that hold the truth with few events, in worlds where the truth is known."""
 
 import numpy as np
+import polars as pl
 import pytest
 from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.calibration import ece
@@ -26,6 +27,8 @@ from forecast_rank.simulated_worlds import WORLDS, simulate
 from scipy import stats
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
+
+import forecast_rank as fr
 
 nan = np.nan
 
@@ -279,3 +282,24 @@ class TestSimulation:
     def test_bad_argument_is_named(self, arguments: dict[str, object], name: str) -> None:
         with pytest.raises(ValueError, match=name):
             simulate(**arguments)
+
+
+class TestConstantScores:
+    def test_ten_of_ten_right_have_an_exact_interval(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": ["a"] * 10 + ["b"] * 10, "question": [f"q{j}" for j in range(10)] * 2,
+            "probability": [0.8] * 10 + [0.4] * 10, "outcome": [1] * 20,
+        })  # fmt: skip
+        people = fr.rank(frame, bootstrap=200).to_dict()["forecasters"]
+        assert people["a"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
+        assert people["b"]["accuracy_ci"] == pytest.approx([0.0, 1 - 0.025**0.1])
+
+    @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
+    def test_constant_score_has_no_interval_and_a_reason(self, interval: str) -> None:
+        columns = {"question": [f"q{j}" for j in range(10)], "outcome": [1] * 10, "a": [0.8] * 10, "b": [0.6] * 10}
+        content = fr.rank(pl.DataFrame(columns), bootstrap=200, interval=interval).to_dict()
+        for entry in content["forecasters"].values():
+            known = [ends for key, ends in entry.items() if key.endswith("_ci") and isinstance(ends, list)]
+            assert all(ends[0] < ends[1] for ends in known)
+            assert entry["brier_ci"] is None
+        assert content["no_interval"]["brier"] == "the score is the same on all events: a, b"

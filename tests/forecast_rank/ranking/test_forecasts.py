@@ -184,6 +184,32 @@ class TestSeveralForecasts:
         }
         assert len(reading.panel) == 0
 
+    @pytest.mark.parametrize(
+        ("version", "faulty"),
+        [
+            ([row("ann", "q", "Smith", 0.9, 0), row("ann", "q", "a", 0.1, 1)], 0),
+            ([row("ann", "q", "a", 0.6, 1), row("ann", "q", "b", 0.6, 0)], 2),
+            ([row("ann", "q", "a", 1.5, 1), row("ann", "q", "b", "", 0)], 2),
+            ([row("ann", "q", "a", 0.6, 0), row("ann", "q", "b", 0.4, 1)], 0),
+        ],
+        ids=["other options", "sums to 1.2", "bad cells", "another outcome"],
+    )
+    @pytest.mark.parametrize("made_at", ["2026-01-01", "2026-04-01"], ids=["earlier", "late"])
+    def test_another_version_never_rejects_the_one_that_counts(
+        self, tmp_path: Path, version: list[dict], faulty: int, made_at: str
+    ) -> None:
+        rows = [item | {"made_at": made_at, "closed_at": "2026-03-01"} for item in version]
+        rows += pair("ann", "q", 0.7, made_at="2026-02-01", closed_at="2026-03-01")
+        for order in (rows, rows[::-1]):
+            reading = read_forecasts(write(tmp_path, order, "csv"))
+            assert forecasts_of(reading) == {("ann", "q"): {"a": 0.7, "b": 0.3}}
+            assert (len(reading.rejected), reading.superseded) == (faulty, 2 - faulty)
+
+    def test_a_time_at_fault_leaves_open_which_version_counts(self, tmp_path: Path) -> None:
+        rows = [*pair("ann", "q", made_at="2026-02-01"), *pair("ann", "q", 0.6, made_at="soon"), *pair("bob", "q")]
+        reading = read_forecasts(write(tmp_path, rows, "csv"))
+        assert set(forecasts_of(reading)) == {("bob", "q")}
+
 
 class TestBadRows:
     @pytest.mark.parametrize(
@@ -325,12 +351,12 @@ class TestBadRows:
         [
             ([*pair("ann", "q", won="b"), *pair("bob", "q"), *pair("cy", "q"), *pair("ann", "r")],
              {("bob", "q"), ("cy", "q"), ("ann", "r")}),
-            ([*pair("bob", "q", won="b"), *pair("ann", "q")], {("bob", "q")}),
+            ([*pair("bob", "q", won="b"), *pair("ann", "q"), *pair("ann", "r")], {("ann", "r")}),
             ([*(row("ann", "q", "YES", 0.5, 0, made_at=f"2026-01-0{day}") for day in range(1, 6)),
               *(row(name, "q", "YES", 0.5, 1, made_at="2026-01-01") for name in ("bob", "cy"))],
              {("bob", "q"), ("cy", "q")}),
         ],
-        ids=["of most forecasters", "of the first in the file at a tie", "each forecaster counts once"],
+        ids=["of most forecasters", "of nobody at a tie", "each forecaster counts once"],
     )  # fmt: skip
     def test_outcomes_on_which_forecasters_differ_are_those(
         self, tmp_path: Path, rows: list[dict], counted: set[tuple[str, str]]
@@ -543,6 +569,32 @@ class TestForms:
             read_forecasts(file)
         with pytest.raises(UnreadableFile, match="has no column 'forecaster'"):
             read_forecasts(file, "csv")
+
+
+class TestYearsOfTwoDigits:
+    HEADING = "forecaster,question,probability,outcome,made_at,closed_at\n"
+
+    @pytest.mark.parametrize(
+        ("made", "closed", "year"),
+        [
+            ("8/31/11", "2011-09-30", 2011),
+            ("31.8.11", "2011-09-30", 2011),
+            ("31 Aug 99", "2000-01-03", 1999),
+            ("8/31/11 10:30", "9/30/2011", 2011),
+            ("1/31/69", "1969-02-01", 1969),
+        ],
+    )
+    def test_century_is_that_of_the_other_column(self, tmp_path: Path, made: str, closed: str, year: int) -> None:
+        reading = read_forecasts(text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{made},{closed}\n"))
+        assert datetime.fromtimestamp(reading.panel.made_at[0], UTC).year == year
+
+    @pytest.mark.parametrize(
+        "times", ["8/31/11,9/30/11", "8/31/11,", "8/31/11,2061-01-01"], ids=["both short", "alone", "between two"]
+    )
+    def test_year_without_a_certain_century_is_refused_by_name(self, tmp_path: Path, times: str) -> None:
+        file = text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{times}\n")
+        with pytest.raises(UnreadableFile, match=r"made_at: '8/31/11' has a year of two digits, and no other column"):
+            read_forecasts(file)
 
 
 class TestUselessFiles:

@@ -85,51 +85,49 @@ def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
         for places in forecasts.values():
             options = cells(places, "option")
             faulty |= {k for n, k in enumerate(places) if options[n] in options[:n]}
-        if faulty & {k for places in forecasts.values() for k in places}:
-            continue
         for places in forecasts.values():
+            if faulty & set(places):
+                continue
             flags, weights = set(cells(places, "exclusive", 1)), set(cells(places, "weight", 1.0))
             off = len(flags) > 1 or len(weights) > 1
             if flags == {1} and len(places) > 1:
                 off |= abs(sum(cells(places, "probability")) - 1) > 1e-6 or sum(cells(places, "outcome")) != 1
             faulty |= set(places) if off else set()
-    good = {pair: f for pair, f in pairs.items() if not faulty & {k for places in f.values() for k in places}}
+
+    closes = {row["question"]: CLOSED for row in rows if row["forecaster"] and row.get("closed_at") is not None}
+    latest, bad = {}, set()
+    for (question, who), forecasts in pairs.items():
+        in_time = [at for at in forecasts if not (at and closes.get(question) and at >= CLOSED)]
+        if in_time and not faulty & set(forecasts[max(in_time)]):
+            latest[question, who] = forecasts[max(in_time)]
+        else:
+            bad.add((question, who))
 
     def version(places: list[int]) -> tuple:
         told = sorted(zip(cells(places, "option"), cells(places, "outcome"), strict=True))
         return tuple(told), len(places) > 1 and cells(places, "exclusive", 1)[0] == 1
 
-    for question in {question for question, _ in good}:
-        told: dict[tuple, tuple[set[str], int]] = {}
-        for (what, who), forecasts in good.items():
-            for places in forecasts.values() if what == question else ():
-                voices, first = told.get(version(places), (set(), len(rows)))
-                told[version(places)] = voices | {who}, min(first, *places)
-        right = max(told, key=lambda v: (len(told[v][0]), -told[v][1]))
-        for (what, _), forecasts in good.items():
-            if what == question and any(version(places) != right for places in forecasts.values()):
-                faulty |= {k for places in forecasts.values() for k in places}
+    for question in {question for question, _ in latest}:
+        voices: dict[tuple, set[tuple[str, str]]] = {}
+        for pair, places in latest.items():
+            if pair[0] == question:
+                voices.setdefault(version(places), set()).add(pair)
+        most = max(map(len, voices.values()))
+        leading = [supporters for supporters in voices.values() if len(supporters) == most]
+        for supporters in voices.values():
+            if len(leading) > 1 or supporters is not leading[0]:
+                bad |= supporters
 
-    counted = {}
-    closes = {row["question"]: CLOSED for row in rows if row["forecaster"] and row.get("closed_at") is not None}
-    for (question, who), forecasts in good.items():
-        everything = {k for places in forecasts.values() for k in places}
-        if faulty & everything:
-            continue
-        in_time = [at for at in forecasts if not (at and closes.get(question) and at >= CLOSED)]
-        if not in_time:
-            faulty |= everything
-            continue
-        places = forecasts[max(in_time)]
-        counted[who, question] = dict(zip(cells(places, "option"), cells(places, "probability"), strict=True))
-    gone = {
-        k
-        for forecasts in pairs.values()
-        for everything in [{k for places in forecasts.values() for k in places}]
-        if faulty & everything
-        for k in everything
+    counted = {
+        (who, question): dict(zip(cells(places, "option"), cells(places, "probability"), strict=True))
+        for (question, who), places in latest.items()
+        if (question, who) not in bad
     }
-    return counted, faulty | gone
+    for pair, forecasts in pairs.items():
+        for places in forecasts.values():
+            if pair in bad or faulty & set(places):
+                faulty |= set(places)
+    return counted, faulty
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

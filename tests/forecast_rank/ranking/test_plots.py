@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
+import polars as pl
 import pytest
-from forecast_rank.ranking.plots import COLOURS, draw
+from forecast_rank.ranking.names import distinct_names
+from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 
@@ -107,3 +110,69 @@ def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     assert "<b>&" in words(tmp_path / "ranks.svg")
     assert "the best 12 of 14" in words(tmp_path / "reliability.svg")
     assert f"the best {len(COLOURS)} of 14" in words(tmp_path / "average_return_0.svg")
+
+
+NAMES = ("human median of the crowd", "community average", "robot team", "old robot")
+
+
+@pytest.fixture(scope="module")
+def small() -> fr.Report:
+    columns = {"question": [f"q{j}" for j in range(6)], "outcome": [1, 0, 1, 0, 1, 0]}
+    forecasts = [
+        [0.8, 0.2, 0.6, 0.1, 0.9, 0.3],
+        [0.7, 0.3, 0.7, 0.2, 0.6, 0.2],
+        [0.6, 0.3, 0.4, 0.4, 0.7, 0.5],
+        [0.5, 0.4, 0.5, 0.3, 0.6, 0.6],
+    ]
+    return fr.rank(pl.DataFrame(columns | dict(zip(NAMES, forecasts, strict=True))), bootstrap=50)
+
+
+class TestTitlesAndNames:
+    @pytest.mark.parametrize("forecasters", [2, 4])
+    def test_titles_are_whole_and_end_within_the_picture(self, small: fr.Report, forecasters: int) -> None:
+        content = small.to_dict()
+        if forecasters == 2:
+            frame = pl.DataFrame({"question": ["q"], "outcome": [1], NAMES[0]: [0.7], NAMES[1]: [0.4]})
+            content = fr.rank(frame, bootstrap=0).to_dict()
+        for name in ("reliability", "scores", "pairs", "ranks", "agreement", "ability"):
+            for suffix, figure in PICTURES[name](content):
+                plt.close(figure)
+                figure = axes_of(content, name, suffix)[0].figure
+                figure.canvas.draw()
+                titles = [axes._left_title for axes in figure.axes if axes.get_visible()]
+                titles += [figure._suptitle] if figure._suptitle else []
+                for title in titles:
+                    box = title.get_window_extent()
+                    assert "…" not in title.get_text()
+                    assert 0 <= box.x0 <= box.x1 <= figure.bbox.width, (name, title.get_text())
+                plt.close(figure)
+
+    def test_ranks_say_what_their_bars_are(self, small: fr.Report) -> None:
+        title = small.plot_ranks()[0].figure._suptitle.get_text().replace("\n", " ")
+        assert title == "Ranks (dot) and 95% rank ranges (bar), which hold for all forecasters together"
+
+    def test_scores_without_intervals_are_drawn(self, tmp_path: Path) -> None:
+        frame = pl.DataFrame({"question": ["q"], "outcome": [1], "ann": [0.7], "bob": [0.4]})
+        fr.rank(frame, metrics="brier", plots=tmp_path)
+        assert "Brier score, without intervals, the best on top" in words(tmp_path / "scores_brier.svg")
+
+    def test_long_names_stay_two(self, tmp_path: Path) -> None:
+        long = [f"Claude-3-5-Sonnet-20240620 (superforecaster prompt with news {k})" for k in (1, 2)]
+        frame = pl.DataFrame({"question": [f"q{j}" for j in range(6)], "outcome": [1, 0] * 3,
+                              long[0]: [0.7, 0.2] * 3, long[1]: [0.6, 0.1, 0.5, 0.2, 0.4, 0.3]})  # fmt: skip
+        report = fr.rank(frame, metrics="brier,calibration", bootstrap=50)
+        for name in long:
+            assert f"| {name} |" in report.to_markdown("brier")
+            assert f"& {name} &" in report.to_latex("brier")
+        labels = [label.get_text() for label in report.plot_scores("brier").get_yticklabels()]
+        assert len(set(labels)) == 2
+        rows = [line.split("  ")[1].strip() for line in report.to_text(200).splitlines() if "Claude" in line]
+        assert len(set(rows[:2])) == 2
+        plt.close("all")
+
+
+@pytest.mark.parametrize("names", [["a" * 60 + "x" + "b" * 60, "a" * 60 + "y" + "b" * 60], ["a b", "a\tb"]])
+def test_names_that_begin_and_end_alike_are_numbered(names: list[str]) -> None:
+    short = distinct_names(names, 20)
+    assert len(set(short.values())) == 2
+    assert all(len(name) <= 20 for name in short.values())

@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import numpy as np
+import polars as pl
 import pytest
 from forecast_rank.metrics import irt, thurstone_mosteller
 from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
@@ -27,6 +29,7 @@ from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
 from forecast_rank.simulated_worlds import simulate
 
+import forecast_rank as fr
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)
@@ -598,3 +601,43 @@ class TestSettings:
     def test_what_can_not_be_meant_is_named(self, wrong: dict[str, Any], why: str) -> None:
         with pytest.raises(ValueError, match=why):
             Settings(**wrong)
+
+
+class TestPairsOfTheFirst:
+    COLUMNS: ClassVar[dict[str, Any]] = {
+        "question": [f"q{j}" for j in range(8)], "outcome": [1, 0] * 4,
+        "worst": [0.1, 0.8] * 4, "best": [0.9, 0.2] * 4, "second": [0.8, 0.3, 0.7, 0.3] * 2, "third": [0.5, 0.6] * 4,
+    }  # fmt: skip
+
+    def test_pairs_are_those_among_the_first_and_the_report_says_so(self, tmp_path: Path) -> None:
+        whole = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=50)
+        part = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=50, pairs=3, metrics="brier,log", plots=tmp_path)
+        names = [{pair["first"], pair["second"]} for pair in part.to_dict()["pairs"]]
+        assert names == [{"best", "second"}, {"best", "third"}, {"second", "third"}]
+        of_whole = {(pair["first"], pair["second"]): pair for pair in whole.to_dict()["pairs"]}
+        for pair in part.to_dict()["pairs"]:
+            same = of_whole[pair["first"], pair["second"]]
+            assert (pair["difference"], pair["p"], pair["n"]) == (same["difference"], same["p"], same["n"])
+        note = "pairs are compared among the first 3 of 4 forecasters by the Brier score; --pairs N compares more"
+        assert note in part.to_text()
+        assert (len(of_whole), whole.to_dict()["settings"]["pairs"]) == (6, 50)
+        assert part.to_markdown("pairs").count("best – second") == 1
+
+    @pytest.mark.parametrize("pairs", [0, 1])
+    def test_no_pairs_where_none_are_asked_for(self, pairs: int) -> None:
+        report = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=0, pairs=pairs)
+        assert report.to_dict()["pairs"] == []
+        assert "no pairs are compared, as asked" in report.to_text()
+
+    def test_scores_of_any_rule_have_pairs_of_the_first(self) -> None:
+        rows = [(name, q, k + q / 10) for k, name in enumerate("abcd") for q in range(5)]
+        frame = pl.DataFrame(rows, schema=["forecaster", "question", "loss"], orient="row")
+        content = fr.rank_scores(frame, lower="loss", bootstrap=0, pairs=2).to_dict()
+        assert [(pair["first"], pair["second"]) for pair in content["pairs"]] == [("a", "b")]
+        assert content["notes"] == [
+            "pairs are compared among the first 2 of 4 forecasters by loss; --pairs N compares more"
+        ]
+
+    def test_negative_number_is_refused(self) -> None:
+        with pytest.raises(fr.InvalidSetting, match="pairs: at least 0, not -1"):
+            fr.Settings(pairs=-1)

@@ -28,11 +28,13 @@ _CLOCK = (
     r"(?:,?[ T]+(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d(?:\.\d+)?))?"
     r"\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?)?$"
 )
-_DOTTED = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})" + _CLOCK, re.IGNORECASE)
-_SLASHED = re.compile(r"(?P<first>\d{1,2})/(?P<then>\d{1,2})/(?P<year>\d{4})" + _CLOCK, re.IGNORECASE)
-_NAMED = re.compile(r"(?P<day>\d{1,2})[ -](?P<name>[A-Z]{3,9})\.?,?[ -](?P<year>\d{4})" + _CLOCK, re.IGNORECASE)
+_DOTTED = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}|\d{2})" + _CLOCK, re.IGNORECASE)
+_SLASHED = re.compile(r"(?P<first>\d{1,2})/(?P<then>\d{1,2})/(?P<year>\d{4}|\d{2})" + _CLOCK, re.IGNORECASE)
+_NAMED = re.compile(r"(?P<day>\d{1,2})[ -](?P<name>[A-Z]{3,9})\.?,?[ -](?P<year>\d{4}|\d{2})" + _CLOCK, re.IGNORECASE)
 _SECONDS = re.compile(r"-?\d+(\.\d+)?")
 _NO_SECONDS = re.compile(r"\d{4}|\d{8}")  # a year, and ISO-8601's basic form of a date
+SHORT_YEAR, NEAR = 2, 40
+"""Digits of a year without its century, and years from the other times within which the century is certain."""
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -116,26 +118,45 @@ class TimeColumn:
     forms: list[str] = field(default_factory=list)
 
 
-def parse_times(cells: pl.Series, name: str) -> TimeColumn:
+def has_short_years(cells: pl.Series) -> bool:
+    """Whether a column of texts has dates with years of two digits."""
+    return cells.dtype != pl.Float64 and any(map(_short_year, _distinct_texts(cells)[1]))
+
+
+def _short_year(text: str | None) -> bool:
+    date = text and (_DOTTED.match(text) or _SLASHED.match(text) or _NAMED.match(text))
+    return bool(date) and len(date["year"]) == SHORT_YEAR  # type: ignore[index]
+
+
+def _distinct_texts(cells: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The distinct cells, and their texts without outer spaces."""
+    kinds = cells.unique()
+    return kinds, kinds.cast(pl.String).str.strip_chars()
+
+
+def parse_times(cells: pl.Series, name: str, beside: Floats | None = None) -> TimeColumn:
     """The times of the column `name`, UTC where they name no zone.
 
-    Raises UnreadableFile if days and months cannot be told apart.
+    A year of two digits is in the century that brings it within NEAR years of all times `beside` it, in seconds.
+
+    Raises UnreadableFile if days and months cannot be told apart, or the century of a year is not certain.
     """
     if cells.dtype == pl.Float64:
         column = TimeColumn(_own_numbers(cells))
         for place in np.flatnonzero(np.abs(column.values) >= _LATEST_SECONDS).tolist():
             column.faults[place] = _too_large(name, f"{column.values[place]:.0f}")
         return column
-    kinds = cells.unique()
-    texts = kinds.cast(pl.String).str.strip_chars()
+    kinds, texts = _distinct_texts(cells)
     at = texts.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False)
     seconds = (at.dt.epoch("us") / 1e6).to_numpy(writable=True)
     column, bad = TimeColumn(seconds), dict[str, Fault]()
     others = {k: texts[k] for k in (at.is_null() & (texts != "")).arg_true()}
     month_first = _month_first(name, others.values())
+    years = _years(beside)
     for k, text in others.items():
+        whole = _with_century(name, text, years) if _short_year(text) else text
         try:
-            form, seconds[k] = _seconds(text, month_first=month_first)
+            form, seconds[k] = _seconds(whole, month_first=month_first)
         except (ValueError, OverflowError):
             bad[kinds[k]] = Fault("is not a time", name, repr(text), TIME_FIX)
             continue
@@ -186,6 +207,30 @@ def _month_first(name: str, texts: Iterable[str]) -> bool:
                     "column has a day above 12 that decides; write dates as 2026-03-15"
                 )
     return not day_first
+
+
+def _years(times: Floats | None) -> list[int]:
+    """The first and the last year of times in seconds; none without any."""
+    known = np.zeros(0) if times is None else times[np.abs(times) < _LATEST_SECONDS]
+    if not len(known):
+        return []
+    return [datetime.fromtimestamp(at, UTC).year for at in (known.min(), known.max())]
+
+
+def _with_century(name: str, text: str, years: list[int]) -> str:
+    """The date with a year of four digits. Raises UnreadableFile if the century is not certain."""
+    date = _DOTTED.match(text) or _SLASHED.match(text) or _NAMED.match(text)
+    start, end = date.span("year")  # type: ignore[union-attr]
+    near = [
+        year for year in range(int(text[start:end]), 10_000, 100)
+        if years and max(abs(year - each) for each in years) <= NEAR
+    ]  # fmt: skip
+    if len(near) != 1:
+        raise UnreadableFile(
+            f"{name}: {text!r} has a year of two digits, and no other column of times shows its century; write years "
+            "with four digits, as 2026-03-15"
+        )
+    return f"{text[:start]}{near[0]:04}{text[end:]}"
 
 
 def _seconds(text: str, *, month_first: bool) -> tuple[str, float]:

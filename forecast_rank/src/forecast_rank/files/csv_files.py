@@ -48,6 +48,20 @@ def read_csv(path: Path) -> UnparsedTable:
     return table
 
 
+def read_csv_texts(path: Path) -> tuple[pl.DataFrame, Codes]:
+    """All columns of a CSV file as texts, without blank rows, and the line of each row. Raises UnreadableFile."""
+    separator, header = csv_header(path)
+    if len(set(header)) < len(header):
+        twice = ", ".join(sorted({repr(name) for name in header if header.count(name) > 1}))
+        raise UnreadableFile(f"{path} has more than one column {twice}")
+    try:
+        frame = pl.read_csv(path, separator=separator, infer_schema=False)
+    except REFUSED as error:
+        raise UnreadableFile(f"{path}: {str(error).splitlines()[0]}") from error
+    counted = ~frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return frame.filter(counted), _lines(path, separator, frame.height, counted.to_numpy())
+
+
 def csv_header(path: Path) -> tuple[str, list[str]]:
     """The separator that finds most known columns, and the headings. Raises UnreadableFile."""
     headers = {sign: next((record for _, record in _records(path, sign)), []) for sign in SEPARATORS}

@@ -1,5 +1,6 @@
 """Frames of polars, pandas and Arrow, and Parquet files: columns that have types."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -42,16 +43,19 @@ def read_parquet(path: Path) -> UnparsedTable:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def check_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
+def check_columns(frame: pl.DataFrame, names: Iterable[str], label: str = FRAME) -> None:
     """Raises UnreadableFile if the frame lacks one of the columns."""
     if missing := [name for name in names if name not in frame.columns]:
         raise UnreadableFile(
-            f"{FRAME} has no column {', '.join(map(repr, missing))}; it has {', '.join(frame.columns)}"
+            f"{label} has no column {', '.join(map(repr, missing))}; it has {', '.join(frame.columns)}"
         )
 
 
-def polars_frame(source: Any) -> pl.DataFrame:
-    """A polars frame of a table; a pandas column that holds Python objects is read value by value."""
+def polars_frame(source: Any, *, every_column: bool = False) -> pl.DataFrame:
+    """A polars frame of a table; a pandas column that holds Python objects is read value by value.
+
+    Of a pandas frame the columns that `understand_headings` ignores are left empty, but with `every_column`.
+    """
     if isinstance(source, pl.DataFrame):
         return source
     if isinstance(source, pl.LazyFrame):
@@ -61,16 +65,22 @@ def polars_frame(source: Any) -> pl.DataFrame:
     if not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
         raise TypeError(f"source: a path, a polars, pandas or Arrow table, not {type(source).__name__}")
     # pl.from_pandas needs pyarrow, which is no dependency of polars or pandas.
+    names = [str(name) for name in source.columns]
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
     values = {str(name): source[name] for name in source.columns}
-    read = set(understand_headings(FRAME, list(values)).read)
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), strict=False)
-            for name, column in values.items()
-            if name in read
-        }
-        | {name: [None] * len(source) for name in values if name not in read}
-    )
+    read = set(names if every_column else understand_headings(FRAME, names).read)
+    columns = {name: _pandas_column(name, values[name]) if name in read else [None] * len(source) for name in values}
+    return pl.DataFrame(columns)
+
+
+def _pandas_column(name: str, column: Any) -> pl.Series:
+    """The values of a pandas column; an ordered categorical becomes an Enum, which keeps its order."""
+    cells = column.astype(object).where(column.notna(), None).tolist()
+    if not getattr(column.dtype, "ordered", False):
+        return pl.Series(name, cells, strict=False)
+    texts = [None if cell is None else str(cell) for cell in cells]
+    return pl.Series(name, texts, dtype=pl.Enum([str(category) for category in column.dtype.categories]))
 
 
 def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> UnparsedTable:
@@ -90,7 +100,11 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
     except TypeError as error:
         raise UnreadableFile(f"{label}: {error}") from error
     typed = StoredColumns(stored.with_columns(columns), headings.read, height, label)
-    return UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
+    table = UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
+    option = next((schema[heading] for heading, name in headings.known.items() if name == "option"), None)
+    if isinstance(option, pl.Enum):
+        table.option_order = option.categories.to_list()
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class InputTable:
         How the file was read.
     written : callable or None
         The heading and the cell as written, None if it is empty, of a place and a column; None without a file.
+    option_order : list of str or None
+        The options in the order of the column's categories; None if it has none.
     """
 
     names: dict[str, pl.Series]
@@ -58,6 +60,7 @@ class InputTable:
     notes: list[str] = field(default_factory=list)
     understood: dict[str, str] = field(default_factory=dict)
     written: Callable[[int, str], tuple[str, str | None]] | None = None
+    option_order: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.numbers["probability"])
@@ -96,6 +99,8 @@ class UnparsedTable:
     understood : dict of str to str
     texts : callable or None
         The cells of the frame as they are written; None if the frame has them so.
+    option_order : list of str or None
+        As in InputTable.
     """
 
     frame: Columns
@@ -105,3 +110,4 @@ class UnparsedTable:
     understood: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     texts: Callable[[], Columns] | None = None
+    option_order: list[str] | None = None

@@ -31,7 +31,7 @@ def read_json_lines(path: Path) -> UnparsedTable:
             frame = pl.read_ndjson(path, schema=schema_of(headings, number), low_memory=True)
         except REFUSED:
             continue
-        table = UnparsedTable(frame, headings, partial(_lines, path, frame.height))
+        table = UnparsedTable(frame, headings, partial(object_lines, path, frame.height))
         if number == pl.Float64:
             table.texts = partial(_texts, path, headings)
         break
@@ -58,7 +58,8 @@ def _objects(path: Path) -> Iterator[tuple[int, object]]:
         raise not_utf8(path) from error
 
 
-def _lines(path: Path, rows: int) -> Codes:
+def object_lines(path: Path, rows: int) -> Codes:
+    """The line of each of `rows` objects."""
     if line_count(path) == rows:
         return np.arange(1, rows + 1)
     with path.open("rb") as file:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from forecast_rank.files.cells import NumberColumn, parse_numbers, parse_times
+from forecast_rank.files.cells import NumberColumn, TimeColumn, has_short_years, parse_numbers, parse_times
 from forecast_rank.files.columns import BINARY, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable, UnparsedTable
@@ -32,16 +32,12 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
             _add_faults(table.faults, parsed[name].faults)
     for name in TIMES:
         table.times[name] = np.broadcast_to(np.nan, height)
-        if heading := heading_of.get(name):
-            times = parse_times(raw.frame[heading], name)
-            table.times[name] = times.values
-            _add_faults(table.faults, times.faults)
-            if times.forms:
-                table.notes.append(f"{name} is written as {' and '.join(times.forms)}")
+    _parse_times(table, raw, {name: heading_of[name] for name in TIMES if name in heading_of})
     for name in NAMES:
         present = heading_of.get(name)
         table.names[name] = raw.frame[present] if present else _categories(None, height)
     table.written = _cells_as_written(raw, heading_of)
+    table.option_order = raw.option_order
     if headings.forecasters:
         table = _long_form(table, raw, parsed)
     if table.names["option"].null_count() == len(table):
@@ -49,6 +45,30 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     table.understood |= _description(raw, table, parsed)
     table.notes += [f"Warning: {name} is empty in all rows" for name in _empty_columns(table) if name in heading_of]
     return table
+
+
+def _parse_times(table: InputTable, raw: UnparsedTable, heading_of: dict[str, str]) -> None:
+    """Parses the columns of times, those with years of two digits last: the others show their century.
+
+    Raises UnreadableFile.
+    """
+    short: dict[str, pl.Series] = {}
+    for name, heading in heading_of.items():
+        cells = raw.frame[heading]
+        if has_short_years(cells):
+            short[name] = cells
+        else:
+            _add_times(table, name, parse_times(cells, name))
+    beside = [table.times[name] for name in heading_of if name not in short]
+    for name, cells in short.items():
+        _add_times(table, name, parse_times(cells, name, np.concatenate(beside) if beside else None))
+
+
+def _add_times(table: InputTable, name: str, times: TimeColumn) -> None:
+    table.times[name] = times.values
+    _add_faults(table.faults, times.faults)
+    if times.forms:
+        table.notes.append(f"{name} is written as {' and '.join(times.forms)}")
 
 
 def _add_faults(faults: dict[int, Fault], more: dict[int, Fault]) -> None:
@@ -124,6 +144,7 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
         notes=[*base.notes, f"wide form: a column for each of {len(names)} forecasters"],
         understood=base.understood,
         written=written,
+        option_order=base.option_order,
     )
 
 

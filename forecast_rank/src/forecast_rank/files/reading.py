@@ -44,14 +44,14 @@ def read_plain_file(plain: PlainFile, format: str | None = None) -> InputTable:
         raise UnreadableFile(f"{path}: {error.strerror or error}") from error
     if not start:
         raise UnreadableFile(f"{path} is empty")
-    format = format or _format_of(path)
+    format = format or format_of(path)
     table = _READERS[format](path)
     compressed = {"compression": plain.compression} if plain.compression else {}
     table.understood = {"file": plain.name, "format": _NAMES[format], **compressed, **table.understood}
     return parse_cells(table)
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
     """The format that the content shows, else that of the suffix. Raises UnreadableFile."""
     start = first_bytes(path, 256)
     if start.startswith(b"PAR1"):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, stdtrit
 
+from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, resample_counts
 
@@ -105,6 +106,37 @@ def bounded_cluster_interval(
     low, high = betaincinv(mean * concentration, (1 - mean) * concentration, [tail, 1 - tail])
     observed = totals.sum() / sizes.sum()
     return max(0.0, min(float(low), float(observed))), min(1.0, max(float(high), float(observed)))
+
+
+def proportion_interval(successes: ArrayLike, trials: ArrayLike, level: float = LEVEL) -> Floats:
+    """Clopper and Pearson's interval of a proportion, which holds also where all or none succeeded.
+
+    Parameters
+    ----------
+    successes, trials : arrays of int that broadcast together
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (..., 2)
+        Within [0, 1].
+
+    References
+    ----------
+    Clopper, C. J. and Pearson, E. S. (1934). The use of confidence or fiducial limits illustrated in the case of the
+    binomial. Biometrika 26, 404-413.
+
+    Examples
+    --------
+    >>> proportion_interval([10, 3], 10).round(2).tolist()
+    [[0.69, 1.0], [0.07, 0.65]]
+    """
+    won, tried = np.broadcast_arrays(np.asarray(successes, np.float64), np.asarray(trials, np.float64))
+    tail = (1 - level) / 2
+    low = np.where(won > 0, betaincinv(np.maximum(won, 1e-300), tried - won + 1, tail), 0.0)
+    high = np.where(won < tried, betaincinv(won + 1, np.maximum(tried - won, 1e-300), 1 - tail), 1.0)
+    return np.stack([low, high], axis=-1)
 
 
 class MeanEstimate(NamedTuple):

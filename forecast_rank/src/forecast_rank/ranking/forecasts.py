@@ -1,13 +1,15 @@
 """Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from forecast_rank.files.columns import BINARY
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.frames import FRAME
 from forecast_rank.files.input_table import InputTable
@@ -16,8 +18,13 @@ from forecast_rank.files.reading import read_plain_file, read_table
 from forecast_rank.metrics.flat_arrays import Codes, spans
 from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, offsets_of
+from forecast_rank.ranking.settings import InvalidSetting
 from forecast_rank.ranking.validation import ForecastValidator
 from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published
+
+REASONS_SHOWN = 5
+ROW_ORDER = "the rows of the question's first forecast"
+CATEGORY_ORDER, GIVEN_ORDER = "the categories of the column 'option'", "the setting 'order'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,8 @@ class LoadedForecasts:
         How the file was read: its format, separator, columns and units.
     source : str or None
         The file or files.
+    option_order : str
+        What gives the options of a question their order.
     """
 
     panel: Panel
@@ -128,6 +137,7 @@ class LoadedForecasts:
     notes: list[str]
     understood: dict[str, str]
     source: str | None = None
+    option_order: str = ROW_ORDER
 
     def explanation(self) -> str:
         """How the file was understood, what counts and what does not, in a few lines."""
@@ -148,6 +158,26 @@ class TooFewForecasts(ValueError):
     """More than half of the rows are rejected, or no row is left to rank; the message says why."""
 
 
+def check_rejected(forecasts: int, rows: int, rejected: Sequence[RejectedLine], *, allow_rejected: bool) -> None:
+    """Raises TooFewForecasts, with the first reasons, if no forecast is left or most of the rows are rejected."""
+    if forecasts and (allow_rejected or 2 * len(rejected) <= rows):
+        return
+    groups = group_rejections(rejected)[:REASONS_SHOWN]
+    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
+    if not forecasts:
+        why = f"{len(rejected)} of {rows} rows are rejected" if rows else "the file has headings and no rows"
+        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
+    raise TooFewForecasts(f"{len(rejected)} of {rows} rows are rejected; --allow-rejected ranks the others{reasons}")
+
+
+def rejections(rejected: Sequence[RejectedLine]) -> dict[str, Any]:
+    """The rejected rows as parts of a report."""
+    return {
+        "rejected": [{"row": line.row, "why": line.why} for line in rejected],
+        "rejection_groups": [asdict(group) for group in group_rejections(rejected)],
+    }
+
+
 class InvalidRow(UnreadableFile):
     """The first row that is rejected, with `strict`."""
 
@@ -159,10 +189,13 @@ def read_forecasts(
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
+    order: Sequence[str] = (),
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
-    Rejected are, a whole (forecaster, question) at a time:
+    Of several forecasts of one forecaster on one question the latest made before the question closed counts. Rejected
+    are, a whole (forecaster, question) at a time, or a single earlier or late forecast, which never rejects the one
+    that counts:
 
     * rows with a cell that cannot be read, an empty name, a probability outside [0, 1], odds outside (0, 1), or an
       outcome other than 0 or 1 (outside [0, 1] with `fractional_outcomes`)
@@ -170,12 +203,11 @@ def read_forecasts(
       counts once
     * where options are exclusive, vectors that do not sum to 1 within 1e-6 (with `normalise`: within 0.02, and are
       divided by their sum), and outcomes of which none or several are 1
-    * forecasts with other options or outcomes than most forecasters have on the question (on a tie, than the first)
+    * forecasts with other options or outcomes than most forecasters have on the question; on a tie all of them
 
-    Of several forecasts of one forecaster on one question the latest made before the question closed counts. A question
-    of one row is binary, given by the probability of YES. Options keep the order of the question's first forecast;
-    forecasters, questions, events and categories are sorted by name. A question without an event is an event of its
-    own.
+    A question of one row is binary, given by the probability of YES. Options have the order of `order`, else
+    of an ordered categorical (pandas) or Enum (polars), else of the question's first forecast; forecasters, questions,
+    events and categories are sorted by name. A question without an event is an event of its own.
     """
     with ExitStack() as opened:
         files = _paths(source)
@@ -193,6 +225,9 @@ def read_forecasts(
                 raise UnreadableFile(f"{name}: several files need --format {'|'.join(PUBLISHED_FORMATS)}")
             else:
                 table = read_plain_file(plain[0], format)
+        if order:
+            _check_order(table, order, name)
+            table.option_order = list(order)
         validator = _validated(table, fractional_outcomes, normalise=normalise)
         latest = validator.latest()
         if strict and (validator.faults or unread):
@@ -200,7 +235,18 @@ def read_forecasts(
         loaded = _loaded(validator, latest)
         rejected = sorted([*loaded.rejected, *unread], key=lambda line: line.row)
         source_name = None if files is None else name
+        loaded = replace(loaded, option_order=GIVEN_ORDER) if order else loaded
         return replace(loaded, rejected=rejected, rows=loaded.rows + len(unread), source=source_name)
+
+
+def _check_order(table: InputTable, order: Sequence[str], source: str) -> None:
+    """Raises InvalidSetting if the order names an option twice, or not all that the table has."""
+    if twice := sorted({name for name in order if list(order).count(name) > 1}):
+        raise InvalidSetting(f"order: names {', '.join(map(repr, twice))} twice")
+    options = table.names["option"].drop_nulls().cast(pl.String).unique().sort().to_list()
+    if missing := [name for name in options if name and name not in (*order, BINARY)]:
+        shown = ", ".join(map(repr, missing[:5]))
+        raise InvalidSetting(f"order: does not name {shown}{' and others' * (len(missing) > 5)} of {source}")
 
 
 def _paths(source: Any) -> list[Path | str] | None:
@@ -237,7 +283,6 @@ def usable_rows(table: InputTable, *, fractional_outcomes: bool = False) -> tupl
     """
     # A copy: the validator removes the names from its table.
     validator = _validated(replace(table, names=dict(table.names)), fractional_outcomes, open_questions=True)
-    validator.latest()
     rejected = _rejected(validator)
     usable = np.ones(len(table), dtype=bool)
     usable[list(validator.faults)] = False
@@ -250,6 +295,7 @@ def _validated(table: InputTable, fractional_outcomes: bool, **options: bool) ->
     validator.check_cells()
     validator.check_duplicates()
     validator.check_vectors()
+    validator.check_times()
     validator.check_contradictions()
     return validator
 
@@ -268,6 +314,7 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
         ignored=table.ignored,
         notes=table.notes,
         understood=table.understood,
+        option_order=CATEGORY_ORDER if table.option_order else ROW_ORDER,
     )
 
 
@@ -288,13 +335,18 @@ def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
     forecasters = np.flatnonzero(np.bincount(validator.forecaster[chosen], minlength=1))
     offsets = offsets_of(sizes)
 
-    # The question's first forecast in the file gives the order of its options.
+    # The question's first forecast in the file gives the order of its options, unless the table states one.
     begins = np.flatnonzero(new_question)
     earliest = np.minimum.reduceat(first, begins) if len(begins) else first
     model = np.flatnonzero(first == earliest[question])
     option_offsets = offsets_of(sizes[model])
     option_rows = validator.rows[spans(validator.offsets[chosen[model]], sizes[model])]
-    order = np.lexsort((option_rows, np.repeat(np.arange(len(questions)), sizes[model])))
+    ranks = option_rows
+    if stated := validator.table.option_order:
+        place = {name: k for k, name in enumerate(stated)}
+        of_code = np.array([place.get(name, len(place)) for name in validator.options])
+        ranks = of_code[validator.option_code[option_rows]]
+    order = np.lexsort((ranks, np.repeat(np.arange(len(questions)), sizes[model])))
     if len(chosen) == len(validator.sizes) and (order[1:] > order[:-1]).all():
         rows = validator.rows
     else:

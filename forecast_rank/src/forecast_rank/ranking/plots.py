@@ -4,7 +4,8 @@ Matplotlib is imported with this module, which is imported only to draw.
 """
 
 import math
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from forecast_rank.atomic_files import atomic_write
+from forecast_rank.ranking.names import distinct_names
 from forecast_rank.reports import FIGURES
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F5A2E")
@@ -24,6 +26,8 @@ GREY, DARK = "#b5b5b5", "#404040"
 LINES_SHOWN = len(COLOURS)
 RELIABILITY_SHOWN, PAIRS_SHOWN, BANDS_SHOWN = 12, 30, 3
 SIGNIFICANCE = 0.05
+MARGIN, TITLE_PASSES = 6, 4
+"""Pixels between a title and the edge, and how often titles are measured."""
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -62,6 +66,7 @@ def draw(
         for done, (name, picture) in enumerate(PICTURES.items()):
             progress(done, len(PICTURES), name.replace("_", " "))
             for suffix, figure in picture(report):
+                _wrap_titles(figure)
                 file = folder / f"{name}{suffix}.{format}"
                 with atomic_write(file) as draft:
                     figure.savefig(draft, dpi=150, metadata={"Date": None} if format == "svg" else None)
@@ -75,9 +80,50 @@ def axes_of(report: Report, picture: str, suffix: str = "") -> np.ndarray:
     with plt.rc_context(STYLE):
         for found, figure in PICTURES[picture](report):
             if found == suffix:
+                _wrap_titles(figure)
                 return np.array([axes for axes in figure.axes if axes.get_visible()], dtype=object)
             plt.close(figure)
     raise ValueError(f"the report has no figures for {picture}{suffix}")
+
+
+def _wrap_titles(figure: Figure) -> None:
+    """Breaks titles into lines that end before what stands beside them and before the edge of the figure.
+
+    A title of more lines makes its axes smaller, and may move it: the titles are measured again.
+    """
+    for _ in range(TITLE_PASSES):
+        figure.draw_without_rendering()  # constrained layout places the axes when it draws
+        wrapped = [_wrap(title, room) for title, room in list(_titles(figure))]
+        if not any(wrapped):
+            return
+
+
+def _titles(figure: Figure) -> Iterator[tuple[Any, float]]:
+    """Each title with the room, in pixels, that it has from where it begins."""
+    if (title := figure._suptitle) is not None:  # type: ignore[attr-defined]
+        yield title, figure.bbox.width - 2 * MARGIN
+    boxes = {axes: axes.get_tightbbox() for axes in figure.axes if axes.get_visible()}
+    for axes in boxes:
+        title = axes._left_title  # type: ignore[attr-defined]
+        box = title.get_window_extent()
+        edges = [figure.bbox.width]
+        for other, beside in boxes.items():
+            if other is axes or beside is None or beside.x0 <= box.x0:
+                continue
+            if beside.y0 < box.y1 and box.y0 < beside.y1:
+                edges.append(beside.x0)
+        yield title, min(edges) - MARGIN - box.x0
+
+
+def _wrap(title: Any, room: float) -> bool:
+    """Breaks a title that is wider than its room; whether it was."""
+    width = title.get_window_extent().width
+    lines = title.get_text().splitlines()
+    if not lines or width <= room:
+        return False
+    letters = int(max(map(len, lines)) * room / width)
+    title.set_text("\n".join(textwrap.wrap(" ".join(lines), max(8, letters))))
+    return True
 
 
 def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -88,6 +134,7 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
     order = report["rankings"].get("brier") or report["rankings"].get("calibration") or list(curves["forecasters"])
     shown = [(name, curves["forecasters"][name]) for name in order[:RELIABILITY_SHOWN]]
     shown += [(f"({name})", bins) for name, bins in curves["references"].items() if bins]
+    labels = _labels((name for name, _ in shown), 48)
     across = min(5, len(shown))
     down = math.ceil(len(shown) / across)
     figure, axes = plt.subplots(
@@ -112,7 +159,7 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
         axis.errorbar(centre, rate, [below, above], color=colour, marker="o", markersize=3, linewidth=1, capsize=1.5)
         entry = report["references"][name[1:-1]] if name.startswith("(") else report["forecasters"][name]
         note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:z.3f}"
-        axis.set_title(f"{_short(name, 16)}{note}", fontsize=8)
+        axis.set_title(f"{labels[name]}{note}", fontsize=8)
         axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     _hide(axes, len(shown))
     more = len(curves["forecasters"]) - RELIABILITY_SHOWN
@@ -130,6 +177,7 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
         if not order or not curve["questions"]:
             continue
         figure, axis = plt.subplots(figsize=(8, 4.5))
+        labels = _labels(order[:LINES_SHOWN], 24)
         questions_closed = np.array(curve["questions"])
         axis.axhline(1, color=GREY, linewidth=0.8, zorder=0)
         for name in order[LINES_SHOWN:]:
@@ -138,7 +186,7 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
             )
         for place, name in reversed(list(enumerate(order[:LINES_SHOWN]))):
             final = report["forecasters"][name]["average_return"][gamma]
-            label = f"{_short(name)}  {final:z.3f}" if final is not None else _short(name)
+            label = f"{labels[name]}  {final:z.3f}" if final is not None else labels[name]
             axis.plot(
                 questions_closed, _line(curve["forecasters"][name]), color=COLOURS[place], linewidth=1.4, label=label
             )
@@ -151,11 +199,11 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
                 label = f"({name})  {final:z.3f}"
                 axis.plot(questions_closed, _line(values), color=DARK, linewidth=1, linestyle=DASHES[name], label=label)
         _bounded(axis, curve, questions_closed)
-        handles, labels = axis.get_legend_handles_labels()
+        handles, entries = axis.get_legend_handles_labels()
         best = min(LINES_SHOWN, len(order))
         axis.legend(
             handles[best - 1 :: -1] + handles[best:],
-            labels[best - 1 :: -1] + labels[best:],
+            entries[best - 1 :: -1] + entries[best:],
             loc="center left",
             bbox_to_anchor=(1, 0.5),
             frameon=False,
@@ -210,10 +258,11 @@ def ranks(report: Report) -> Iterator[tuple[str, Figure]]:
         axis.grid(axis="x", color="#e6e6e6", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.set(xlim=(0.5, len(order) + 0.5), ylim=(0.3, len(order) + 0.7))
-        axis.set_yticks(list(rows.values()), [_short(name, 20) for name in rows], fontsize=7)
+        axis.set_yticks(list(rows.values()), list(_labels(rows).values()), fontsize=7)
         axis.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, integer=True))
     _hide(axes, len(names))
-    figure.suptitle(f"Ranks (dot) and the ranks of the middle {report['settings']['level']:.0%} of resamples (bar)")
+    level = f"{report['settings']['level']:.0%}"
+    figure.suptitle(f"Ranks (dot) and {level} rank ranges (bar), which hold for all forecasters together")
     figure.supxlabel("rank, 1 is the best")
     yield "", figure
 
@@ -278,7 +327,7 @@ def ability(report: Report) -> Iterator[tuple[str, Figure]]:
         if ends and None not in ends:
             above.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
         above.plot(entry["irt_ability"], row, "o", color=COLOURS[0], markersize=3.5)
-    above.set_yticks(range(len(order)), [_short(name, 20) for name in order], fontsize=7)
+    above.set_yticks(range(len(order)), list(_labels(order).values()), fontsize=7)
     above.grid(axis="x", color="#e6e6e6", linewidth=0.6)
     above.set_axisbelow(True)
     above.set_ylim(-0.7, len(order) - 0.3)
@@ -308,14 +357,13 @@ def _line(values: list[float | None]) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _short(name: str, width: int = 24) -> str:
-    """A name as it can be drawn: on one line, shortened, without formulas."""
-    line = "".join(letter if letter.isprintable() else " " for letter in name)
-    return (line if len(line) <= width else line[: width - 1] + "…").replace("$", r"\$")
+def _labels(names: Iterable[str], width: int = 20) -> dict[str, str]:
+    """The names as they can be drawn: on one line, shortened so that they differ, without formulas."""
+    return {name: short.replace("$", r"\$") for name, short in distinct_names(names, width).items()}
 
 
 def scores(report: Report) -> Iterator[tuple[str, Figure]]:
-    """A forest plot for each ranking with intervals: figures, their intervals, and the references as lines."""
+    """A forest plot for each ranking: figures, their intervals if there are any, and the references as lines."""
     for ranking in report["rankings"]:
         key, _, under = ranking.partition(":")
         key = FIGURES.get(key, key)
@@ -326,7 +374,8 @@ def scores(report: Report) -> Iterator[tuple[str, Figure]]:
 
         people = report["forecasters"]
         order = [name for name in report["rankings"][ranking] if figure_of(people[name], key) is not None]
-        if not any(figure_of(people[name], f"{key}_ci") for name in order):
+        intervals = any(figure_of(people[name], f"{key}_ci") for name in order)
+        if not intervals and len(order) < 2:
             continue
         figure, axis = plt.subplots(figsize=(6.5, 0.19 * len(order) + 1.3))
         for row, name in enumerate(reversed(order)):
@@ -340,16 +389,17 @@ def scores(report: Report) -> Iterator[tuple[str, Figure]]:
                 axis.axvline(value, color=DARK, linewidth=1, linestyle=DASHES[name], label=f"({name})", zorder=0)
         if axis.get_legend_handles_labels()[0]:
             axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-        axis.set_yticks(range(len(order)), [_short(name, 20) for name in reversed(order)], fontsize=7)
+        axis.set_yticks(range(len(order)), list(_labels(reversed(order)).values()), fontsize=7)
         axis.set_ylim(-0.7, len(order) - 0.3)
         axis.set(xlabel=_titled(ranking))
-        axis.set_title(f"{_titled(ranking)}, {report['settings']['level']:.0%} intervals, the best on top")
+        drawn = f"{report['settings']['level']:.0%} intervals" if intervals else "without intervals"
+        axis.set_title(f"{_titled(ranking)}, {drawn}, the best on top")
         yield f"_{ranking.replace(':', '_')}", figure
 
 
 def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Differences in the Brier score of every two forecasters on common questions, row less column."""
-    order = report["rankings"].get("brier", [])[:PAIRS_SHOWN]
+    """Differences in the score of every two forecasters on common questions, row less column."""
+    order = report["rankings"].get(report["settings"].get("pairs_by", "brier"), [])[:PAIRS_SHOWN]
     place = {name: k for k, name in enumerate(order)}
     known = [
         pair for pair in report["pairs"]
@@ -361,8 +411,8 @@ def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
     for pair in known:
         i, j = place[pair["first"]], place[pair["second"]]
         grid[i, j], grid[j, i] = pair["difference"], -pair["difference"]
-    size = 0.34 * len(order) + 1.8
-    figure, axis = plt.subplots(figsize=(size + 0.9, size))
+    size = 0.34 * len(order) + 2.2
+    figure, axis = plt.subplots(figsize=(max(size + 0.9, 4.8), size))
     reach = np.nanmax(np.abs(grid)) or 1.0
     image = axis.imshow(grid, cmap="PuOr_r", vmin=-reach, vmax=reach)
     for pair in known:
@@ -370,12 +420,13 @@ def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
             i, j = place[pair["first"]], place[pair["second"]]
             for row, column in ((i, j), (j, i)):
                 axis.text(column, row, "●", ha="center", va="center", fontsize=6, color="black")
-    labels = [_short(name, 20) for name in order]
+    labels = list(_labels(order).values())
     axis.set_xticks(range(len(order)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
     axis.set_yticks(range(len(order)), labels, fontsize=7)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-    axis.set_title("Brier score of the row less that of the column,\ncommon questions; ● significant after Holm")
+    score = report["settings"].get("pairs_by", "Brier score")
+    figure.suptitle(f"{score} of the row less that of the column, common questions; ● significant after Holm")
     figure.colorbar(image, ax=axis, shrink=0.6)
     yield "", figure
 

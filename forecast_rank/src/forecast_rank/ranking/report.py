@@ -126,12 +126,20 @@ def _empty_report() -> dict[str, Any]:
     return {"curves": {}, "pairs": [], "notes": [], "models": {}, "questions": {}}
 
 
-def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
-    """The report of the figures, with the size of the `data` and the other parts in `report`."""
+def assemble_report(
+    scoreboard: FigureTable,
+    data: dict[str, Any],
+    report: dict[str, Any],
+    headings: tuple[str, str] = ("brier", "adjusted_brier"),
+) -> dict[str, Any]:
+    """The report of the figures, with the size of the `data` and the other parts in `report`.
+
+    `headings` are the ranking that heads a report, and the one that does so where coverage differs.
+    """
     names, entries = scoreboard.names, scoreboard.entries()
     people = scoreboard.forecaster_count
     return {
-        "headline": _headline(scoreboard),
+        "headline": _headline(scoreboard, *headings),
         "forecasters": dict(zip(names[:people], entries[:people], strict=True)),
         "references": dict(zip(names[people:], entries[people:], strict=True)),
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
@@ -141,8 +149,8 @@ def assemble_report(scoreboard: FigureTable, data: dict[str, Any], report: dict[
     }
 
 
-def _headline(scoreboard: FigureTable) -> str | None:
-    """The ranking that heads the report: by the adjusted Brier score where coverage differs, else by the Brier score.
+def _headline(scoreboard: FigureTable, plain: str, adjusted: str) -> str | None:
+    """The ranking that heads the report: by the adjusted score where coverage differs, else by the plain score.
 
     With selective answering the raw score ranks the choice of questions: its rank range holds the best forecaster in a
     fifth of simulated worlds, that of the adjusted score in 94 %.
@@ -150,7 +158,7 @@ def _headline(scoreboard: FigureTable) -> str | None:
     coverage = scoreboard.figures["coverage"][: scoreboard.forecaster_count][scoreboard.qualified]
     coverage = coverage[coverage > 0]
     differs = len(coverage) > 0 and coverage.min() < EQUAL_COVERAGE * coverage.max()
-    preferred = ("adjusted_brier", "brier") if differs else ("brier", "adjusted_brier")
+    preferred = (adjusted, plain) if differs else (plain, adjusted)
     return next((name for name in (*preferred, *scoreboard.rankings) if name in scoreboard.rankings), None)
 
 
@@ -187,7 +195,8 @@ def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
     if len(categories) > 1:
         for name, column in zip(categories, by_category(combined, scores).T, strict=True):
             scoreboard.set_figure("brier_by_category", column, name)
-    report["pairs"] = _pairs(panel)
+    pairs, note = compared_pairs(scoreboard, panel, brier(panel), "brier", "the Brier score")
+    report["pairs"], report["notes"] = pairs, [*report["notes"], *note]
     leader = next(iter(scoreboard.order("brier")), None) if "brier" in scoreboard.rankings else None
     if leader is not None and scoreboard.figures["coverage"][leader] < FEW_QUESTIONS:
         report["notes"].append(
@@ -196,9 +205,29 @@ def _brier(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None
         )
 
 
-def _pairs(panel: Panel) -> list[dict[str, Any]]:
-    """Paired tests in the Brier score."""
-    return pair_entries(paired_tests(panel, brier(panel)), panel.forecasters)
+def compared_pairs(
+    table: FigureTable, panel: Panel, values: Floats, ranking: str, score: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Paired tests of the first forecasters of a ranking, as many as the settings say, and a note if they are not all.
+
+    `values` are the score of each forecast of the panel.
+    """
+    people, most = len(panel.forecasters), table.settings.pairs
+    if people > most:
+        first = np.sort(table.order(ranking)[:most] if ranking in table.rankings else []).astype(np.int64)
+        place = np.full(people, -1)
+        place[first] = np.arange(len(first))
+        chosen = place[panel.forecaster] >= 0
+        panel, values = panel.take(chosen), values[chosen]
+        names = [panel.forecasters[i] for i in first]
+        panel = replace(panel, forecasters=names, forecaster=place[panel.forecaster])
+    pairs = pair_entries(paired_tests(panel, values), panel.forecasters) if len(panel.forecasters) > 1 else []
+    if people <= most:
+        return pairs, []
+    if not pairs:
+        return [], ["no pairs are compared, as asked"]
+    among = f"among the first {len(panel.forecasters):,} of {people:,} forecasters by {score}"
+    return pairs, [f"pairs are compared {among}; --pairs N compares more"]
 
 
 def pair_entries(tests: PairedComparisons, names: list[str]) -> list[dict[str, Any]]:

@@ -1,15 +1,20 @@
 """The tables of a report as text cells, with the best figure of each column marked."""
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
+from forecast_rank.ranking.names import distinct_names, printable
+
 BEST = "*"
 PAIRS_SHOWN = 12
+SCORES_PRINTED, OTHER_SCORES_SHOWN = 3, 4
+"""A report of more scores prints the first and one table of the others, with so many of them."""
 REJECTED_SHOWN = 10
 SIGNIFICANCE_LEVEL = 0.05
-NAME_WIDTH, REASON_WIDTH = 40, 100
+NAME_WIDTH, CELL_WIDTH, REASON_WIDTH = 40, 40, 100
 
 Entry = dict[str, Any]
 
@@ -28,6 +33,10 @@ class ReportTable:
         As long as `header`.
     text_columns : frozenset of int
         Columns that are aligned left; the others hold figures.
+    printed : bool
+        Whether the table is shown where a report is printed; it has every table by name.
+    names : int or None
+        The column of forecasters' names, which are whole.
     """
 
     name: str
@@ -35,6 +44,16 @@ class ReportTable:
     header: list[str]
     rows: list[list[str]]
     text_columns: frozenset[int] = frozenset({0})
+    printed: bool = True
+    names: int | None = None
+
+    def shortened(self) -> "ReportTable":
+        """The table for a terminal, its names no longer than NAME_WIDTH; two names stay two."""
+        if self.names is None:
+            return self
+        short = distinct_names((row[self.names] for row in self.rows), NAME_WIDTH)
+        rows = [[*row[: self.names], short[row[self.names]], *row[self.names + 1 :]] for row in self.rows]
+        return replace(self, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +125,60 @@ def report_heading(report: dict[str, Any]) -> str:
     return "\n".join([*lines, *report["notes"], ""])
 
 
-def printable(text: str, width: int = NAME_WIDTH) -> str:
-    """Text from a file on one line, without control characters and no longer than `width`."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
 def report_tables(report: dict[str, Any]) -> Iterator[ReportTable]:
     """The tables that a report has figures for: a table for each ranking, then pairs, agreement and rejected rows."""
+    printed = _printed_rankings(report)
     columns_by_ranking = sorted(_ranking_columns(report), key=lambda table: table[1] != report.get("headline"))
     for title, ranking, columns in columns_by_ranking:
         if ranking in report["rankings"]:
-            yield _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
-    if report["pairs"] and "brier" in report["rankings"]:
+            table = _ranking_table(report, ranking, f"{title}; {BEST} best", columns)
+            yield replace(table, printed=ranking in printed)
+    if summed_up(report):
+        yield _other_scores_table(report)
+    if report["pairs"] and _paired_score(report) in report["rankings"]:
         yield _pairs_table(report)
     if len(report["rankings"]) > 1 and len(report["forecasters"]) > 1:
-        yield _agreement_table(report)
+        yield replace(_agreement_table(report), printed=printed >= set(report["rankings"]))
     if report["rejected"]:
         yield _rejected_table(report)
+
+
+def _printed_rankings(report: dict[str, Any]) -> set[str]:
+    """The rankings whose tables are printed: all of forecasts, of scores those that say more than another table."""
+    scores = report["settings"].get("scores")
+    if not scores:
+        return set(report["rankings"])
+    plain = [_paired_score(report)] if summed_up(report) else list(scores)
+    return {*plain, report["headline"]}
+
+
+def summed_up(report: dict[str, Any]) -> bool:
+    """Whether the scores after the first are shown in one table."""
+    settings = report["settings"]
+    return bool(settings.get("shares")) or len(settings.get("scores", ())) > SCORES_PRINTED
+
+
+def _paired_score(report: dict[str, Any]) -> str:
+    """The ranking by the score in which pairs are compared."""
+    return str(report["settings"].get("pairs_by", "brier"))
+
+
+def _other_scores_table(report: dict[str, Any]) -> ReportTable:
+    """Means of the scores after the first, and of the shares, a column each; of many some evenly chosen."""
+    settings, forecasters = report["settings"], report["forecasters"]
+    names = [name for name in settings["scores"] if name != _paired_score(report)]
+    step = max(1, math.ceil(len(names) / OTHER_SCORES_SHOWN))
+    shown = names[::-step][::-1]
+    columns = [FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower") for name in shown]
+    levels = {name.rpartition("_")[2] for name in shown}
+    shares = [name for name in settings["shares"] if name.rpartition("_")[2] in levels]
+    columns += [FigureColumn(name.replace("_", " "), name, 3, lower=None) for name in shares]
+    order = report["rankings"].get(report["headline"], list(forecasters))
+    written = distinct_names(order)
+    rows = [[written[name], *(column.text(forecasters[name]) for column in columns)] for name in order]
+    hidden = len(names) - len(shown)
+    title = "Other scores, means" + (f"; {hidden} more in to_dict() and to_polars()" if hidden else "")
+    return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows, names=0)
 
 
 def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
@@ -162,7 +217,7 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
     for name, title in (("spherical", "Spherical score"), ("accuracy", "Accuracy of the top option")):
         yield f"{title}, higher is better", name, [FigureColumn(name, name, interval=True), _ranks(name)]
     yield (
-        "Ranked probability score, options in the order of the file, lower is better",
+        f"Ranked probability score, options in the order of {_option_order(report)}, lower is better",
         "ranked_probability",
         [FigureColumn("RPS", "ranked_probability", lower=True, interval=True), _ranks("ranked_probability")],
     )
@@ -174,6 +229,14 @@ def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fi
             _ranks(name),
         ]
         yield f"{name}, {better} is better [{level} interval]", name, columns
+        adjusted = [
+            FigureColumn("coverage", "coverage", 3, lower=None),
+            FigureColumn("adjusted", f"adjusted_{name}", lower=better == "lower", interval=True),
+            _ranks(f"adjusted_{name}"),
+            FigureColumn("raw", name, lower=better == "lower"),
+        ]
+        title = f"{name} adjusted for difficulty: forecaster effect + mean question effect; {better} is better"
+        yield title, f"adjusted_{name}", adjusted
     for gamma in report["settings"]["gammas"]:
         yield (
             f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",
@@ -252,6 +315,10 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
     )
 
 
+def _option_order(report: dict[str, Any]) -> str:
+    return str(report["settings"].get("option_order", "the file"))
+
+
 def _ranks(ranking: str) -> FigureColumn:
     return FigureColumn("ranks", "rank_ranges", under=ranking, lower=None)
 
@@ -275,13 +342,14 @@ def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: li
     for name, entry in report["references"].items():
         rows.insert(_insertion_index(rows, lead, entry), ("", f"({name})", entry))
     cells = []
+    written = distinct_names(name for _, name, _ in [*rows, *unranked])
     for rank, name, entry in [*rows, *unranked]:
         texts = [column.text(entry) for column in columns]
         if name in ranked and rank:  # references and the unranked are never marked as the best
             texts = [t + BEST * (t == best[column.heading]) for t, column in zip(texts, columns, strict=True)]
-        cells.append([rank, printable(name), *texts])
+        cells.append([rank, written[name], *texts])
     header = ["#", "", *(column.heading for column in columns)]
-    return ReportTable(ranking, title, header, cells, text_columns=frozenset({1}))
+    return ReportTable(ranking, title, header, cells, text_columns=frozenset({1}), names=1)
 
 
 def _insertion_index(rows: list[tuple[str, str, Entry]], lead: FigureColumn, entry: Entry) -> int:
@@ -313,19 +381,25 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
     significant = sum(pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL for pair in pairs)
     by_names = {frozenset((pair["first"], pair["second"])): pair for pair in pairs}
     rows = []
-    for better, worse in islice(pairwise(report["rankings"]["brier"]), PAIRS_SHOWN):
-        pair = by_names[frozenset((better, worse))]
+    written = distinct_names(report["forecasters"], NAME_WIDTH)
+    for better, worse in islice(pairwise(report["rankings"][_paired_score(report)]), PAIRS_SHOWN):
+        pair = by_names.get(frozenset((better, worse)))
+        if pair is None:
+            continue
         sign = 1 if pair["first"] == better else -1
         difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
         error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
         needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
-        rows.append([printable(f"{better} – {worse}"), str(pair["n"]), difference + error, *p_values, needed])
+        rows.append([f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values, needed])
+    score = "the Brier score" if _paired_score(report) == "brier" else _paired_score(report)
     title = (
-        f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in the Brier score at "
+        f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
         f"{SIGNIFICANCE_LEVEL:.0%} (Holm); neighbours in the ranking"
     )
     header = ["", "common", "difference", "p", "Holm", "BH", "questions to tell 0.01 apart"]
+    if _paired_score(report) != "brier":  # the difference that is asked about is one of Brier scores
+        header, rows = header[:-1], [row[:-1] for row in rows]
     return ReportTable("pairs", title, header, rows)
 
 
@@ -347,7 +421,7 @@ def _rejected_table(report: dict[str, Any]) -> ReportTable:
     for group in groups[:REJECTED_SHOWN]:
         first = f"line {group['first']}" + (f": {group['cell']}" if group["cell"] else "")
         why, fix = printable(group["why"], REASON_WIDTH), printable(group["fix"], REASON_WIDTH)
-        rows.append([f"{group['count']:,}", why, printable(first), fix])
+        rows.append([f"{group['count']:,}", why, printable(first, CELL_WIDTH), fix])
     hidden = len(groups) - REJECTED_SHOWN
     title = f"Rejected rows: {len(report['rejected']):,}" + (f"; {hidden:,} more reasons" if hidden > 0 else "")
     return ReportTable("rejected", title, ["rows", "why", "first", "to mend"], rows, text_columns=frozenset({1, 2, 3}))

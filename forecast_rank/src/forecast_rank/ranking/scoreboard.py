@@ -21,8 +21,9 @@ from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
+from forecast_rank.metrics.sample_mean import proportion_interval
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
-from forecast_rank.metrics.studentised import studentised_interval
+from forecast_rank.metrics.studentised import NO_SPREAD, studentised_interval
 from forecast_rank.metrics.uncertainty import (
     RESAMPLES,
     EventSums,
@@ -44,6 +45,7 @@ interval holds in 79 % of worlds with 10 events, 87 with 20, 89 with 30, 92 with
 MOST_EVENTS_OF_BINS = 1000
 """More events are merged at random for the bootstrap of the calibration error, which has sums for every bin."""
 NAMES_LISTED = 5
+UNLIMITED = (-np.inf, np.inf)
 SCORE_RANGES = {
     "brier": (0.0, 1.0),
     "weighted_brier": (0.0, 1.0),
@@ -107,20 +109,41 @@ class FigureTable:
             self.figures.setdefault(key, {})[under] = values
 
     def add_mean(
-        self, ranking: str, sums: EventSums, ruined: NDArray, *, lower: bool, key: str, under: str | None = None
+        self,
+        ranking: str,
+        sums: EventSums,
+        ruined: NDArray,
+        *,
+        lower: bool,
+        key: str,
+        under: str | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> None:
-        """Stores means with errors and intervals, and ranks by them. Who is `ruined` by an infinite loss is last."""
+        """Stores means with errors and intervals, and ranks by them. Who is `ruined` by an infinite loss is last.
+
+        The intervals end at the `limits`, those in SCORE_RANGES if not given.
+        """
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
         groups = self._groups(sums)
-        ends = np.clip(self._interval(sums, groups), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
+        ends = np.clip(self._interval(sums, groups), *(limits or SCORE_RANGES.get(key, UNLIMITED)))
+        if key == "accuracy" and limits is None:
+            ends = self._proportions(ends, means, sums.events)
         least = LEAST_EVENTS
-        if key == "average_return":
+        if key == "average_return" and limits is None:
             least = LEAST_EVENTS_OF_RETURNS
             ends[sums.events < least] = np.nan
         self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under, least=least)
         self.add_ranking(ranking, means, sums, groups, lower=lower)
+
+    def add_share(self, key: str, sums: EventSums) -> None:
+        """Stores shares of forecasts, in [0, 1], with errors and intervals."""
+        self.set_figure(key, sums.means)
+        self.set_figure(f"{key}_se", cluster_se(sums))
+        ends = np.clip(self._interval(sums, self._groups(sums)), 0.0, 1.0)
+        ends = self._proportions(ends, sums.means, sums.events)
+        self.set_interval(f"{key}_ci", ends, sums.means, sums.events, ranking=key)
 
     def add_estimate(
         self,
@@ -166,10 +189,13 @@ class FigureTable:
         under: str | None = None,
         least: int = LEAST_EVENTS,
     ) -> None:
-        """Stores intervals, and why forecasters with a value have none."""
+        """Stores intervals, and why forecasters with a value have none. One of width 0 is none."""
+        width = ends[:, 1] - ends[:, 0]
+        constant = width <= NO_SPREAD * np.maximum(np.abs(ends[:, 0]), np.abs(ends[:, 1]))
+        ends = np.where(constant[:, None], np.nan, ends)
         if self.settings.bootstrap:
             self.set_figure(key, ends, under)
-        self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least)
+        self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least, constant)
 
     def _groups(self, sums: EventSums) -> EventSums:
         """The sums of groups of events, which are resampled; without resamples the sums of the events."""
@@ -186,7 +212,21 @@ class FigureTable:
             return bca_interval(draws, sums, self.settings.level)
         return percentile_interval(draws, self.settings.level)
 
-    def _explain(self, ranking: str, values: Floats, missing: NDArray[np.bool_], events: Codes, least: int) -> None:
+    def _proportions(self, ends: Floats, means: Floats, events: Codes) -> Floats:
+        """The intervals with Clopper and Pearson's, an event counting once, where all forecasts succeeded or none."""
+        pure = ((means == 0) | (means == 1)) & (events >= LEAST_EVENTS) & (self.settings.bootstrap > 0)
+        exact = proportion_interval(np.where(pure, means * events, 0), np.maximum(events, 1), self.settings.level)
+        return np.where(pure[:, None], exact, ends)
+
+    def _explain(
+        self,
+        ranking: str,
+        values: Floats,
+        missing: NDArray[np.bool_],
+        events: Codes,
+        least: int,
+        constant: NDArray[np.bool_],
+    ) -> None:
         """Says why forecasters with a figure have no interval."""
         without = [i for i in range(self.forecaster_count) if missing[i] and not np.isnan(values[i])]
         if not without:
@@ -202,6 +242,8 @@ class FigureTable:
                 why = "the model gives no standard error"
             elif events[i] < least:
                 why = f"fewer than {least} events"
+            elif constant[i]:
+                why = "the score is the same on all events"
             else:
                 why = "too few events with a score unlike the others"
             groups.setdefault(why, []).append(self.names[i])

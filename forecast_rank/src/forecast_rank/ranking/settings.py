@@ -24,6 +24,10 @@ UNUSUAL_METRICS = ("bradley_terry", "ranked_probability")
 """The ranking by wins, which is a coin flip with tight intervals where forecasters differ by symmetric noise, and a
 score that takes the options of a question to be in order."""
 USUAL_METRICS = tuple(name for name in METRICS if name not in UNUSUAL_METRICS)
+PAIRS = 50
+"""Every two of 50 forecasters are 1,225 pairs, of 2,000 two million."""
+LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, "pairs": 0}
+"""The least value of each whole number."""
 INTERVALS = ("studentised", "percentile", "bca")
 
 
@@ -56,6 +60,8 @@ class Settings:
         Coverage of intervals and rank ranges, in (0, 1).
     min_questions : int
         Forecasters with fewer questions have scores, but no rank and no rank range.
+    pairs : int
+        How many forecasters, the first by their score, are compared in pairs; 0 for no pairs.
 
     Raises
     ------
@@ -73,6 +79,7 @@ class Settings:
     interval: str = "studentised"
     level: float = LEVEL
     min_questions: int = 1
+    pairs: int = PAIRS
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.metrics if name not in METRICS]:
@@ -86,7 +93,7 @@ class Settings:
                 inside = False
             if not inside:
                 raise InvalidSetting(f"gamma: {text!r} is not a number in [0, 1]")
-        for name, least in (("bootstrap", 0), ("seed", 0), ("stream", 1), ("bins", 1), ("min_questions", 0)):
+        for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise InvalidSetting(f"{name}: at least {least}, not {getattr(self, name)}")
         if not 0 <= self.log_clip < 1:

@@ -24,6 +24,7 @@ def rich_table(table: ReportTable) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    table = table.shortened()
     grid = Table(box=None, pad_edge=False, header_style="")
     for place, heading in enumerate(table.header):
         grid.add_column(Text(heading), justify="left" if place in table.text_columns else "right")
@@ -37,6 +38,7 @@ def terminal_table(table: ReportTable, width: int = 120) -> str:
     """The table aligned for a terminal of `width` characters; the cells of one that is wider are folded."""
     from rich.cells import cell_len
 
+    table = table.shortened()
     columns = list(zip(table.header, *table.rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
     if sum(widths) + len(_GAP) * (len(widths) - 1) > width:

@@ -18,6 +18,8 @@ SUM_TOLERANCE = 1e-6
 NORMALISED_WITHIN = 0.02
 """How far from 1 a sum of probabilities may be that is divided out on request."""
 EMPTY, NO_NUMBER = "is empty", "is not a number"
+_UNORDERED = ("made_at", "closed_at", None)
+"""A fault in these columns, or of the whole row, leaves open which forecast counts."""
 ODDS_FIX = "write the price of a contract that pays 1, or leave the cell empty where there was none"
 _ROUNDING = 1e-12
 _LARGEST_KEY = 2**62
@@ -29,7 +31,8 @@ class ForecastValidator:
     """The rows of a table, sorted into forecasts, with the faults found in them.
 
     The `check_` methods are called in the order in which they stand; each skips forecasts with a fault so far. A fault
-    in one row rejects the whole (forecaster, question): part of a vector is no forecast.
+    in one row rejects the whole forecast: part of a vector is none. If it is the forecast that counts, it rejects the
+    (forecaster, question); one made earlier or too late never rejects the one that counts.
 
     Attributes
     ----------
@@ -152,14 +155,49 @@ class ForecastValidator:
         """The forecast that each of `rows` belongs to."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    @cached_property
+    def counting(self) -> Mask:
+        """The forecast of each pair that counts, (F,): the latest that was made before the question closed."""
+        last = np.zeros(len(self.sizes), dtype=bool)
+        places = np.flatnonzero(self._in_time)
+        last[places[np.append(np.diff(self.pair[places]) != 0, True)[: len(places)]]] = True
+        return last
+
+    @cached_property
+    def _in_time(self) -> Mask:
+        """The forecasts that were made before their question closed, or may have been."""
+        starts = self.offsets[:-1]
+        if not len(starts):
+            return np.zeros(0, dtype=bool)
+        closed = np.fmax.reduceat(self.sorted(self.closed_at), starts)
+        begins = np.flatnonzero(changes(self.question))
+        of_question = self.first_stated(self.closed_at, self.rows, starts[begins])
+        closed = np.where(np.isnan(closed), np.repeat(of_question, np.diff(np.append(begins, len(closed)))), closed)
+        return np.asarray(~(self.made_at[self.first] >= closed))
+
+    def bad_pairs(self) -> Mask:
+        """The pairs whose forecast that counts has a fault, or may not be the one that counts, by a time at fault."""
+        bad = np.zeros(len(self.sizes), dtype=bool)
+        bad[self._forecasts_at(list(self.faults))] = True
+        bad &= self.counting
+        bad[self._forecasts_at([place for place, fault in self.faults.items() if fault.column in _UNORDERED])] = True
+        if not len(bad):
+            return bad
+        return np.bincount(self.pair, bad, self.pair[-1] + 1) > 0
+
+    def _forecasts_at(self, places: list[int]) -> Codes:
+        """The forecasts of these rows, once for each row."""
+        at_fault = np.zeros(len(self.table), dtype=bool)
+        at_fault[places] = True
+        return self.forecast_of_row[self.sorted(at_fault)]
+
     def valid_forecasts(self) -> Mask:
-        """The forecasts, (F,), of pairs without a fault."""
+        """The forecasts, (F,), without a fault, of pairs whose forecast that counts has none."""
         if not self.faults:
             return np.ones(len(self.sizes), dtype=bool)
-        at_fault = np.zeros(len(self.table), dtype=bool)
-        at_fault[list(self.faults)] = True
-        bad = np.bincount(self.pair[self.forecast_of_row], self.sorted(at_fault), 1) > 0
-        return ~bad[self.pair]
+        valid = ~self.bad_pairs()[self.pair]
+        valid[self._forecasts_at(list(self.faults))] = False
+        return valid
 
     def check_cells(self) -> None:
         """Rejects rows by a single cell."""
@@ -265,9 +303,17 @@ class ForecastValidator:
             several = Fault("belongs to exclusive options of which {:.0f} happened", "outcome", fix=fix, group=group)
             self._reject_forecasts(off, several, happened)
 
+    def check_times(self) -> None:
+        """Rejects forecasts of pairs without one that was made before the question closed."""
+        if not len(self.sizes):
+            return
+        pair_in_time = np.bincount(self.pair, self._in_time, self.pair[-1] + 1) > 0
+        late = Fault("is not before closed_at", "made_at", fix="leave out forecasts made after the question closed")
+        self._reject_forecasts(self.valid_forecasts() & ~pair_in_time[self.pair], late)
+
     def check_contradictions(self) -> None:
-        """Rejects forecasts with other options, outcomes or `exclusive` than most forecasters' on the question."""
-        valid = np.flatnonzero(self.valid_forecasts())
+        """Rejects forecasts that count with other options, outcomes or `exclusive` than most have on the question."""
+        valid = np.flatnonzero(self.valid_forecasts() & self.counting)
         if not len(valid):
             return
         question, sizes = self.question[valid], self.sizes[valid]
@@ -295,47 +341,31 @@ class ForecastValidator:
             self._reject_minority(forecasts)
 
     def _reject_minority(self, forecasts: list[int]) -> None:
-        """Rejects forecasts with other options or outcomes than most forecasters have on the question."""
+        """Rejects forecasts with other options or outcomes than most forecasters have; on a tie all of the question."""
         versions: dict[tuple, list[int]] = {}
         for i in forecasts:
             rows = self.rows[self.offsets[i] : self.offsets[i + 1]]
             options, outcomes = self.option_code[rows].tolist(), self.comparable_outcome[rows].tolist()
             versions.setdefault((tuple(options), tuple(outcomes), bool(self.exclusive[i])), []).append(i)
-
-        def support(version: tuple) -> tuple[int, int]:
-            supporters = versions[version]
-            return len({int(self.pair[i]) for i in supporters}), -int(self.first[supporters].min())
-
-        majority = max(versions, key=support)
-        example = int(self.line[self.first[versions[majority]].min()])
+        most = max(map(len, versions.values()))
+        leading = [version for version, supporters in versions.items() if len(supporters) == most]
         for version, supporters in versions.items():
-            if version != majority:
-                part = next(k for k in range(3) if version[k] != majority[k])
-                bad = np.zeros(len(self.sizes), dtype=bool)
-                bad[supporters] = True
-                name = ("option", "outcome", "exclusive")[part]
-                why = "contradicts the question's other forecasts"
-                fix = f"write the same {name}{'s' * (part < 2)} for all forecasters of a question"
-                self._reject_forecasts(bad, Fault(f"{why} (see row {example})", name, fix=fix, group=f"{name} {why}"))
+            other = next((leader for leader in leading if leader != version), None)
+            if other is None:
+                continue
+            example = int(self.line[self.first[versions[other]].min()])
+            part = next(k for k in range(3) if version[k] != other[k])
+            bad = np.isin(self.pair, self.pair[supporters])
+            name = ("option", "outcome", "exclusive")[part]
+            why = "contradicts the question's other forecasts"
+            if len(leading) > 1:
+                why += ", which are as many"
+            fix = f"write the same {name}{'s' * (part < 2)} for all forecasters of a question"
+            self._reject_forecasts(bad, Fault(f"{why} (see row {example})", name, fix=fix, group=f"{name} {why}"))
 
     def latest(self) -> Mask:
-        """The forecasts that count, (F,): of each valid pair the latest that was made before the question closed."""
-        valid, starts = self.valid_forecasts(), self.offsets[:-1]
-        if not len(starts):
-            return valid
-        made = self.made_at[self.first]
-        closed = np.fmax.reduceat(self.sorted(self.closed_at), starts)
-        begins = np.flatnonzero(changes(self.question))
-        of_question = self.first_stated(self.closed_at, self.rows, starts[begins])
-        closed = np.where(np.isnan(closed), np.repeat(of_question, np.diff(np.append(begins, len(closed)))), closed)
-        in_time = valid & ~(made >= closed)
-        pair_in_time = np.bincount(self.pair, in_time, self.pair[-1] + 1) > 0
-        late = Fault("is not before closed_at", "made_at", fix="leave out forecasts made after the question closed")
-        self._reject_forecasts(valid & ~pair_in_time[self.pair], late)
-        places = np.flatnonzero(in_time)
-        last = np.zeros(len(valid), dtype=bool)
-        last[places[np.append(np.diff(self.pair[places]) != 0, True)[: len(places)]]] = True
-        return last
+        """The forecasts that count and are valid, (F,)."""
+        return self.valid_forecasts() & self.counting
 
     def first_stated(self, values: Floats, rows: Codes, starts: Codes) -> Floats:
         """The value in the earliest row of each group that has one, else NaN; groups begin at `starts` of `rows`."""
@@ -346,22 +376,27 @@ class ForecastValidator:
         return stated
 
     def complete_faults(self) -> None:
-        """Adds to the faults the cells as written, and a fault for every other row of a pair with a fault."""
+        """Adds to the faults the cells as written, and a fault for every other row that is rejected with them."""
         if not self.faults:
             return
         for place in self.faults:
             self.faults[place] = self.complete_fault(place)
-        cause: dict[int, int] = {}
-        pair_of_row = self.pair[self.forecast_of_row]
+        bad_pair = self.bad_pairs()
         suspects = np.flatnonzero(~self.valid_forecasts()[self.forecast_of_row])
-        pairs, places = pair_of_row[suspects].tolist(), self.rows[suspects].tolist()
-        for pair, place in zip(pairs, places, strict=True):
+        forecast = self.forecast_of_row[suspects]
+        # A fault of the forecast that counts concerns all forecasts of its pair.
+        group = np.where(bad_pair[self.pair[forecast]], len(self.sizes) + self.pair[forecast], forecast)
+        groups, places = group.tolist(), self.rows[suspects].tolist()
+        weighty = (self.counting[forecast] | ~bad_pair[self.pair[forecast]]).tolist()
+        cause: dict[int, tuple[bool, int]] = {}
+        for key, place, counts in zip(groups, places, weighty, strict=True):
             if place in self.faults:
-                cause[pair] = min(cause.get(pair, place), place)
-        for pair, place in zip(pairs, places, strict=True):
+                cause[key] = min(cause.get(key, (True, place)), (not counts, place))
+        for key, place in zip(groups, places, strict=True):
             if place not in self.faults:
-                other = self.faults[cause[pair]]
-                why = f"rejected with row {self.line[cause[pair]]}: {other.why}"
+                _, other_place = cause[key]
+                other = self.faults[other_place]
+                why = f"rejected with row {self.line[other_place]}: {other.why}"
                 self.faults[place] = Fault(why, fix=other.fix, group=f"rejected with another row: {other.kind}")
 
     def complete_fault(self, place: int) -> Fault:

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from forecast_rank.files.faults import UnreadableFile
 
@@ -12,14 +12,20 @@ def read_csv_records(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, 
     """Each record by heading, with the line where it begins. Raises UnreadableFile if one of `columns` is missing."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as opened:
-            reader = csv.DictReader(opened)
-            if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-                raise UnreadableFile(f"{path} has no column {', '.join(map(repr, missing))}")
-            before = reader.line_num
-            for record in reader:
-                yield before + 1, record
-                before = reader.line_num
+            yield from csv_records(opened, str(path), columns)
     except OSError as error:
         raise UnreadableFile(f"{path}: {error.strerror or error}") from error
+
+
+def csv_records(file: TextIO, name: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`read_csv_records` of an open file, which messages call `name`."""
+    try:
+        reader = csv.DictReader(file)
+        if missing := [column for column in columns if column not in (reader.fieldnames or ())]:
+            raise UnreadableFile(f"{name} has no column {', '.join(map(repr, missing))}")
+        before = reader.line_num
+        for record in reader:
+            yield before + 1, record
+            before = reader.line_num
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFile(f"{path}: {error}") from error
+        raise UnreadableFile(f"{name}: {error}") from error

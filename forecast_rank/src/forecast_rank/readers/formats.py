@@ -28,7 +28,7 @@ FORMATS: dict[str, Callable[[Sequence[Path]], list[ImportSource]]] = {
     "forecastbench": forecastbench.import_sources,
     "kalshibench": read_each(kalshibench.read),
     "polystrat": read_each(polystrat.read),
-    "metaculus": read_each(metaculus.read),
+    "metaculus": metaculus.import_sources,
 }
 
 PUBLISHED_FORMATS = tuple(name for name in FORMATS if name != "long")
@@ -88,9 +88,10 @@ def read_published(files: Sequence[PlainFile], format: str) -> PublishedForecast
     tables, unread, notes = [], list[tuple[int, str]](), list[str]()
     for source in sources:
         parsed = source.read()
-        name = name_of[source.files[0]]
+        name = name_of.get(source.files[0], str(source.files[0]))
         prefix = f"{name}: " if len(sources) > 1 else ""
         unread += [(record.line, prefix + record.why) for record in parsed.unread]
+        notes += [prefix + note for note in parsed.notes]
         notes += [f"Warning: {prefix}{warning}" for warning in empty_column_warnings(format, parsed)]
         tables.append(parsed.table)
     table = concatenate_tables(tables)

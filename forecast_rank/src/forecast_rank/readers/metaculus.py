@@ -3,17 +3,20 @@
 A binary question has `probability_yes`; a multiple-choice one a JSON list of its options and one of their
 probabilities. Questions of a post are one event. A forecast counts up to the question's actual close; annulled and
 ambiguous questions do not count, nor do numeric ones, whose forecasts are no probabilities of options.
+`metaculus_download` reads what the site lets anybody download.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forecast_rank.readers import metaculus_download
 from forecast_rank.readers.csv_records import read_csv_records
 from forecast_rank.readers.records import (
     YES,
+    ImportSource,
     InvalidRecord,
     LongFormRow,
     ParsedFile,
@@ -32,6 +35,13 @@ BINARY, MULTIPLE_CHOICE = "binary", "multiple_choice"
 VOID = ("annulled", "ambiguous")
 
 Descriptions = dict[str, QuestionDescription]
+
+
+def import_sources(files: Sequence[Path]) -> list[ImportSource]:
+    """An import source for each file of the benchmark, and one for the site's own download."""
+    download = [file for file in files if metaculus_download.is_download(file)]
+    sources = [ImportSource((file,), partial(read, file)) for file in files if file not in download]
+    return [*sources, metaculus_download.import_source(download)] if download else sources
 
 
 def read(file: Path) -> ParsedFile:

@@ -89,13 +89,15 @@ class ImportSource:
 class ParsedFile:
     """The rows of an import source as a table, its unreadable records, and the questions that it describes.
 
-    `records` counts the forecasts of the file, or its questions if it has no forecasts.
+    `records` counts the forecasts of the file, or its questions if it has no forecasts; `notes` are facts about the
+    file that a reader should know.
     """
 
     table: InputTable
     records: int
     unread: list[UnreadableRecord] = field(default_factory=list)
     questions: list[QuestionDescription] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def collect_rows(

@@ -1,0 +1,122 @@
+"""Rows of scores or numbers, checked one by one: a fault rejects the whole forecast of its forecaster and question."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forecast_rank.files.named_columns import NamedColumns
+from forecast_rank.ranking.forecasts import InvalidRow, RejectedLine
+
+KEY = ("forecaster", "question")
+PLACE = "row number"
+NUMBER_FIX = "write a number with a point for its decimals"
+
+
+class CheckedRows:
+    """The rows of a table without those that do not count.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        With the columns of KEY as texts, and PLACE.
+    written : polars.DataFrame
+        All rows as they were read.
+    lines : array of int
+        The line of each of them.
+    repeated : int
+        Rows that equal an earlier one, and count once.
+    """
+
+    def __init__(self, table: NamedColumns, numbers: tuple[str, ...]) -> None:
+        self.lines, self.label, self.repeated = table.lines, table.label, 0
+        names = [name for name in (*KEY, "event") if name in table.frame.columns]
+        texts = pl.col(names).cast(pl.String).str.strip_chars().replace("", None)
+        self.written = table.frame
+        columns = [_number(name, table.frame.schema[name]) for name in numbers]
+        self.frame = table.frame.with_columns(texts, *columns).with_row_index(PLACE)
+        forecasts = self.frame.select(pl.struct(KEY).rank("dense") - 1).to_series()
+        self._forecast = forecasts.to_numpy().astype(np.int64)
+        self._faults: dict[int, RejectedLine] = {}
+        self._all = self.frame.select(PLACE, *KEY)
+        for name in KEY:
+            self.reject(pl.col(name).is_null(), f"{name} is empty", name, f"name the {name}")
+
+    def reject(self, bad: pl.Expr, why: str, column: str | None = None, fix: str = "") -> None:
+        """Rejects the forecasts that have a row where `bad`, for the reason `why`."""
+        self.reject_places(self.frame.filter(bad.fill_null(value=True))[PLACE].to_list(), why, column, fix)
+
+    def reject_places(self, places: list[int], why: str, column: str | None = None, fix: str = "") -> None:
+        """Rejects the forecasts of these rows."""
+        if not places:
+            return
+        for place in places:
+            cell = None if column is None else self.written[column].cast(pl.String, strict=False)[place]
+            self._faults[place] = RejectedLine(int(self.lines[place]), why, why, cell or None, fix)
+        refused = np.zeros(int(self._forecast.max()) + 1, dtype=bool)
+        refused[self._forecast[places]] = True
+        self.frame = self.frame.filter(~pl.Series(refused[self._forecast[self.frame[PLACE].to_numpy()]]))
+
+    def check_numbers(self, columns: Iterable[str]) -> None:
+        """Rejects rows with a cell that is neither empty nor a number."""
+        for name in columns:
+            written = self.written[name]
+            if written.dtype.is_numeric() or written.dtype == pl.Boolean:
+                continue
+            text = written.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase().fill_null("")
+            stated = ~text.is_in(["", "nan"])
+            here = self.frame.filter(pl.col(name).is_null())[PLACE]
+            self.reject_places(here.filter(stated.gather(here)).to_list(), f"{name} is not a number", name, NUMBER_FIX)
+
+    def check_weight(self) -> None:
+        """Rejects rows with a weight that is not above 0; an empty one is 1. Adds the column where it is missing."""
+        if "weight" not in self.frame.columns:
+            self.frame = self.frame.with_columns(weight=pl.lit(1.0))
+            return
+        self.check_numbers(["weight"])
+        self.frame = self.frame.with_columns(pl.col("weight").fill_null(1.0))
+        positive = (pl.col("weight") > 0) & pl.col("weight").is_finite()
+        self.reject(~positive, "weight is not above 0", "weight", "write a number above 0")
+
+    def take_out_repeats(self, columns: list[str]) -> None:
+        """Takes out rows that equal an earlier one in all these columns, and counts them."""
+        first = self.frame.select(pl.struct(columns).is_first_distinct()).to_series()
+        self.repeated += int((~first).sum())
+        self.frame = self.frame.filter(first)
+
+    def rejected(self) -> list[RejectedLine]:
+        """All rows that do not count, in the order of the file."""
+        cause: dict[int, int] = {}
+        for place in sorted(self._faults):
+            cause.setdefault(int(self._forecast[place]), place)
+        lines = dict(self._faults)
+        suspects = np.flatnonzero(np.isin(self._forecast, list(cause)))
+        for place in suspects.tolist():
+            if place not in lines:
+                first = self._faults[cause[int(self._forecast[place])]]
+                why = f"rejected with row {first.row}: {first.why}"
+                kind = f"rejected with another row: {first.kind}"
+                lines[place] = RejectedLine(int(self.lines[place]), why, kind, None, first.fix)
+        return [lines[place] for place in sorted(lines)]
+
+    def check_none_rejected(self) -> None:
+        """Raises InvalidRow with the first row at fault."""
+        if self._faults:
+            place = min(self._faults)
+            first = self._all.row(place, named=True)
+            fault = self._faults[place]
+            raise InvalidRow(f"{self.label}, row {fault.row}, {forecast_name(first)}: {fault.why}")
+
+
+def forecast_name(row: dict[str, Any]) -> str:
+    """A forecast in a message."""
+    return f"{row['forecaster']} on {row['question']}"
+
+
+def _number(name: str, kind: pl.DataType) -> pl.Expr:
+    """The column as numbers; null where a cell holds none."""
+    column = pl.col(name)
+    if not (kind.is_numeric() or kind == pl.Boolean):
+        column = column.cast(pl.String, strict=False).str.strip_chars()
+    return column.cast(pl.Float64, strict=False).fill_nan(None)
