@@ -110,6 +110,7 @@ MIDDLEWARE = [
     "arena_site.outages.DatabaseOutages",
     "arena_site.limits.RateLimits",
     "arena_site.replica_reads.ReplicaReads",
+    "arena_site.read_deadlines.ReadDeadlines",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
     "django.middleware.security.SecurityMiddleware",
