@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
@@ -241,6 +242,26 @@ def test_malformed_answer_is_stored_refused_and_may_be_followed_by_another(
 def test_answers_follow_the_rules_for_models(client: Client, week: Venue, visitor: str, body: str) -> None:
     assert submit(client, visitor, body).status_code == 422
     assert not Decision.objects.filter(agent=visitor_agent(), status="completed").exists()
+
+
+def test_answer_is_parsed_before_the_database_is_locked(
+    client: Client, week: Venue, visitor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transactions, outside = [], len(connection.savepoint_ids)
+    parse = Decision.parse
+
+    def spy(task: Decision, content: str) -> Any:
+        transactions.append(len(connection.savepoint_ids))
+        return parse(task, content)
+
+    monkeypatch.setattr(Decision, "parse", spy)
+    assert submit(client, visitor, HOLD).status_code == 201
+    assert transactions == [outside]
+
+
+@pytest.mark.parametrize("body", ["{}" * 499_000, '{"a":' * 100_000, "[" * 100_000])
+def test_answer_of_many_objects_is_malformed(client: Client, week: Venue, visitor: str, body: str) -> None:
+    assert "holds more than 10,000 objects and lists" in problem(submit(client, visitor, body), 422)["detail"]
 
 
 def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Venue, visitor: str) -> None:
