@@ -30,7 +30,7 @@ class ReadTimedOut(OperationalError):
     """A read's time is over before its next statement."""
 
 
-class Deadline:
+class ReadDeadline:
     """The instant, on the monotonic clock, at which a request's statements on one connection are ended."""
 
     def __init__(self, database: Any, seconds: float) -> None:
@@ -69,18 +69,18 @@ class _Watch:
     """One thread of this process, which enforces the deadlines of all requests."""
 
     def __init__(self) -> None:
-        self.deadlines: set[Deadline] = set()
+        self.deadlines: set[ReadDeadline] = set()
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
 
-    def add(self, deadline: Deadline) -> None:
+    def add(self, deadline: ReadDeadline) -> None:
         with self.lock:
             self.deadlines.add(deadline)
             if self.thread is None or not self.thread.is_alive():  # as after a fork
                 self.thread = threading.Thread(target=self._run, name="read-deadlines", daemon=True)
                 self.thread.start()
 
-    def remove(self, deadline: Deadline) -> None:
+    def remove(self, deadline: ReadDeadline) -> None:
         with self.lock:
             self.deadlines.discard(deadline)
 
@@ -98,10 +98,10 @@ _watch = _Watch()
 
 
 @contextmanager
-def read_deadline(seconds: float) -> Iterator[Deadline]:
+def read_deadline(seconds: float) -> Iterator[ReadDeadline]:
     """Ends the statements of this thread's default connection once the block has run for so long."""
     database = connections[DEFAULT_DB_ALIAS]
-    deadline = Deadline(database, seconds)
+    deadline = ReadDeadline(database, seconds)
     _watch.add(deadline)
     try:
         with database.execute_wrapper(deadline.check):
@@ -125,7 +125,7 @@ class ReadDeadlines:
             return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        deadline: Deadline | None = getattr(request, "read_deadline", None)
+        deadline: ReadDeadline | None = getattr(request, "read_deadline", None)
         if deadline is None or not deadline.has_passed or not isinstance(error, DatabaseError):
             return None
         deadline.lift()
