@@ -185,6 +185,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
 SESSION_COOKIE_SECURE = ARENA_HTTPS
+# After a login without an address of this site to go on to.
+LOGIN_REDIRECT_URL = "admin:index"
 # A night's shift; closing the browser ends the session sooner.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
@@ -208,7 +210,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["markets.foundation.rest.parsers.BoundedJsonParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "markets.foundation.rest.negotiation.StrictNegotiation",
     "EXCEPTION_HANDLER": "markets.foundation.rest.problems.problem_details",
     "UNAUTHENTICATED_USER": None,

@@ -219,11 +219,12 @@ def record_submission(
     with transaction.atomic():
         # One submission at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
         Registration.objects.filter(pk=registration.pk).update(last_used_at=F("last_used_at"))
-        stored = Submission.objects.filter(registration=registration, key=key).first()
-        if stored is not None:
-            if stored.request_sha256 != request_sha256:
-                raise KeyReused("this Idempotency-Key came with another answer before")
+        # Those of the agent's earlier tokens too: a response may be lost just before the token is changed.
+        same_key = Submission.objects.filter(registration__family=registration.family_id, key=key)
+        if (stored := same_key.filter(request_sha256=request_sha256).first()) is not None:
             return stored
+        if same_key.filter(registration=registration).exists():
+            raise KeyReused("this Idempotency-Key came with another answer before")
         if refusal := target.refusal(at):
             raise refusal
         task, call = _execute_submission(target, completion, reading, at)
