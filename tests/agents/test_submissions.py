@@ -325,6 +325,16 @@ def test_the_same_key_and_answer_get_the_same_response(
     assert Trade.objects.count() == 1
 
 
+def test_response_outlives_the_token(client: Client, week: Venue, visitor: str) -> None:
+    first = submit(client, visitor, buy(RAIN, "500"), key="once")
+    assert revoke_registration(Registration.objects.get(), at=IN_TIME)
+    renewed = register_external_agent(name="Visitor", protocol="both", at=IN_TIME).token
+    again = submit(client, renewed, buy(RAIN, "500"), key="once")
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert submit(client, renewed, HOLD, key="once").status_code == 409
+    assert Trade.objects.count() == 1
+
+
 def test_repeated_refused_submission_uses_up_no_try(client: Client, week: Venue, visitor: str) -> None:
     responses = [submit(client, visitor, "no", key="once") for _ in range(5)]
     assert [answer.status_code for answer in responses] == [422] * 5
