@@ -260,19 +260,27 @@ _LENIENT = re.compile(
 )
 
 
-def extract_object(text: str) -> dict[str, Any]:
+class LastObject:
+    """Where the last object that was looked at begins, and where each object directly inside it ends."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.inner_ends: list[int] = []
+
+
+def extract_object(text: str, last: LastObject | None = None) -> dict[str, Any]:
     """The one JSON object of a text: integers as int, fractions as Decimal with all their digits.
 
     Prose, code fences and thinking around it are skipped, and a repetition of the same object counts once. Raises
     Malformed if there is no object, a second one, or an ambiguous one: truncated, with NaN, with two values for a
-    key, inside an array.
+    key, inside an array. `last` is filled in either case.
     """
     if len(text) > MAX_CHARACTERS:
         raise Malformed(f"the answer is longer than {MAX_CHARACTERS:,} characters")
     if text.count("{") + text.count("[") > MAX_CONTAINERS:
         raise Malformed(f"the answer holds more than {MAX_CONTAINERS:,} objects and lists")
     try:
-        objects, skipped_thinking = _extract_objects(text)
+        objects, skipped_thinking = _extract_objects(text, last or LastObject())
     except RecursionError:
         raise Malformed("the object is nested too deeply") from None
     if not objects:
@@ -282,7 +290,7 @@ def extract_object(text: str) -> dict[str, Any]:
     return objects[0]
 
 
-def _extract_objects(text: str) -> tuple[list[dict[str, Any]], bool]:
+def _extract_objects(text: str, last: LastObject) -> tuple[list[dict[str, Any]], bool]:
     """The first two different objects at the top level, and whether any thinking was skipped."""
     objects: list[dict[str, Any]] = []
     skipped_thinking, position, answer_start = False, 0, _end_of_unopened_thinking(text)
@@ -293,7 +301,7 @@ def _extract_objects(text: str) -> tuple[list[dict[str, Any]], bool]:
                 if start["closing"]:
                     objects.clear()
                 continue
-            position = _end_of_container(text, start)
+            position = _end_of_container(text, start, last)
             value = _decode_object(text, start.start(), position)
         except Malformed:
             if start.start() >= answer_start:
@@ -324,8 +332,9 @@ def _end_of_thinking(text: str, tag: re.Match[str]) -> int:
     raise Malformed(f"the thinking that begins with {tag[0]} is never closed")
 
 
-def _end_of_container(text: str, start: re.Match[str]) -> int:
+def _end_of_container(text: str, start: re.Match[str], last: LastObject) -> int:
     """The end of the object or array that opens at `start`."""
+    last.start, last.inner_ends = start.start(), []
     opening, kind, pieces = ("{", "object", _BRACES) if start["object"] else ("[", "array", _BRACKETS)
     depth = 0
     for piece in pieces.finditer(text, start.start()):
@@ -335,6 +344,8 @@ def _end_of_container(text: str, start: re.Match[str]) -> int:
             depth -= 1
             if depth == 0:
                 return piece.end()
+            if depth == 1:
+                last.inner_ends.append(piece.end())
     raise Malformed(f"the {kind} that opens on line {_line(text, start.start())} is never closed")
 
 

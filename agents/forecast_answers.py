@@ -8,7 +8,9 @@ the other questions.
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -18,6 +20,7 @@ from agents.answers import (
     NUMBER,
     PLAIN,
     TEXT,
+    LastObject,
     Malformed,
     abbreviate,
     extract_object,
@@ -112,14 +115,27 @@ def parse_forecasts(text: str) -> tuple[StatedForecast, ...]:
 
 
 def parse_cut_forecasts(text: str) -> tuple[StatedForecast, ...]:
-    """The forecasts that a text states whole before it breaks off; the one in which it does is left out."""
-    ends = [match.end() for match in re.finditer("}", text)]
-    for end in reversed(ends[-MAX_ENDS:]):
-        try:
-            return parse_forecasts(text[:end] + "]}")
-        except Malformed:
-            continue
-    return ()
+    """The forecasts that a text states whole before it breaks off; the one in which it does is left out.
+
+    A fault stays in every longer part of the text, so that few parts need to be parsed to find the longest without.
+    """
+    last = LastObject()
+    with suppress(Malformed):
+        extract_object(text, last)
+    closings = [match.end() for match in re.finditer("}", text)][-MAX_ENDS:]
+    ends = [end for end in last.inner_ends if end >= closings[0]]
+    if ends and (forecasts := _parse_part(text[: ends.pop()])):
+        return forecasts
+    faulty = bisect_left(ends, True, key=lambda end: not _parse_part(text[:end]))
+    return _parse_part(text[: ends[faulty - 1] if faulty else last.start])
+
+
+def _parse_part(text: str) -> tuple[StatedForecast, ...]:
+    """The forecasts of a text that ends after one of them; none if it is malformed."""
+    try:
+        return parse_forecasts(text + "]}")
+    except Malformed:
+        return ()
 
 
 def _parse_forecast(value: Any, path: str) -> StatedForecast:

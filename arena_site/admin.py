@@ -20,7 +20,7 @@ from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
 from arena_site.models import AuditEntry, Notice, RateLimitCounter, Worker
 from arena_site.queue_messages import STARTED
 from markets.foundation.admin.filters import FilterPreset, preset_filter
-from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim, verbatim_json
+from markets.foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
     admin.site.unregister(model)
@@ -154,7 +154,7 @@ class QueueAdmin(ReadOnlyAdmin):
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin):
+class AccountAdmin(BoundedSearchAdmin, UserAdmin):
     """Accounts. Only superusers create or change superusers, or grant permissions outside the roles."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -169,7 +169,7 @@ class AccountAdmin(UserAdmin):
 
 
 @admin.register(Group)
-class RoleAdmin(GroupAdmin):
+class RoleAdmin(BoundedSearchAdmin, GroupAdmin):
     """Groups. Every migrate resets the roles viewer, operator and administrator; other groups are free."""
 
 

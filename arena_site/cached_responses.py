@@ -15,6 +15,7 @@ from django.core.cache import cache
 from django.db import DatabaseError
 from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
+from django.middleware.gzip import re_accepts_gzip
 from django.utils import timezone
 
 from agents.models.sealed_rows import read_seals
@@ -32,8 +33,16 @@ CACHED = {
 """By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""
 UNCACHED = ("/admin/", "/api/", "/data/", "/og/", "/static/", "/healthz", "/readyz", "/metrics")
 """Beginnings of the addresses that are no pages."""
-LIFETIME_S = 3600
-"""How long a cache keeps a response whose versions no longer hold; nobody reads it any more."""
+PAGE_PARAMETERS = {
+    "action", "all", "arm", "as_of", "asked_from", "asked_to", "category", "closes_from", "closes_to", "cohort",
+    "first", "from", "gamma", "methodology", "model", "page", "played", "q", "range", "second", "sort", "source",
+    "status", "to", "week",
+}  # fmt: skip
+"""Parameters of pages. A page with another is not cached: anyone could fill the cache with them."""
+ACCEPTED = {"", "*/*", "application/json", "application/json, text/plain, */*", "text/csv"}
+"""Values of `Accept` with which a response of the API is cached."""
+LIFETIME_S = 600
+"""How long a cache keeps a response of the API, whose versions may hold no longer. A page's hold PAGE_CACHE_S."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +65,7 @@ class CachedResponses:
             return HttpResponse(content, headers=headers)
         response = self.get_response(request)
         if _is_shared(response) and _is_lasting(request):
-            _write(key, (response.content, dict(response.items())), _lifetime_s())
+            _write(key, (response.content, dict(response.items())), _lifetime_s(request))
         return response
 
 
@@ -65,9 +74,9 @@ def _versions(request: HttpRequest) -> tuple[str, ...] | None:
     if request.method != "GET":
         return None
     if not request.path_info.startswith(UNCACHED):
-        return _page_versions()
+        return _page_versions() if request.GET.keys() <= PAGE_PARAMETERS else None
     scopes, parameters = CACHED.get(request.path_info, ((), set()))
-    if not scopes or not request.GET.keys() <= parameters:
+    if not scopes or not request.GET.keys() <= parameters or request.META.get("HTTP_ACCEPT", "") not in ACCEPTED:
         return None
     try:
         current = current_versions()
@@ -85,9 +94,15 @@ def _page_versions() -> tuple[str, ...] | None:
     return None if changed is None else (changed.isoformat(), str(now.timestamp() // settings.PAGE_CACHE_S))
 
 
+def _is_read(request: HttpRequest) -> bool:
+    """Whether the API answers, else a page."""
+    return request.path_info in CACHED
+
+
 def _key(request: HttpRequest, versions: Sequence[str]) -> str:
     parts = (request.scheme, request.get_host(), request.path_info, request.META.get("QUERY_STRING", ""), *versions)
-    negotiated = (request.META.get(header, "") for header in ("HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING"))
+    accepted = request.META.get("HTTP_ACCEPT", "") if _is_read(request) else ""
+    negotiated = (accepted, str(bool(re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")))))
     return hashlib.sha256("\n".join([*parts, *negotiated]).encode()).hexdigest()
 
 
@@ -100,10 +115,10 @@ def _read(key: str) -> tuple[bytes, dict[str, str]] | None:
     return cached
 
 
-def _lifetime_s() -> float:
-    """How long a response holds: what is sealed is shown when its seal ends."""
-    ends = [until for _, until in read_seals().one_by_one()]
-    return min(LIFETIME_S, *((until - clock.now()).total_seconds() for until in ends)) if ends else LIFETIME_S
+def _lifetime_s(request: HttpRequest) -> float:
+    """How long a response holds: a page while its key does; nothing longer than a seal, at whose end it shows more."""
+    ends = [(until - clock.now()).total_seconds() for _, until in read_seals().one_by_one()]
+    return min([LIFETIME_S if _is_read(request) else settings.PAGE_CACHE_S, *ends])
 
 
 def _write(key: str, response: tuple[bytes, dict[str, str]], lifetime_s: float) -> None:

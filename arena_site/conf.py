@@ -81,7 +81,22 @@ def base_url(text: str) -> str:
     parts = split_url(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an http:// or https:// address")
+    if any(map(str.isspace, text)):
+        raise ValueError("must hold no space")
+    check_host(parts.hostname)
     return text.rstrip("/")
+
+
+def check_host(name: str) -> None:
+    """Refuses a host that no resolver can take. A socket's path and an IPv6 address are taken as they are."""
+    if any(map(str.isspace, name)):
+        raise ValueError("its host holds a space")
+    if "/" in name or ":" in name:
+        return
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        raise ValueError("its host is no host's name: a label is empty or longer than 63 letters") from None
 
 
 def split_url(text: str) -> SplitResult:
@@ -150,6 +165,7 @@ def parse_url(parse: Callable[[str], Any], url: str, *, required: str, missing: 
         raise ValueError(f"is no valid URL: {wrong}") from None
     if not parsed.get(required):
         raise ValueError(missing)
+    check_host(str(parsed.get("HOST") or parsed.get("EMAIL_HOST") or ""))
     return parsed
 
 
@@ -236,6 +252,7 @@ def cache(url: str) -> dict[str, object]:
     parts = split_url(url)
     if not (parts.hostname or parts.path):
         raise ValueError("names no server")
+    check_host(parts.hostname or "")
     # A response is made as quickly as a server that does not answer is given up.
     options = {"socket_connect_timeout": 0.5, "socket_timeout": 0.5}
     backend = "django.core.cache.backends.redis.RedisCache"

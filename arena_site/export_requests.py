@@ -17,15 +17,16 @@ from arena_site.dashboard.audit import write_entry
 from arena_site.models import AuditEntry
 from markets.foundation.rest.bodies import check_body
 from markets.foundation.rest.filters import check_parameters
-from markets.foundation.rest.problems import PROBLEM_SCHEMA
+from markets.foundation.rest.problems import PROBLEM_SCHEMA, Problem
 from markets.foundation.rest.viewsets import extend_schema
 from scoring.api.exports import ExportRequestSerializer, ExportSerializer, ExportViewSet
 from scoring.exports.dictionary import CSV
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
-from scoring.services.exports import request_export
+from scoring.services.exports import TooManyExports, request_export
 
 MAX_BODY_BYTES = 100_000
+RETRY_S = 60
 
 
 class MayBuildArchives(BasePermission):
@@ -54,9 +55,10 @@ class RequestableExportViewSet(ExportViewSet):
             411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
             413: OpenApiResponse(PROBLEM_SCHEMA, "The body is too long."),
             415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+            429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests of this client, or too many exports wait."),
         },
     )
-    def create(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response | Problem:
         check_parameters(request, ())
         check_body(request, MAX_BODY_BYTES)
         serializer = ExportRequestSerializer(data=request.data)
@@ -65,7 +67,10 @@ class RequestableExportViewSet(ExportViewSet):
         selection = ExportSelection(data.get("cohort"), data.get("start"), data.get("end"))
         formats, by = tuple(dict.fromkeys(data.get("formats") or (CSV,))), request.user.get_username()
         with transaction.atomic():
-            export, created = request_export(selection=selection, formats=formats, by=by, at=timezone.now())
+            try:
+                export, created = request_export(selection=selection, formats=formats, by=by, at=timezone.now())
+            except TooManyExports as full:
+                return Problem(HTTPStatus.TOO_MANY_REQUESTS, str(full), headers={"Retry-After": str(RETRY_S)})
             if created:
                 write_entry(
                     action="export",

@@ -25,6 +25,13 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+def without_traceback_of_refusals(record: logging.LogRecord) -> bool:
+    """Lets every record pass; of a request that Django refuses only its line, since anybody can send such."""
+    if record.name.startswith("django.security."):
+        record.exc_info = None
+    return True
+
+
 def configuration(form: str) -> dict[str, object]:
     """Django's LOGGING for a format: `line` prints warnings, `json` also the steps of our own apps.
 
@@ -38,8 +45,14 @@ def configuration(form: str) -> dict[str, object]:
             "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
             "json": {"()": JsonFormatter},
         },
+        "filters": {"refusals": {"()": lambda: without_traceback_of_refusals}},
         "handlers": {
-            "stderr": {"class": "logging.StreamHandler", "formatter": form, "level": level},
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": form,
+                "level": level,
+                "filters": ["refusals"],
+            },
             "run": {"class": "markets.foundation.run_log.RunLogHandler"},
         },
         "root": {"handlers": ["stderr"], "level": "WARNING"},

@@ -111,7 +111,7 @@ def _send(notices: list[Notice], now: datetime) -> tuple[list[Notice], str] | No
     rows = Notice.objects.filter(pk__in=[notice.pk for notice in notices])
     try:
         SENDERS[notices[0].channel](notices)
-    except (OSError, httpx.HTTPError) as error:
+    except (OSError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: an address of no host
         reason = _describe(error)
         rows.update(error=reason)
         names = ", ".join(str(notice.alert_id) for notice in notices)

@@ -15,6 +15,7 @@ from markets.foundation.rest.problems import Problem
 
 WITHOUT_DATABASE = ("/healthz", "/readyz", "/metrics", "/static/")
 """Paths that answer without it, or say themselves that it is gone."""
+GONE = "the database is not available; try again in a moment"
 RETRY_S = 1
 """For this time after a failure others are answered without another try, which may take as long."""
 
@@ -91,9 +92,9 @@ def _check_file() -> None:
     _open_file.identity = identity
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
+def unavailable(request: HttpRequest, detail: str = GONE, page: str = "503.html") -> HttpResponse:
     """A 503: problem details under /api/, a plain page elsewhere."""
     headers = {"Retry-After": "5", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'self'"}
     if request.path_info.startswith("/api/"):
-        return Problem(503, "the database is not available; try again in a moment", headers=headers)
-    return HttpResponse(render_to_string("503.html"), status=503, headers=headers)
+        return Problem(503, detail, headers=headers)
+    return HttpResponse(render_to_string(page), status=503, headers=headers)

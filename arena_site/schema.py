@@ -38,7 +38,7 @@ PROBLEMS = {
     "406": "Nothing that `Accept` names can be given.",
     "429": "Too many requests of this client; `Retry-After` gives the seconds to wait.",
     "500": "The server failed.",
-    "503": "The database can not be reached.",
+    "503": "The database can not be reached, or the read took too long.",
 }
 """Statuses that every operation may answer with."""
 EXAMPLES: dict[str, Any] = {

@@ -110,6 +110,7 @@ MIDDLEWARE = [
     "arena_site.outages.DatabaseOutages",
     "arena_site.limits.RateLimits",
     "arena_site.replica_reads.ReplicaReads",
+    "arena_site.read_deadlines.ReadDeadlines",
     "arena_site.sealed_reads.SealedReads",
     "arena_site.delivery.ConditionalReads",
     "arena_site.cached_responses.CachedResponses",
@@ -185,6 +186,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
 SESSION_COOKIE_SECURE = ARENA_HTTPS
+# After a login without an address of this site to go on to.
+LOGIN_REDIRECT_URL = "admin:index"
 # A night's shift; closing the browser ends the session sooner.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
@@ -208,7 +211,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["markets.foundation.rest.parsers.BoundedJsonParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "markets.foundation.rest.negotiation.StrictNegotiation",
     "EXCEPTION_HANDLER": "markets.foundation.rest.problems.problem_details",
     "UNAUTHENTICATED_USER": None,

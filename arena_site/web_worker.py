@@ -11,7 +11,9 @@ from typing import Any
 from gunicorn.workers.base import Worker
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
-from waitress.server import create_server
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.server import BaseWSGIServer, create_server
+from waitress.task import ErrorTask
 
 CONNECTIONS = 900
 """Of one process, whose limit of open files is 1024 on most systems."""
@@ -22,6 +24,43 @@ LARGEST_REQUEST = 2_621_440
 UNREAD = 2**30
 """Bytes of responses that wait for a client before a thread waits too: files count, though they are not copied."""
 LOOP_S = 1.0
+
+
+class UnambiguousRequestParser(HTTPRequestParser):
+    """Refuses requests that this server and one before it might understand differently."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        if "CONTENT_LENGTH" in self.headers and (self.chunked or "TRANSFER_ENCODING" in self.headers):
+            raise ParsingError("Content-Length and Transfer-Encoding exclude each other")
+        if "," in self.headers.get("HOST", ""):
+            raise ParsingError("Host must be given once")
+
+
+class RefusalTask(ErrorTask):
+    """The answer to a request that can not be read: problem details under /api/, plain text elsewhere."""
+
+    def execute(self) -> None:
+        target = getattr(self.request, "first_line", b"").split(b" ")[1:2]
+        if not target or not target[0].startswith(b"/api/"):
+            super().execute()
+            return
+        from markets.foundation.rest.problems import PROBLEM_TYPE, Problem  # this module is loaded before the settings
+
+        error = self.request.error
+        content = Problem(error.code, error.body).content
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers.append(("Content-Type", PROBLEM_TYPE))
+        self.set_close_on_finish()
+        self.content_length = len(content)
+        self.write(content)
+
+
+class Channel(HTTPChannel):
+    """A client's connection."""
+
+    parser_class = UnambiguousRequestParser
+    error_task_class = RefusalTask
 
 
 class BufferingWorker(Worker):
@@ -43,6 +82,9 @@ class BufferingWorker(Worker):
             clear_untrusted_proxy_headers=False,  # the site believes them from ARENA_TRUSTED_PROXIES alone
             ident=None,
         )
+        for listener in connections.values():
+            if isinstance(listener, BaseWSGIServer):
+                listener.channel_class = Channel
         while self.alive and self.ppid == os.getppid():
             self.notify()
             wasyncore.loop(timeout=LOOP_S, use_poll=True, map=connections, count=1)

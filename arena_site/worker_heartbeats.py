@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from datetime import datetime, timedelta
+from http.client import HTTPException
 from urllib.request import Request, urlopen
 
 from django.conf import settings
@@ -74,5 +75,5 @@ def ping(address: str) -> None:
     try:
         with urlopen(request, timeout=PING_TIMEOUT_S):  # noqa: S310
             pass
-    except OSError as error:
+    except (OSError, HTTPException, ValueError) as error:  # no connection, a garbled answer, an address of no host
         log.warning("ARENA_HEARTBEAT_URL could not be reached: %s", type(error).__name__)

@@ -25,6 +25,7 @@ from agents.services.lineups import preview_lineup
 from markets.foundation import clock
 from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
 from markets.foundation.admin.readonly import (
+    BoundedSearchAdmin,
     FixedOnceUsedAdmin,
     ReadOnlyAdmin,
     ReadOnlyTabularInline,
@@ -36,7 +37,7 @@ from markets.services.cache_versions import delete_competition_row, save_competi
 
 
 @admin.register(Family)
-class FamilyAdmin(admin.ModelAdmin):
+class FamilyAdmin(BoundedSearchAdmin):
     list_display = ("slug", "display_name", "provider", "active", "external", "release")
     list_filter = ("active", "external", "provider")
     search_fields = ("slug", "display_name", "provider")

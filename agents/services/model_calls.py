@@ -49,6 +49,15 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerReading:
+    """What an answer is: a call's result, with the parsed answer or the error."""
+
+    result: ModelCall.Result
+    error: str = ""
+    parsed: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class CallSettings:
     """The gateway of a run, its spend limit in US dollars per week, its retries and its lease."""
 
@@ -133,7 +142,7 @@ def request_answer(
             settings.pause(pause)
             continue
         failpoint("call.answered")
-        _store_answer(call, claim, completion)
+        _store_answer(call, claim, completion, read_answer(claim.task, completion))
         failpoint("call.stored")
         if call.result == ModelCall.Result.FAILED:
             raise NoAnswer(call.error)
@@ -141,10 +150,17 @@ def request_answer(
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def store_submitted_answer(claim: Claim[Any], parts: PromptParts, attempt: int, content: str) -> ModelCall:
-    """The stored call of an answer that an external agent submitted, classified like any other. It costs nothing."""
+def submitted_completion(task: Task, content: str) -> Completion:
+    """An answer that an external agent submitted. It costs nothing."""
+    return Completion(returned_model=task.model_id, cost_usd=Decimal(0), content=content, raw=content)
+
+
+def store_submitted_answer(
+    claim: Claim[Any], parts: PromptParts, attempt: int, completion: Completion, reading: AnswerReading
+) -> ModelCall:
+    """The stored call of a submitted answer."""
     call = _create_call(claim, parts, attempt, parameters={}, booked=None)
-    _store_answer(call, claim, Completion(returned_model=call.model, cost_usd=Decimal(0), content=content, raw=content))
+    _store_answer(call, claim, completion, reading)
     return call
 
 
@@ -181,26 +197,29 @@ def _create_call(
     return call
 
 
-def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion) -> None:
-    """Stores an answer with its result: answered, malformed, cut, declined, or failed by provider or model."""
-    task, results = claim.task, ModelCall.Result
-    if not same_model(call.model, completion.returned_model, call.task.release.canonical_slug):
-        call.result, call.error = results.FAILED, f"asked {call.model}, answered by {completion.returned_model}"
-    elif completion.refusal:
-        call.result, call.error = results.DECLINED, f"the model refused: {completion.refusal}"
-    else:
-        try:
-            call.result, call.parsed = results.ANSWERED, task.parse(completion.content)
-        except Malformed as malformed:
-            call.result, call.error = _unreadable(completion, str(malformed))
-            if call.result == results.CUT:
-                call.parsed = task.parse_cut(completion.content)
+def read_answer(task: Task, completion: Completion) -> AnswerReading:
+    """An answer parsed: answered, malformed, cut, declined, or failed by provider or model."""
+    results = ModelCall.Result
+    if not same_model(task.model_id, completion.returned_model, task.release.canonical_slug):
+        return AnswerReading(results.FAILED, f"asked {task.model_id}, answered by {completion.returned_model}")
+    if completion.refusal:
+        return AnswerReading(results.DECLINED, f"the model refused: {completion.refusal}")
+    try:
+        return AnswerReading(results.ANSWERED, parsed=task.parse(completion.content))
+    except Malformed as malformed:
+        result, error = _unreadable(completion, str(malformed))
+        parsed = task.parse_cut(completion.content) if result == results.CUT else None
+        return AnswerReading(result, error, parsed)
+
+
+def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion, reading: AnswerReading) -> None:
+    call.result, call.error, call.parsed = reading.result, reading.error, reading.parsed
     call.content, call.refusal = completion.content, completion.refusal or ""
     call.finish_reason = completion.finish_reason or ""
     _store_response(call, claim, completion, completion, billable=True)
 
 
-def _unreadable(completion: Completion, fault: str) -> tuple[str, str]:
+def _unreadable(completion: Completion, fault: str) -> tuple[ModelCall.Result, str]:
     """The result and the error of an answer that is empty or can not be read: told by its end."""
     results = ModelCall.Result
     reasons = " and ".join(filter(None, (completion.finish_reason, completion.native_finish_reason))) or "none"

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db import transaction
 from django.db.models import F
 
+from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
     Decision,
@@ -35,7 +36,7 @@ from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
 from agents.services.decisions import DecisionConversation, agents_with_later_entries
 from agents.services.forecasts import ElicitationConversation
-from agents.services.model_calls import store_submitted_answer
+from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionBatch, Run, Universe
@@ -212,17 +213,21 @@ def record_submission(
     """
     identity = sorted((name, value.pk if hasattr(value, "pk") else value) for name, value in target.identity.items())
     request_sha256 = hashlib.sha256(f"{identity}\0{body}".encode()).hexdigest()
+    # Before the transaction, since others wait for it on SQLite.
+    completion = submitted_completion(target.task, body)
+    reading = read_answer(target.task, completion)
     with transaction.atomic():
         # One submission at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
         Registration.objects.filter(pk=registration.pk).update(last_used_at=F("last_used_at"))
-        stored = Submission.objects.filter(registration=registration, key=key).first()
-        if stored is not None:
-            if stored.request_sha256 != request_sha256:
-                raise KeyReused("this Idempotency-Key came with another answer before")
+        # Those of the agent's earlier tokens too: a response may be lost just before the token is changed.
+        same_key = Submission.objects.filter(registration__family=registration.family_id, key=key)
+        if (stored := same_key.filter(request_sha256=request_sha256).first()) is not None:
             return stored
+        if same_key.filter(registration=registration).exists():
+            raise KeyReused("this Idempotency-Key came with another answer before")
         if refusal := target.refusal(at):
             raise refusal
-        task, call = _execute_submission(target, body, at)
+        task, call = _execute_submission(target, completion, reading, at)
         status, response = _response(target, task, call)
         submission = Submission.objects.create(
             registration=registration,
@@ -238,7 +243,9 @@ def record_submission(
         return submission
 
 
-def _execute_submission(target: SubmissionTarget[Any], body: str, at: datetime) -> tuple[Task, ModelCall]:
+def _execute_submission(
+    target: SubmissionTarget[Any], completion: Completion, reading: AnswerReading, at: datetime
+) -> tuple[Task, ModelCall]:
     """Stores the answer as a call of the task and goes as far as that call allows."""
     claim: Claim[Any] | None = claim_task(
         type(target.task),
@@ -250,7 +257,7 @@ def _execute_submission(target: SubmissionTarget[Any], body: str, at: datetime) 
     if claim is None:
         raise SubmissionRefused(f"{target.name} takes no answer now")
     parts, attempt = next_prompt(valid_calls(claim.task), claim.task, target.conversation)
-    call = store_submitted_answer(claim, parts, attempt, body)
+    call = store_submitted_answer(claim, parts, attempt, completion, reading)
     task = end_task(valid_calls(claim.task), claim, target.conversation, at)
     if task is None:
         task = claim.finish(status=Task.Status.FAILED, error=call.error)

@@ -23,8 +23,10 @@ THIN_SPACE = "\u202f"
 SHOWN_AS_ZERO = Decimal("0.005")
 """Half a cent, or half a hundredth of a percent: amounts up to it are rounded to zero."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]+")
-"""Control characters, and those that change the direction of the text after them."""
+UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]+"
+)
+"""Control characters, what XML forbids, and characters that change the direction of the text after them."""
 IDENTIFIER = re.compile("[a-z0-9]+(?:_[a-z0-9]+)+")
 PATH_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 

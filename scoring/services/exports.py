@@ -17,13 +17,25 @@ REUSED_FOR = timedelta(hours=1)
 """Age up to which a completed export answers another request for the same."""
 MAX_STORED_FILES = 20
 """Exports whose files are stored; those of older ones are removed."""
+MAX_UNFINISHED = 10
+"""Exports that may wait or be built at a time: each takes a worker for minutes."""
 UNFINISHED = (Export.Status.QUEUED, Export.Status.BUILDING)
+
+
+class TooManyExports(Exception):
+    """So many exports wait that no other is taken."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{MAX_UNFINISHED} exports are waiting or being built; request another when one is done")
 
 
 def request_export(
     *, selection: ExportSelection, formats: tuple[str, ...], by: str, at: datetime
 ) -> tuple[Export, bool]:
-    """The export of a selection, and whether it is new: an unfinished or recent one answers the request too."""
+    """The export of a selection, and whether it is new: an unfinished or recent one answers the request too.
+
+    Raises TooManyExports.
+    """
     formats = tuple(sorted(formats))
     key = _selection_key(selection, formats)
     lost = Q(status=Export.Status.BUILDING, started_at__lt=at - Run.LONGEST)
@@ -33,6 +45,8 @@ def request_export(
     reusable = Export.objects.filter(Q(status__in=UNFINISHED) | recent, selection=key)
     if (export := reusable.first()) is not None:
         return export, False
+    if Export.objects.filter(status__in=UNFINISHED).count() >= MAX_UNFINISHED:
+        raise TooManyExports
     try:
         with transaction.atomic():
             export = Export.objects.create(

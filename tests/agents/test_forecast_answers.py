@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents import answers
 from agents.answers import Malformed
 from agents.forecast_answers import (
     EXACT_TOLERANCE,
@@ -15,6 +16,7 @@ from agents.forecast_answers import (
     PromptQuestion,
     StatedForecast,
     check_forecasts,
+    parse_cut_forecasts,
     parse_forecasts,
 )
 from tests.captured import CAPTURED
@@ -287,6 +289,39 @@ def test_every_result_is_a_distribution_or_a_reason(values, count, exclusive):
 def test_stored_forecasts_are_read_back_unchanged(forecasts):
     stored = json.loads(json.dumps([forecast.as_json() for forecast in forecasts]))
     assert tuple(map(StatedForecast.from_json, stored)) == forecasts
+
+
+# Answers that break off
+
+WHOLE = answer(("1", COIN_VECTOR), ("2", COIN_VECTOR), ("3", COIN_VECTOR)).removesuffix("]}")
+FAULTY = '{"question_id": "4", "probabilities": 0.4}'
+
+
+@pytest.mark.parametrize(
+    ("text", "questions"),
+    [
+        case("between forecasts", WHOLE, "123"),
+        case("in a text with braces", WHOLE + ', {"question_id": "}}}}', "123"),
+        case("in a forecast", WHOLE + ', {"question_id": "4", "probabilities": {"YES": 1}', "123"),
+        case("after a faulty forecast", f"{WHOLE}, {FAULTY}, {FAULTY}, {{", "123"),
+        case("after a faulty last forecast", f"{WHOLE}, {FAULTY}]}}", "123"),
+        case("in prose after thinking", f"<think>{WHOLE}</think> Here: {WHOLE}, {{", "123"),
+        case("in a repetition", f"{WHOLE}]}} Again: {WHOLE[:-3]}", "123"),
+        case("in the first forecast", '{"forecasts": [{"question_id": "1"', ""),
+        case("before any", "I think", ""),
+    ],
+)
+def test_whole_forecasts_before_a_cut_are_kept(text, questions):
+    assert [forecast.question_id for forecast in parse_cut_forecasts(text)] == list(questions)
+
+
+@pytest.mark.parametrize("last", ["{}, " * 40, '{"a": ' * 40 + "}" * 40, '"' + "}" * 40, ""])
+def test_a_cut_answer_is_parsed_few_times(last, monkeypatch):
+    parts = []
+    read = answers.extract_object
+    monkeypatch.setattr("agents.forecast_answers.extract_object", lambda *given: parts.append(1) or read(*given))
+    parse_cut_forecasts(f"{WHOLE}, {last}")
+    assert len(parts) <= 8
 
 
 pieces = st.sampled_from(

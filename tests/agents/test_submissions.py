@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
@@ -243,6 +244,26 @@ def test_answers_follow_the_rules_for_models(client: Client, week: Venue, visito
     assert not Decision.objects.filter(agent=visitor_agent(), status="completed").exists()
 
 
+def test_answer_is_parsed_before_the_database_is_locked(
+    client: Client, week: Venue, visitor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transactions, outside = [], len(connection.savepoint_ids)
+    parse = Decision.parse
+
+    def spy(task: Decision, content: str) -> Any:
+        transactions.append(len(connection.savepoint_ids))
+        return parse(task, content)
+
+    monkeypatch.setattr(Decision, "parse", spy)
+    assert submit(client, visitor, HOLD).status_code == 201
+    assert transactions == [outside]
+
+
+@pytest.mark.parametrize("body", ["{}" * 499_000, '{"a":' * 100_000, "[" * 100_000])
+def test_answer_of_many_objects_is_malformed(client: Client, week: Venue, visitor: str, body: str) -> None:
+    assert "holds more than 10,000 objects and lists" in problem(submit(client, visitor, body), 422)["detail"]
+
+
 def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Venue, visitor: str) -> None:
     responses = [submit(client, visitor, "no") for _ in range(3)]
     assert [answer.status_code for answer in responses] == [422, 422, 422]
@@ -301,6 +322,16 @@ def test_the_same_key_and_answer_get_the_same_response(
     again = submit(client, visitor, buy(RAIN, "500"), key="once")
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json()
+    assert Trade.objects.count() == 1
+
+
+def test_response_outlives_the_token(client: Client, week: Venue, visitor: str) -> None:
+    first = submit(client, visitor, buy(RAIN, "500"), key="once")
+    assert revoke_registration(Registration.objects.get(), at=IN_TIME)
+    renewed = register_external_agent(name="Visitor", protocol="both", at=IN_TIME).token
+    again = submit(client, renewed, buy(RAIN, "500"), key="once")
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert submit(client, renewed, HOLD, key="once").status_code == 409
     assert Trade.objects.count() == 1
 
 

@@ -105,6 +105,18 @@ def test_query_count_of_change_pages_is_independent_of_rows(admin_client: Client
     assert {of: count for of, count in after.items() if count != before[of] or count > 20} == {}
 
 
+@pytest.mark.parametrize("model", [model for model, page in admin.site._registry.items() if page.search_fields])
+def test_search_of_a_hundred_words_compares_eight(admin_client: Client, model: type[Model]) -> None:
+    comparisons = {}
+    for words in (8, 100):
+        with CaptureQueriesContext(connection) as captured:
+            page = admin_client.get(url(model, "changelist"), {"q": " ".join(["e"] * words)})
+        comparisons[words] = max(len(query["sql"]) for query in captured)
+        assert page.status_code == 200
+        assert ("uses its first eight words" in page.content.decode()) == (words > 8)
+    assert comparisons[8] == comparisons[100]
+
+
 def test_every_list_accepts_any_search_text_and_filter(admin_client: Client) -> None:
     grow()
     choices = 0

@@ -189,6 +189,20 @@ def test_each_reference_status_and_kind_can_be_one_of_several(season: None, clie
             assert found == [row for row in rows if str(row[field]) in values[:2]], parameter
 
 
+@pytest.mark.parametrize("name", [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")])
+@pytest.mark.parametrize("separator", [" ", ","])
+def test_a_hundred_words_in_any_filter_cost_no_more_than_one(
+    client: Client, name: str, separator: str, django_assert_max_num_queries: Any
+) -> None:
+    known = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
+    for parameter in known.split(", "):
+        with django_assert_max_num_queries(8) as captured:
+            answer = client.get(f"/api/v1/{name}/", {parameter: separator.join(["e"] * 100)})
+        assert answer.status_code in ((404,) if parameter == "cursor" else (200, 400)), parameter
+        assert all(query["sql"].count(" JOIN ") <= 8 for query in captured.captured_queries)
+        assert all(query["sql"].count(" LIKE ") <= 48 for query in captured.captured_queries)
+
+
 @pytest.mark.parametrize(
     ("name", "hit", "miss"),
     [

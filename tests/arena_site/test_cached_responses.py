@@ -3,6 +3,7 @@
 import gzip
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.core.cache import cache
+from django.core.cache import cache, caches
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -210,6 +211,12 @@ def page_cache(season: Agent, settings: Any) -> Iterator[time_machine.Traveller]
         yield clock
 
 
+def stored_seconds() -> list[float]:
+    """For how long each cached response is stored."""
+    expirations = caches["default"]._expire_info.values()  # type: ignore[attr-defined]
+    return [round(expiration - time.time()) for expiration in expirations]
+
+
 def record_run() -> Run:
     with Run.objects.recorded("sync_markets", WEEK) as run:
         return run
@@ -222,6 +229,21 @@ def test_unchanged_page_costs_one_query(page_cache: Any, client: Client, path: s
     assert queries(client, path) == 1
     assert client.get(path).content == first.content
     assert client.get(path, headers={"if-none-match": first["ETag"]}).status_code == 304
+
+
+def test_cache_keeps_no_unknown_query_string_and_pages_for_a_minute(page_cache: Any, client: Client) -> None:
+    addresses = ["/", "/markets/", "/models/", LEADERBOARD, PERFORMANCE]
+    for address in addresses:
+        client.get(address)
+    stored = len(stored_seconds())
+    for number in range(5):
+        for address in addresses:
+            client.get(f"{address}?unknown{number}=1")
+            client.get(f"{address}?{number}")
+            client.get(address, headers={"accept": f"application/json, x/y{number}"})
+            client.get(address, headers={"accept-encoding": f"x{number}"})
+    assert len(stored_seconds()) == stored
+    assert sorted(stored_seconds()) == [60] * 3 + [600] * 2
 
 
 def test_page_is_made_anew_after_a_run(page_cache: Any, client: Client) -> None:

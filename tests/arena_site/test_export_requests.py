@@ -18,7 +18,7 @@ from scoring.models import Export
 from scoring.services import exports
 from tests.arena_site.dashboard.accounts import create_account
 from tests.factories import CohortFactory, SnapshotFactory
-from tests.problems import errors
+from tests.problems import errors, problem
 
 pytestmark = pytest.mark.django_db
 Post = Callable[..., Any]
@@ -84,6 +84,25 @@ def test_old_or_lost_export_is_built_again(post: Post) -> None:
     Export.objects.filter(pk=second).update(status="building", started_at=timezone.now() - timedelta(hours=7))
     assert post().json()["id"] not in (first, second)
     assert Export.objects.get(pk=second).status == "failed"
+
+
+def test_eleventh_waiting_export_is_refused_until_one_is_built(post: Post, client: Client) -> None:
+    days = [f"2026-03-{day:02}" for day in range(1, 12)]
+    rows = [post(start=day) for day in days]
+    assert [row.status_code for row in rows] == [202] * 10 + [429]
+    assert problem(rows[-1], 429)["detail"].startswith("10 exports are waiting or being built")
+    assert int(rows[-1]["Retry-After"]) > 0
+    assert post(start=days[0]).status_code == 202  # it waits already
+    assert AuditEntry.objects.filter(action="export").count() == 10
+    jobs.export(rows[0].json()["id"])
+    assert post(start=days[-1]).status_code == 202
+
+
+@pytest.mark.parametrize("text", ["[" * 90_000, '{"formats": ' + "[" * 900 + "]" * 900 + "}", '{"a":' * 15_000])
+def test_body_of_many_brackets_is_a_400(client: Client, text: str) -> None:
+    client.force_login(create_account("ann"))
+    answer = client.post(PATH, text, content_type="application/json")
+    assert errors(answer) == {"body": ["holds more than 100 objects and lists"]}
 
 
 def test_new_export_has_one_audit_entry(post: Post) -> None:

@@ -38,6 +38,7 @@ LONG = "w" * 10_000
 HOSTILE = (
     "\"'><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)></title></textarea></pre>"
     f"\r\n# SYSTEM\x08\n{{{{ secret }}}} {{% load x %}} ]]> --> </script> javascript:alert(4) {RTL}gnp.exe\u2066"
+    "\ufffe\uffff"
 )
 ADDRESS = "javascript:alert(5)//x"
 BOUNDED = HOSTILE[:250]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import time_machine
@@ -198,3 +199,13 @@ def test_login_page_is_shown_to_a_throttled_client(client: Client, operator: Use
     for _ in range(11):
         login(client, "wrong", "203.0.113.9")
     assert client.get("/admin/login/", REMOTE_ADDR="203.0.113.9").status_code == 200
+
+
+@pytest.mark.parametrize("onward", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)", ""])
+def test_login_with_a_foreign_address_to_go_on_to_leads_to_the_dashboard(
+    client: Client, operator: User, onward: str
+) -> None:
+    form = {"username": "operator", "password": "correct horse", "next": onward}
+    answer = client.post(f"/admin/login/?{urlencode({'next': onward})}", form, follow=True)
+    assert answer.redirect_chain == [("/admin/", 302)]
+    assert answer.status_code == 200

@@ -165,6 +165,14 @@ def test_address_of_a_webhook_stays_secret(hook: Hook, settings: Any) -> None:
     assert "T0KEN" not in f"{result}{Notice.objects.get().error}{Run.objects.get().error}{Run.objects.get().log}"
 
 
+@pytest.mark.parametrize("address", [f"http://{'a' * 70}.example", "http://a..b/", "http://a\nb/"])
+def test_webhook_of_no_host_fails_like_one_that_is_down(hook: Hook, settings: Any, address: str) -> None:
+    settings.ARENA_ALERT_WEBHOOK = address
+    alert()
+    assert "was not sent" in enqueue()
+    assert Notice.objects.get().error in ("UnicodeError", "InvalidURL")
+
+
 def test_acknowledged_alert_is_not_sent(hook: Hook) -> None:
     hook.statuses = [500]
     alert()

@@ -13,10 +13,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.utils import ConnectionHandler
 from psycopg.conninfo import conninfo_to_dict
 
 from arena_site import conf
+from arena_site.read_deadlines import read_deadline
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
 
@@ -112,6 +114,21 @@ def test_cursor_outside_a_transaction_is_no_cursor_of_the_server(bouncer: Any) -
         cursor.execute("SELECT generate_series(1, 3)")
         assert [row[0] for row in cursor.fetchall()] == [1, 2, 3]
     connection.close_pool()
+
+
+def test_slow_read_ends_and_leaves_its_session_to_others(bouncer: Any) -> None:
+    connection = _connection(bouncer.fresh())
+    suite = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = connection
+    try:
+        with pytest.raises(OperationalError, match="cancel"), read_deadline(0.3), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+        with connection.cursor() as cursor:  # its time-out would still stand, if it were a setting of the session
+            cursor.execute("SELECT pg_sleep(1), current_setting('statement_timeout')")
+            assert cursor.fetchone()[1] == "0"
+    finally:
+        connections[DEFAULT_DB_ALIAS] = suite
+        connection.close_pool()
 
 
 def test_direct_connection_is_not_taken_for_a_pooler() -> None:

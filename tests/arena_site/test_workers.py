@@ -24,6 +24,7 @@ from markets.models import Alert
 from markets.services.alerts import raise_alert
 from tests.arena_site.test_notices import Hook, hook, inbox  # noqa: F401 - fixtures
 from tests.factories import WEEK
+from tests.markets.test_http import misbehaving, saying
 
 pytestmark = pytest.mark.django_db
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -141,6 +142,15 @@ def test_tick_of_the_scheduler_stores_a_heartbeat_and_pings(
     assert dead_man == ["GET", "GET"]
     logged = [record.getMessage() for record in caplog.records if record.name.startswith("arena_site")]
     assert logged == ["ARENA_HEARTBEAT_URL could not be reached: HTTPError"] * 2, "the address is a secret"
+
+
+def test_garbled_answer_to_a_ping_or_an_address_of_no_host_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with misbehaving(saying(b"\xff\xfe\0garbage\r\n\r\n")) as garbled:
+        for address in (garbled, f"http://{'a' * 70}.example", "http://a b.example"):
+            worker_heartbeats.ping(address)
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.rpartition(": ")[0] for line in lines] == ["ARENA_HEARTBEAT_URL could not be reached"] * 3
+    assert not any(record.exc_info for record in caplog.records)
 
 
 @pytest.mark.django_db(transaction=True)

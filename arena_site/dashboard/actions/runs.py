@@ -28,7 +28,7 @@ from markets.services.universes import NoMarkets
 from scoring.exports.dictionary import CSV, FORMATS
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
-from scoring.services.exports import request_export
+from scoring.services.exports import TooManyExports, request_export
 
 MANUAL = "manual run"
 NO_WORKER = "No worker has been seen in the last minute: the job waits in the queue for the next one."
@@ -274,7 +274,11 @@ class BuildExport(Action):
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         # On the real clock, by which the archive's age decides whether it is reused.
         selection = ExportSelection(data["cohort"].number if data["cohort"] else None)
-        export, created = request_export(selection=selection, formats=tuple(data["formats"]), by=by, at=timezone.now())
+        formats = tuple(data["formats"])
+        try:
+            export, created = request_export(selection=selection, formats=formats, by=by, at=timezone.now())
+        except TooManyExports as full:
+            return ActionResult(f"Nothing was queued: {full}.", changed=False)
         queued = export.status == Export.Status.QUEUED and jobs.enqueue("export", export.pk)
         path = row_path(export)
         if not created:
