@@ -13,6 +13,11 @@ PURPOSE = b"forecaster arena: signatures of chain heads"
 SIGNATURE_FIELDS = ("public_key", "signature")
 
 
+def has_lasting_key() -> bool:
+    """Whether the key outlives this process: without the two settings it follows from a random SECRET_KEY."""
+    return settings.SECRET_KEY_IS_SET or settings.ARENA_SIGNING_KEY is not None
+
+
 def signed(statement: Mapping[str, Any]) -> dict[str, Any]:
     """The statement with the arena's public key and its signature, both in hex, over the rest as canonical JSON."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -23,6 +23,9 @@ from markets.foundation.commands import BAD_USAGE
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""
 
+PRIVATE = 0o600
+"""The mode of a backup: it holds the hashes of passwords and tokens."""
+
 
 class BackupFailed(Exception):
     """The backup or restore failed; nothing was changed."""
@@ -40,7 +43,7 @@ def back_up(out: Path) -> dict[str, Any]:
     if out.is_dir() or _is_live(out):
         raise CommandError(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}", returncode=BAD_USAGE)
     try:
-        with _temporary_file(out) as unfinished:
+        with temporary_file(out) as unfinished:
             _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
             os.replace(unfinished, out)
         return _describe(out)
@@ -61,7 +64,10 @@ def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
         raise CommandError(f"{file} is the database itself", returncode=BAD_USAGE)
     if not force and (cohorts := _cohorts()):
         raise CommandError(f"the database holds {cohorts} cohorts: --force replaces them", returncode=BAD_USAGE)
-    _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
+    try:
+        _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
+    except OSError as error:
+        raise BackupFailed(f"{error.filename} can not be written: {error.strerror}") from error
     return _describe(file)
 
 
@@ -80,9 +86,12 @@ def _describe(file: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _temporary_file(file: Path) -> Iterator[Path]:
-    """A temporary name in the same folder, so that the finished file is renamed in one step."""
+def temporary_file(file: Path) -> Iterator[Path]:
+    """An empty file in the same folder, so that the finished one is renamed in one step. Only its owner may read it."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    # Created here, since SQLite and pg_dump leave the mode of a file that exists as it is.
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     try:
         yield unfinished
     finally:
@@ -113,7 +122,7 @@ def _dump_sqlite(to: Path) -> None:
 
 def _load_sqlite(file: Path) -> None:
     live = _live_file()
-    with _temporary_file(live) as unfinished:
+    with temporary_file(live) as unfinished:
         try:
             with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source:
                 _check_sqlite(source, file)
@@ -123,6 +132,8 @@ def _load_sqlite(file: Path) -> None:
             raise BackupFailed(f"{file}: {error}") from error
         connection.close()
         _leave_wal_mode(live)
+        if live.exists():
+            shutil.copymode(live, unfinished)
         os.replace(unfinished, live)
 
 

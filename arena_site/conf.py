@@ -1,4 +1,7 @@
-"""Reading the environment: each setting is checked as it is read, and a wrong one names itself."""
+"""Reading the environment: each setting is checked as it is read, and a wrong one names itself.
+
+A value may hold a secret, rightly or by mistake. An error names the setting and the fault, not the value.
+"""
 
 import re
 from collections.abc import Callable
@@ -17,6 +20,19 @@ from markets.sources.registry import SOURCES
 Value = TypeVar("Value")
 HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
 """An entry of ALLOWED_HOSTS: a name, `.name` for it and its subdomains, an address, or `*` for any."""
+SETTING = re.compile(r"(?:export )?[A-Za-z_0-9]+=")
+"""The beginning of a line of `.env` that sets something."""
+ENCODED = " (special characters of a password are percent-encoded)"
+
+
+def read_file(env: environ.Env, file: Path) -> None:
+    """Reads the settings of a file, if there is one. Raises ImproperlyConfigured with the number of a wrong line."""
+    if not file.is_file():
+        return
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("#") and not SETTING.match(line):
+            raise ImproperlyConfigured(f"{file.name}, line {number}: must be NAME=value, without a space before =")
+    env.read_env(file)
 
 
 def read(env: environ.Env, name: str, default: str, parse: Callable[[str], Value]) -> Value:
@@ -25,7 +41,7 @@ def read(env: environ.Env, name: str, default: str, parse: Callable[[str], Value
     try:
         return parse(text)
     except ValueError as wrong:
-        raise ImproperlyConfigured(f"{name}={text!r}: {wrong}") from None
+        raise ImproperlyConfigured(f"{name}: {wrong}") from None
 
 
 def flag(text: str) -> bool:
@@ -103,8 +119,8 @@ def split_url(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         _ = parts.hostname, parts.port  # either raises ValueError where it is invalid
-    except ValueError as wrong:
-        raise ValueError(f"is no URL: {wrong}") from None
+    except ValueError:  # whose message may quote a password
+        raise ValueError(f"is no URL: its host or port is not valid{ENCODED}") from None
     return parts
 
 
@@ -142,7 +158,7 @@ def signing_key(text: str) -> bytes:
 def mail_address(text: str) -> str:
     name, _, host = text.partition("@")
     if not name or not host or "@" in host or any(map(str.isspace, text)):
-        raise ValueError(f"{text!r} is no mail address")
+        raise ValueError("is no mail address")
     return text
 
 
@@ -159,38 +175,57 @@ def check_scheme(url: str, *schemes: str) -> None:
 
 def parse_url(parse: Callable[[str], Any], url: str, *, required: str, missing: str) -> dict[str, Any]:
     """The settings that django-environ reads out of a URL."""
+    check_userinfo(split_url(url))
     try:
         parsed = dict(parse(url))
-    except Exception as wrong:
-        raise ValueError(f"is no valid URL: {wrong}") from None
+    except Exception:  # whose message may quote a password
+        raise ValueError(f"is no valid URL{ENCODED}") from None
     if not parsed.get(required):
         raise ValueError(missing)
     check_host(str(parsed.get("HOST") or parsed.get("EMAIL_HOST") or ""))
     return parsed
 
 
+def check_userinfo(parts: SplitResult) -> None:
+    """Refuses a URL whose password holds `/`, `?` or `#`, since a part of it would be taken for a host or a name."""
+    if parts.hostname and "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise ValueError(f"has an @ behind its host{ENCODED}")
+
+
 def network(text: str) -> str:
     try:
         ip_network(text, strict=False)
     except ValueError:
-        raise ValueError(f"{text!r} is no IP address or network") from None
+        raise ValueError("is no IP address or network") from None
     return text
 
 
 def host(text: str) -> str:
     if not HOST.fullmatch(text):
-        raise ValueError(f"{text!r} is no host's name: no scheme, port or path")
+        raise ValueError("is no host's name: no scheme, port or path")
     return text
 
 
 def origin(text: str) -> str:
     if urlsplit(base_url(text)).path:
-        raise ValueError(f"{text!r} has a path: a scheme and a host are an origin")
+        raise ValueError("has a path: a scheme and a host are an origin")
     return text
 
 
 def list_of(parse: Callable[[str], Value]) -> Callable[[str], list[Value]]:
-    return lambda text: [parse(part) for part in split_list(text)]
+    """Reads entries with commas between; an error quotes the entry, unless it may hold a password."""
+
+    def parse_entries(text: str) -> list[Value]:
+        values = []
+        for number, part in enumerate(split_list(text), start=1):
+            try:
+                values.append(parse(part))
+            except ValueError as wrong:
+                entry = f"entry {number}" if "@" in part else repr(part)
+                raise ValueError(f"{entry} {wrong}") from None
+        return values
+
+    return parse_entries
 
 
 def split_list(text: str) -> list[str]:
@@ -250,6 +285,7 @@ def cache(url: str) -> dict[str, object]:
         return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 500}}
     check_scheme(url, "redis://", "rediss://", "unix://")
     parts = split_url(url)
+    check_userinfo(parts)
     if not (parts.hostname or parts.path):
         raise ValueError("names no server")
     check_host(parts.hostname or "")

@@ -11,7 +11,7 @@ from arena_site import conf, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
-env.read_env(BASE_DIR / ".env")
+conf.read_file(env, BASE_DIR / ".env")
 
 DEBUG = conf.read(env, "DEBUG", "false", conf.flag)
 _secret_key = env.str("SECRET_KEY", default="")
@@ -39,9 +39,7 @@ ARENA_LLM_STALL_S = conf.read(env, "ARENA_LLM_STALL_S", "120", conf.whole_number
 ARENA_LLM_TRANSPORT_RETRIES = conf.read(env, "ARENA_LLM_TRANSPORT_RETRIES", "2", conf.whole_number(0, 10))
 ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "960", conf.whole_number(2, 7200))
 if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
-    raise ImproperlyConfigured(
-        f"ARENA_LEASE_S={ARENA_LEASE_S}: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})"
-    )
+    raise ImproperlyConfigured(f"ARENA_LEASE_S: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})")
 # Set by `demo` alone: pages then say that nothing on them is real.
 ARENA_DEMO = conf.read(env, "ARENA_DEMO", "false", conf.flag)
 # Set by `demo` alone: the instant at which its season stands still for external agents.

@@ -626,7 +626,8 @@ def play_week() -> Cohort:
         open_trade = bet(agent, MarketFactory(), amount="300.00")
         sale(open_trade.position, "50")
         resolve(market, "YES")
-        SnapshotFactory(agent=agent)
+        agent.refresh_from_db()
+        SnapshotFactory(agent=agent, taken_at=cohort.week_start + timedelta(days=31))
         PriceObservationFactory(outcome=won.outcome)
     for side in ("NO", "YES"):  # reversed by mistake, and back
         reverse_to(market, side)

@@ -10,6 +10,7 @@ from agents.models import Agent, Decision, Elicitation, Registration, Task
 from agents.models.family import EXTERNAL_WINDOW
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
+from markets.foundation.bulk import create_missing
 from markets.models import QuestionBatch, Universe
 from markets.models.question import day_of
 
@@ -41,8 +42,7 @@ def record_unsubmitted_elicitations(*, at: datetime) -> int:
         question_set__day__gte=day_of(at) - DAY, question_set__frozen_at__lte=at - EXTERNAL_WINDOW
     )
     missed = [task for batch in batches.select_related("question_set") for task in _unsubmitted_elicitations(batch)]
-    Elicitation.objects.bulk_create(missed, ignore_conflicts=True)
-    return len(missed)
+    return create_missing(missed, "batch", "release")
 
 
 def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
@@ -90,10 +90,8 @@ def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     failed = [pk for pk, *key in claimable.values_list("pk", "agent", "week") if tuple(key) in ended]
     missed = claimable.filter(pk__in=failed).update(**MISSED)
     unrecorded = ended.keys() - set(decisions.values_list("agent", "week"))
-    Decision.objects.bulk_create(
-        [_missed_decision(*ended[agent, week], week) for agent, week in sorted(unrecorded)], ignore_conflicts=True
-    )
-    return missed + len(unrecorded)
+    rows = [_missed_decision(*ended[agent, week], week) for agent, week in sorted(unrecorded)]
+    return missed + create_missing(rows, "agent", "cohort", "week")
 
 
 def _missed_decision(agent: Agent, universe: Universe | None, week: int) -> Decision:

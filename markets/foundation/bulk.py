@@ -40,6 +40,27 @@ def field_values(row: models.Model, names: Sequence[str]) -> FieldValues:
     return tuple(getattr(row, name) for name in names)
 
 
+def create_missing(rows: Sequence[models.Model], *key: str) -> int:
+    """Creates those of the rows whose key, the named fields, no stored row has; returns how many.
+
+    They are read first, since the guards of SQLite refuse a stored key even where the statement would ignore it.
+    PostgreSQL ignores the rows that another transaction stores meanwhile.
+    """
+    if not rows:
+        return 0
+    model: Any = type(rows[0])
+    names = [model._meta.get_field(name).attname for name in key]
+    keys = [field_values(row, names) for row in rows]
+    with transaction.atomic():
+        near = model._default_manager.order_by()
+        for name, values in zip(names, zip(*keys, strict=True), strict=True):
+            near = near.filter(**{f"{name}__in": set(values)})
+        stored = set(near.values_list(*names))
+        missing = [row for row, row_key in zip(rows, keys, strict=True) if row_key not in stored]
+        model._default_manager.bulk_create(missing, ignore_conflicts=True, batch_size=200)
+    return len(missing)
+
+
 def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Inserts all rows or none, each the values of the named fields; a row that is stored already is left out.
 

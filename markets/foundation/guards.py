@@ -3,18 +3,21 @@
 A trigger refuses a change that no constraint can refuse. Each app declares its own in `triggers.py`. All of them are
 removed before migrations are applied (SQLite can not rename a table that a trigger names, and drops the triggers of a
 table that it remakes) and installed after every migrate; `missing` lists those that a database does not have.
+
+SQLite's REPLACE deletes the row that is in its way without firing a trigger for that. Every table that has a trigger
+gets others there that refuse to write a key that another row has.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Model
+from django.db.models import Model, UniqueConstraint
 from django.utils.module_loading import module_has_submodule
 
-CHANGED, DELETED = "can not be changed", "can not be deleted"
+CHANGED, DELETED, REPLACED = "can not be changed", "can not be deleted", "can not be replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,17 @@ class Trigger:
     when: str = ""
     when_on_sqlite: str = ""
     """The condition where the two databases spell it differently."""
+    only_on: str = ""
+    """The vendor of the only database that needs the trigger."""
 
     def statements(self, vendor: str) -> list[str]:
-        """The SQL that creates the trigger; empty where the database does not know the event."""
+        """The SQL that creates the trigger; empty where the database does not need it."""
+        if self.only_on not in ("", vendor):
+            return []
         if vendor == "postgresql":
             drop = f"DROP TRIGGER IF EXISTS {self.name} ON {self.table}"
             return [self._function(), drop, f"CREATE TRIGGER {self.name} {self._clause()}"]
-        return [f"DROP TRIGGER IF EXISTS {self.name}", self.definition(vendor)] if self.event != "TRUNCATE" else []
+        return [f"DROP TRIGGER IF EXISTS {self.name}", self.definition(vendor)]
 
     def definition(self, vendor: str) -> str:
         """The text that the database stores of the trigger, to compare with."""
@@ -77,7 +84,7 @@ def protected(model: type[Model], when: str = "", when_on_sqlite: str = "") -> I
     """Triggers that refuse to delete a row for which `when` holds, and to truncate the table."""
     table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {DELETED}"
     yield Trigger(f"{table}_is_protected", table, "DELETE", message, when, when_on_sqlite)
-    yield Trigger(f"{table}_is_not_truncated", table, "TRUNCATE", message)
+    yield Trigger(f"{table}_is_not_truncated", table, "TRUNCATE", message, only_on="postgresql")
 
 
 def append_only(*models: type[Model]) -> Iterator[Trigger]:
@@ -98,17 +105,54 @@ def all_but(model: type[Model], *names: str) -> list[str]:
     return [field.name for field in model._meta.concrete_fields if field.name not in names]
 
 
+def not_replaced(model: type[Model], *events: str) -> Iterator[Trigger]:
+    """Triggers of SQLite that refuse an INSERT or UPDATE with a key that another row has, and so its REPLACE."""
+    table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {REPLACED}"
+    taken = " OR ".join(_key_is_taken(table, columns, condition) for columns, condition in _keys(model))
+    names = {"INSERT": f"{table}_is_not_replaced", "UPDATE": f"{table}_replaces_no_other"}
+    conditions = {"INSERT": taken.format(but=""), "UPDATE": taken.format(but=f" AND {table}.id <> OLD.id")}
+    for event in events:
+        yield Trigger(names[event], table, event, message, when_on_sqlite=conditions[event], only_on="sqlite")
+
+
+def _keys(model: type[Model]) -> Iterator[tuple[list[Any], Mapping[Any, Any]]]:
+    """The columns of each key of a model, and the texts in other columns that it is limited to."""
+    for field in model._meta.concrete_fields:
+        if field.unique:
+            yield [field.column], {}
+    for constraint in model._meta.constraints:
+        if isinstance(constraint, UniqueConstraint):
+            columns: Any = [model._meta.get_field(name) for name in constraint.fields]
+            condition: Any = constraint.condition.children if constraint.condition else ()
+            yield [field.column for field in columns], dict(condition)
+
+
+def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, Any]) -> str:
+    """The condition that a row, but for the one that is updated, has the new row's key."""
+    same = [f'{table}."{column}" = NEW."{column}"' for column in columns]
+    for column, value in condition.items():
+        same += [f"{row}.\"{column}\" = '{value}'" for row in (table, "NEW")]
+    return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(same)}{{but}})"  # noqa: S608 - our own names
+
+
 # ── the triggers of a database ────────────────────────────────────────────────────────────────────
 
 
 def declared() -> list[Trigger]:
-    """Every trigger that an app declares."""
+    """Every trigger that an app declares, and those of SQLite that go with them."""
     modules = [
         import_module(f"{app.name}.triggers")
         for app in apps.get_app_configs()
         if app.module is not None and module_has_submodule(app.module, "triggers")
     ]
-    return [trigger for module in modules for trigger in module.triggers()]
+    triggers = [trigger for module in modules for trigger in module.triggers()]
+    tables = {trigger.table for trigger in triggers}
+    never_updated = {trigger.table for trigger in triggers if trigger.event == "UPDATE" and not trigger.when}
+    for model in apps.get_models():
+        table = model._meta.db_table
+        if table in tables:
+            triggers += not_replaced(model, "INSERT", *(() if table in never_updated else ("UPDATE",)))
+    return triggers
 
 
 def missing(connection: Any) -> list[Trigger]:

@@ -104,7 +104,7 @@ class HttpService:
 
         url = httpx.URL(base_url)
         if url.scheme not in {"http", "https"} or not url.host:
-            raise ValueError(f"{service}: base_url must be an http(s) address, not {base_url!r}")
+            raise ValueError(f"{service}: base_url must be an http(s) address")
         self.service = service
         self.timeout_s = timeout_s
         self.stall_s = timeout_s if stall_s is None else stall_s

@@ -15,6 +15,7 @@ from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, T
 from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
+from markets.foundation.bulk import create_missing
 from markets.foundation.consistent_reads import consistent_reads
 from markets.foundation.failpoints import failpoint
 from markets.foundation.run_log import FailureLines, ReportLines
@@ -126,7 +127,7 @@ def record_snapshots(rows: Sequence[Snapshot]) -> None:
     """Stores snapshots with all that is derived from them; one that is there already stays as it is."""
     with transaction.atomic():
         renew_versions(Scope.SNAPSHOTS)  # first, since its lock makes writers of snapshots take turns
-        Snapshot.objects.bulk_create(rows, ignore_conflicts=True, batch_size=200)
+        create_missing(rows, "agent", "taken_at")
         refresh_family_totals({row.taken_at for row in rows})
 
 

@@ -3,14 +3,16 @@
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from arena_site.backups import BackupFailed, tool
+from arena_site.backups import BackupFailed, temporary_file, tool
 from tests.databases import ON_POSTGRES, PROJECT
 from tests.faults.processes import CommandRunner
 
@@ -107,12 +109,45 @@ def test_backup_file_is_complete_or_absent(arena: CommandRunner, season: str, em
     assert list(tmp_path.iterdir()) == [out], "nothing half done is left lying about"
 
 
+def test_backup_is_read_by_its_owner_alone(arena: CommandRunner, season: str, tmp_path: Path) -> None:
+    out = tmp_path / "arena.copy"
+    out.write_text("yesterday's")
+    out.chmod(0o644)
+    assert arena.call(season, "backup", out=out).code == 0
+    assert mode(out) == 0o600
+
+
+def test_unfinished_backup_is_read_by_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with temporary_file(tmp_path / "arena.copy") as unfinished:
+            assert mode(unfinished) == 0o600
+            with closing(sqlite3.connect(unfinished)) as copy:
+                copy.execute("CREATE TABLE thing (id)")
+                copy.execute("INSERT INTO thing VALUES (1)")
+                assert {mode(file) for file in tmp_path.iterdir()} == {0o600}, "its journal too"
+    finally:
+        os.umask(before)
+
+
+def test_restored_file_has_the_mode_of_the_one_before(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy.sqlite3"
+    assert manage(file, "backup", "--out", str(out)).returncode == 0
+    file.chmod(0o640)
+    assert manage(file, "restore", str(out), "--force").returncode == 0
+    assert mode(file) == 0o640
+
+
 def test_backup_that_can_not_be_written_is_one_line(arena: CommandRunner, season: str) -> None:
     for out in ("/proc/arena.copy", "/dev/full/arena.copy", "/sys/arena.copy"):
         output = arena.call(season, "backup", out=Path(out))
         assert output.code in (1, 2), out
         assert len(output.stderr.strip().splitlines()) == 1, output.stderr
         assert "Traceback" not in output.stderr
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
 
 
 def program(folder: Path, name: str, version: str) -> Path:

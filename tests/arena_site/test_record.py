@@ -1,5 +1,6 @@
 """Guards of the record: triggers refuse changes and deletions by any client, and permit what is still open."""
 
+from contextlib import suppress
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -9,7 +10,7 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Model
+from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
 from agents.models import Chain, Decision, ModelCall, Release
@@ -27,6 +28,8 @@ from tests.factories import (
     SubmissionFactory,
     play_week,
 )
+from tests.guards import guards_removed
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +60,7 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql, parameters)
     except IntegrityError as error:
-        return any(words in str(error) for words in (guards.CHANGED, guards.DELETED))
+        return any(words in str(error) for words in (guards.CHANGED, guards.DELETED, guards.REPLACED))
     return False
 
 
@@ -67,12 +70,16 @@ def season() -> None:
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
+season_on_record = shared_rows(season)
+
+
 def another(model: type[Model], field: str) -> Any:
     """A value of the field that the row of the test does not have, as the database takes it."""
     column: Any = model._meta.get_field(field)
     kind = column.get_internal_type()
     value: Any = {
         "DateTimeField": WEEK + timedelta(days=400), "JSONField": {"bent": 1}, "DecimalField": 0, "CharField": "bent",
+        "PositiveIntegerField": 7, "PositiveSmallIntegerField": 7,
     }.get(kind, "bent" if kind == "TextField" else 0)  # fmt: skip
     return column.get_db_prep_save(value, connection)
 
@@ -86,6 +93,34 @@ def row_of(model: type[Model]) -> int:
     return int(row.pk)
 
 
+def column_of(model: type[Model]) -> str:
+    """The column of a table that can not be changed."""
+    return str(model._meta.get_field(PROTECTED[model]).column)  # type: ignore[union-attr]
+
+
+def has_unique_key(model: type[Model]) -> bool:
+    """Whether a table has another key than its id."""
+    unique = [field for field in model._meta.concrete_fields if field.unique and not field.primary_key]
+    constraints = [c for c in model._meta.constraints if isinstance(c, UniqueConstraint)]
+    return bool(unique or constraints)
+
+
+def stored_row(table: str, pk: int) -> dict[str, Any]:
+    """The values of a row by column, as the database holds them."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} WHERE id = %s", [pk])
+        return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+
+
+def insertion(verb: str, table: str, pk: int, changes: dict[str, Any]) -> tuple[str, list[Any]]:
+    """The statement that inserts a copy of a row with other values in some columns, and its parameters."""
+    columns = list(stored_row(table, pk))
+    copied = ", ".join("%s" if column in changes else f'"{column}"' for column in columns)
+    names = ", ".join(f'"{column}"' for column in columns)
+    values = [changes[column] for column in columns if column in changes]
+    return f"{verb} {table} ({names}) SELECT {copied} FROM {table} WHERE id = %s", [*values, pk]
+
+
 def test_protected_tables_refuse_update_and_delete() -> None:
     season()
     for model, field in PROTECTED.items():
@@ -94,6 +129,93 @@ def test_protected_tables_refuse_update_and_delete() -> None:
         assert refused(f'UPDATE {table} SET "{column}" = %s WHERE id = %s', [another(model, field), pk]), table
         if model not in DELETABLE:
             assert refused(f"DELETE FROM {table} WHERE id = %s", [pk]), table
+
+
+each_model = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model._meta.label)
+
+
+@each_model
+def test_insert_replaces_no_protected_row(model: type[Model], season_on_record: None) -> None:
+    table, pk, column = model._meta.db_table, row_of(model), column_of(model)
+    before, change = stored_row(table, pk), {column: another(model, PROTECTED[model])}
+    if connection.vendor == "postgresql":
+        insert, parameters = insertion("INSERT INTO", table, pk, {})
+        upsert = f'{insert} ON CONFLICT (id) DO UPDATE SET "{column}" = %s'
+        assert refused(upsert, [*parameters, change[column]])
+    else:
+        assert refused(*insertion("INSERT OR REPLACE INTO", table, pk, change))
+        assert refused(*insertion("REPLACE INTO", table, pk, change))
+        if has_unique_key(model):
+            assert refused(*insertion("REPLACE INTO", table, pk, {"id": None}))
+    assert stored_row(table, pk) == before
+
+
+@each_model
+def test_duplicate_of_a_protected_row_is_an_integrity_error(model: type[Model], season_on_record: None) -> None:
+    table, pk = model._meta.db_table, row_of(model)
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(*insertion("INSERT INTO", table, pk, {}))
+
+
+@pytest.mark.sqlite_only
+@each_model
+def test_update_replaces_no_protected_row(model: type[Model], season_on_record: None) -> None:
+    table, pk = model._meta.db_table, row_of(model)
+    before = stored_row(table, pk)
+    assert refused(f"UPDATE OR REPLACE {table} SET id = %s", [pk])
+    assert stored_row(table, pk) == before
+
+
+@pytest.mark.sqlite_only
+def test_open_row_takes_no_place_of_a_final_one() -> None:
+    failed, missed = DecisionFactory(failed=True), DecisionFactory(missed=True)
+    keys = {"id": missed.pk, "agent_id": missed.agent_id, "cohort_id": missed.cohort_id, "week": missed.week}
+    for columns in (["id"], ["agent_id", "cohort_id", "week"]):
+        place = ", ".join(f"{column} = %s" for column in columns)
+        attack = f"UPDATE OR REPLACE agents_decision SET {place} WHERE id = %s"
+        assert refused(attack, [*(keys[column] for column in columns), failed.pk]), columns
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        *((apps.get_model(f"agents.{name}"), field) for name, field in (
+            ("Agent", "model_id"), ("Agent", "price_prompt"), ("Chain", "head"), ("ChainLink", "sha256"),
+            ("DailyAnchor", "document"), ("Decision", "reasoning"), ("Decision", "refusals"), ("Elicitation", "error"),
+            ("Forecast", "rationale"), ("Forecast", "probabilities"), ("Instruction", "reason"),
+            ("JournalEntry", "amount"), ("JournalEntry", "occurred_at"), ("ModelCall", "raw_response"),
+            ("Position", "opened_at"), ("RefusedForecast", "reason"), ("Release", "price_prompt"),
+            ("Reversal", "reversed_at"), ("Settlement", "payout"), ("Settlement", "settled_at"), ("Trade", "amount"),
+            ("Trade", "executed_at"),
+        )),
+        *((apps.get_model(f"markets.{name}"), field) for name, field in (
+            ("Question", "text"), ("QuestionBatch", "block"), ("QuestionEntry", "prices"), ("QuestionOption", "name"),
+            ("QuestionSet", "sha256"), ("Universe", "market_block"), ("UniverseEntry", "prices"),
+        )),
+        (apps.get_model("cohorts.Cohort"), "started_at"), (Snapshot, "pnl"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value._meta.label,
+)  # fmt: skip
+def test_rewritten_row_is_found_by_the_ledgers_verification(
+    model: type[Model], field: str, season_on_record: None
+) -> None:
+    # Without its guards, as an older version's database was, or where somebody removed them.
+    rows = model._default_manager.order_by("-pk")
+    narrowed = {Decision: {"link__isnull": False}, ModelCall: {"decision__link__isnull": False}}
+    row = rows.filter(**narrowed.get(model, {}))[0] if model in narrowed else rows.get(pk=row_of(model))
+    before = violations()
+    column = model._meta.get_field(field).column  # type: ignore[union-attr]
+    with guards_removed(model), connection.cursor() as cursor:
+        update = f'UPDATE {model._meta.db_table} SET "{column}" = %s WHERE id = %s'
+        cursor.execute(update, [another(model, field), row.pk])
+    assert violations() - before
+
+
+def violations() -> set[str]:
+    output = StringIO()
+    with suppress(SystemExit):
+        call_command("verify_ledger", at=timezone.now(), stdout=output, stderr=StringIO())
+    return {line for line in output.getvalue().splitlines() if not line.lstrip().startswith("violations ")}
 
 
 def test_every_guarded_table_is_covered() -> None:

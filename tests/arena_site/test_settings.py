@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import environ
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from arena_site import conf
 
@@ -60,6 +62,65 @@ def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, va
     assert ran.stderr.count("\n") == 1
     assert name in ran.stderr
     assert what in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("ARENA_SIGNING_KEY", "c0ffeec0ffee", "must be 64 hexadecimal digits"),
+        ("DATABASE_URL", "mysql://arena:c0ffee@db/arena", "must begin with sqlite://, postgresql:// or postgres://"),
+        ("DATABASE_URL", "postgres://arena:c0ffee/1@db/arena", "is no URL: its host or port is not valid"),
+        ("DATABASE_URL", "postgres://arena:12/c0ffee@db/arena", "has an @ behind its host"),
+        ("DATABASE_URL", "postgres://arena:[c0ffee@db/arena", "is no URL: its host or port is not valid"),
+        ("DATABASE_URL", "postgres://arena:c0ffee\u2100@db/arena", "is no URL: its host or port is not valid"),
+        ("DATABASE_URL", "postgres://arena:c0ffee@db", "names no database"),
+        ("DATABASE_REPLICA_URL", "postgres://arena:c0ffee@db/arena", "needs PostgreSQL, here and in DATABASE_URL"),
+        ("CACHE_URL", "memcached://:c0ffee@cache", "must begin with redis://, rediss:// or unix://"),
+        ("CACHE_URL", "redis://arena:c0ffee#1@cache", "is no URL: its host or port is not valid"),
+        ("EMAIL_URL", "smtp+tls://arena:c0ffee@mail:port", "is no URL: its host or port is not valid"),
+        ("ARENA_ALERT_WEBHOOK", "ftp://arena:c0ffee@hook", "must be an http:// or https:// address"),
+        ("ARENA_HEARTBEAT_URL", "https://arena:c0ffee?@hook", "is no URL: its host or port is not valid"),
+        ("OPENROUTER_BASE_URL", "openrouter:c0ffee@gateway", "must be an http:// or https:// address"),
+        ("GAMMA_BASE_URL", "https://arena:c0ffee@gamma:70000", "is no URL: its host or port is not valid"),
+        ("ALLOWED_HOSTS", "arena.example,https://arena:c0ffee@arena.example", "entry 2 is no host's name"),
+        ("CSRF_TRUSTED_ORIGINS", "https://arena:c0ffee@arena.example/a", "entry 1 has a path"),
+        ("ARENA_ALERT_EMAIL", "smtp://ann:c0ffee@mail@mail", "entry 1 is no mail address"),
+        ("ARENA_HTTPS", "https://arena:c0ffee@arena.example", "must be true or false"),
+    ],
+)
+def test_wrong_setting_is_named_without_its_secret(name: str, value: str, fault: str, tmp_path: Path) -> None:
+    ran = manage("check", **({"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3"} | {name: value}))
+    assert (ran.returncode, ran.stderr.count("\n"), ran.stdout) == (2, 1, "")
+    assert ran.stderr.startswith(f"wrong setting: {name}: ")
+    assert fault in ran.stderr
+    assert "c0ffee" not in ran.stderr
+
+
+def test_demo_names_no_secret_of_its_database() -> None:
+    ran = manage("demo", "--database", "postgres://arena:c0ffee/1@db/arena")
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "--database: is no URL" in ran.stderr
+    assert "c0ffee" not in ran.stderr
+
+
+@pytest.mark.parametrize("line", ["ARENA_SIGNING_KEY = c0ffee", "ARENA_SIGNING_KEY: c0ffee", "c0ffee"])
+def test_wrong_line_of_the_settings_file_is_named_by_its_number(line: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"# secrets\n\nexport DEBUG=true\n{line}\n")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        conf.read_file(environ.Env(), tmp_path / ".env")
+    assert str(refused.value) == ".env, line 4: must be NAME=value, without a space before ="
+    assert conf.read_file(environ.Env(), tmp_path / "absent") is None  # type: ignore[func-returns-value]
+
+
+def test_archive_is_not_signed_with_a_throw_away_key(migrated_file: Path, tmp_path: Path) -> None:
+    where = {"DATABASE_URL": f"sqlite:///{shutil.copy(migrated_file, tmp_path)}", "ARENA_EXPORT_DIR": f"{tmp_path}/e"}
+    for debug in ("false", "true"):
+        ran = manage("publish_archive", DEBUG=debug, **where)
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+        assert "SECRET_KEY is not set" in ran.stderr
+        assert not (tmp_path / "e").exists()
+    for setting in ({"SECRET_KEY": "x" * 50}, {"ARENA_SIGNING_KEY": "ab" * 32}):
+        assert manage("publish_archive", **setting, **where).returncode == 0
 
 
 def test_example_file_names_every_setting_of_the_contract() -> None:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             try:
                 conf.database(options["database"])
             except ValueError as wrong:
-                raise CommandError(f"--database {options['database']}: {wrong}", returncode=BAD_USAGE) from None
+                raise CommandError(f"--database: {wrong}", returncode=BAD_USAGE) from None
             env["DATABASE_URL"] = options["database"]
         with stoppable():
             try:

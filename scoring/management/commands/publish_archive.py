@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from agents.signing import has_lasting_key
 from markets.foundation.commands import ArenaCommand, CommandResult
 from scoring.services.public_archives import RETENTION_RULE, publish_archive
 
@@ -10,6 +11,11 @@ from scoring.services.public_archives import RETENTION_RULE, publish_archive
 class Command(ArenaCommand):
     help = f"Builds the day's public archive, listed at /data/, and keeps {RETENTION_RULE}."
     raises_alert = True
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not has_lasting_key():
+            self.refuse("SECRET_KEY is not set: the archive would be signed with a key that nobody can check later")
+        super().handle(*args, **options)
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("publishing") as progress:
