@@ -207,7 +207,8 @@ def _run_command(name: str, **options: Any) -> str:
         call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)
     except SystemExit as end:
         if end.code:
-            message = errors.getvalue().strip() or output.getvalue().strip()
+            stopped = end.code if isinstance(end.code, str) else ""  # by its time limit
+            message = stopped or errors.getvalue().strip() or output.getvalue().strip()
             raise JobFailed(f"{name}: {message}") from None
     return output.getvalue().strip()
 

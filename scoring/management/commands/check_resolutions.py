@@ -17,6 +17,7 @@ from scoring.services.scores import compute_scores
 
 class Command(ArenaCommand):
     help = "Looks up every market with bets or questions, settles resolved ones, completes cohorts, computes scores."
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)

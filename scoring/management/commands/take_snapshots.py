@@ -11,6 +11,7 @@ from scoring.services.snapshots import take_snapshots
 
 class Command(ArenaCommand):
     help = "Marks what is held and takes a snapshot of every active agent at --at, taken down to the grid."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.clob() as clob, self.progress("taking snapshots"):
