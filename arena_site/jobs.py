@@ -30,6 +30,10 @@ from markets.services.cache_versions import Scope, lock_scope
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600
+MARGIN = 10
+"""Seconds between the end of a job that takes all of its interval, and the next."""
+LAST_ANSWER = 15
+"""Minutes before the end of a job from which it asks no further model, whose answer it could not await."""
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
@@ -63,16 +67,16 @@ class Job:
 
 
 JOBS = (
-    Job("sync", "*/5 * * * *", 10 * MINUTES, "the catalogue, every 5 minutes", "sync_markets"),
+    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN, "the catalogue, every 5 minutes", "sync_markets"),
     Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots"),
     Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly", "check_resolutions"),
     Job("cohort", "0 * * * *", 5 * MINUTES,
         "the week's cohort, Sunday 00:00; later hours record a missed week", "start_cohort"),
-    Job("decisions", "5 * * * 0", 6 * HOURS,
+    Job("decisions", "5 * * * 0", HOURS - MARGIN,
         "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions"),
     Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
-    Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00", "run_forecasts"),
-    Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS,
+    Job("forecasts", "0 2 * * *", 6 * HOURS - MARGIN, "the day's forecasts, 02:00", "run_forecasts"),
+    Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS - MARGIN,
         "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts"),
     Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly", "reconcile_costs"),
     Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20", "compute_scores"),
@@ -83,7 +87,7 @@ JOBS = (
     Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive"),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
         "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
-    Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes", "send_alerts"),
+    Job("alerts", "2-59/5 * * * *", 5 * MINUTES - MARGIN, "alerts by mail and webhook, every 5 minutes", "send_alerts"),
     Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
 )  # fmt: skip
 
@@ -173,7 +177,7 @@ def _alert_missed_weeks(number: int, at: datetime) -> None:
 def decisions() -> str:
     at = current_tick()
     is_open = at < week_start(at) + MAX_START_DELAY
-    return _run_command("run_decisions") if is_open else "the week's window is closed"
+    return _run_command("run_decisions", minutes=60 - LAST_ANSWER) if is_open else "the week's window is closed"
 
 
 def missed_decisions() -> str:
@@ -216,7 +220,7 @@ def _run_command(name: str, **options: Any) -> str:
 sync = partial(_run_command, "sync_markets")
 snapshots = partial(_run_command, "take_snapshots")
 resolutions = partial(_run_command, "check_resolutions")
-forecasts = retry_forecasts = partial(_run_command, "run_forecasts")
+forecasts = retry_forecasts = partial(_run_command, "run_forecasts", minutes=6 * 60 - LAST_ANSWER)
 """A later run asks the families without an answer, and catches up on a missed 02:00."""
 costs = partial(_run_command, "reconcile_costs")
 """Replaces the booked worst case of calls whose bill never came by what the gateway billed."""

@@ -51,7 +51,7 @@ def run_decisions(
 
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
-    report = DecisionReport()
+    report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:

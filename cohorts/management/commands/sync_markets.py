@@ -11,6 +11,8 @@ from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry as clients
 
 COUNTS = ("seen", "created", "updated", "skipped", "closed")
+VENUES_S = 210
+"""How long the venues may take in all: with the storing, less than the five minutes between two syncs."""
 
 
 class Command(ArenaCommand):
@@ -20,8 +22,8 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with (
-            clients.open_catalogues() as catalogues,
-            clients.clob() as clob,
+            clients.open_catalogues(VENUES_S) as catalogues,
+            clients.clob().limit_total(VENUES_S) as clob,
             self.progress("syncing markets") as progress,
         ):
             report = sync_markets_in_play(catalogues=catalogues, clob=clob, at=at, progress=progress)
