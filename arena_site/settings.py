@@ -261,7 +261,7 @@ Q_CLUSTER = {
     # Runs the scheduler instead of the guard process, which sleeps through a clock that is set back.
     "broker_class": "arena_site.scheduler.SchedulerBroker",
     "scheduler": False,
-    "workers": 3,
+    "workers": 3,  # one for each of jobs.Lane at least
     "timeout": 6 * 3600,
     "retry": 24 * 3600,
     "ack_failures": True,

@@ -77,6 +77,33 @@ def test_job_whose_time_is_over_asks_nobody_new_and_the_next_goes_on(venue: Venu
 
 
 @pytest.mark.parametrize(
+    ("status", "summary", "goes_on"),
+    [
+        ("lost", {}, True),
+        ("failed", {"unasked": 3}, True),
+        ("succeeded", {"unasked": 0}, False),
+        ("running", {}, False),
+    ],
+)
+def test_forecast_run_that_was_killed_or_cut_short_is_taken_up_within_the_hour(
+    status: str, summary: dict[str, int], goes_on: bool, venue: Venue
+) -> None:
+    venue.market("Will it rain?")
+    with at(SUNDAY + timedelta(hours=2)):
+        jobs.sync()
+        Run.objects.create(kind="run_forecasts", at=SUNDAY + timedelta(hours=2), status=status, summary=summary)
+    with at(SUNDAY + timedelta(hours=2, seconds=50)):
+        result = jobs.resume_forecasts()
+    assert (result != "no run of the day has to be taken up") == goes_on
+    assert bool(venue.asked) == goes_on
+
+
+def test_some_forecast_job_starts_in_every_hour_of_the_day() -> None:
+    starts = {start.hour for job in jobs.JOBS if job.command == "run_forecasts" for start in _starts(job)}
+    assert starts == set(range(2, 24))
+
+
+@pytest.mark.parametrize(
     ("now", "tick"), [("00:00:01", "00:00"), ("00:04:59", "00:00"), ("00:05:00", "00:05"), ("23:59:59", "23:55")]
 )
 def test_jobs_run_for_instants_of_the_tick(now: str, tick: str) -> None:

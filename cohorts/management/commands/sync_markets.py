@@ -28,4 +28,4 @@ class Command(ArenaCommand):
         ):
             report = sync_markets_in_play(catalogues=catalogues, clob=clob, at=at, progress=progress)
         summary = {name: getattr(report, name) for name in COUNTS} | {"replay": report.replay}
-        return CommandResult(summary, report.log, report.failures)
+        return CommandResult(summary, report.log, report.failures, alerted=report.alerted)

@@ -20,5 +20,5 @@ class Command(ArenaCommand):
         with clients.clob().limit_total(PRICES_S) as clob, self.progress("taking snapshots"):
             report = take_snapshots(at=at, clob=clob)
         summary = asdict(report)
-        log, failures = summary.pop("log"), summary.pop("failures")
-        return CommandResult(summary, log, failures)
+        log, failures, alerted = summary.pop("log"), summary.pop("failures"), summary.pop("alerted")
+        return CommandResult(summary, log, failures, alerted=alerted)
