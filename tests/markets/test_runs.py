@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command, get_commands, load_command_class
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from django_q.exceptions import TimeoutException
 from pytest_httpserver import HTTPServer
@@ -87,6 +87,15 @@ def test_each_query_is_a_heartbeat_and_brings_a_lost_run_back(eager: None) -> No
         assert not Run.objects.exclude(pk=slow.pk).exists()
         assert beats(slow.pk) > SUNDAY
         assert Run.objects.get(pk=slow.pk).status == "running"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_heartbeat_that_can_not_be_written_leaves_the_query_its_connection(eager: None) -> None:
+    def fail() -> None:
+        raise OperationalError("database or disk is full")
+
+    with heartbeats.heartbeat(fail):
+        assert not Run.objects.exists()
 
 
 @pytest.mark.postgres_only
