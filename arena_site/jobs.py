@@ -27,7 +27,7 @@ from arena_site.queue_messages import messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
-from markets.models import Run
+from markets.models import Run, Universe
 from markets.models.question import day_of
 from markets.services.alerts import raise_alert
 from markets.services.cache_versions import Scope, lock_scope
@@ -230,9 +230,11 @@ def _alert_missed_weeks(number: int, at: datetime) -> None:
     )
 
 
-def decisions() -> str:
+def decisions(on_request: bool = False) -> str:
+    """The week's decisions. On schedule, however late, none are begun after the Sunday; on request, as by command."""
     at = current_tick()
-    is_open = at < week_start(at) + MAX_START_DELAY
+    has_begun = Universe.objects.filter(week_start=week_start(at)).exists()
+    is_open = on_request or has_begun or at < week_start(at) + MAX_START_DELAY
     return _run_command("run_decisions", minutes=ASKING) if is_open else "the week's window is closed"
 
 

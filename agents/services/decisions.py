@@ -106,6 +106,18 @@ def _open_universes(
     return universes
 
 
+def cohorts_with_open_window(at: datetime) -> list[Cohort]:
+    """The cohorts that decide in the week of `at` and whose agents may be asked now, its universe frozen or not."""
+    cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
+    frozen = dict(Universe.objects.filter(week_start=week_start(at)).values_list("methodology", "frozen_at"))
+    found = []
+    for cohort in cohorts:
+        frozen_at = frozen.get(cohort.methodology.version, at)
+        if cohort.is_deciding(at) and frozen_at <= at < frozen_at + cohort.methodology.retry_window:
+            found.append(cohort)
+    return found
+
+
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
     """The active agents of these cohorts, or only those of a family; external ones answer by themselves."""
     agents = Agent.objects.playing().filter(cohort__in=[cohort.pk for cohort in cohorts], family__external=False)
