@@ -1,5 +1,7 @@
 """The gateway client and the call settings that Django's settings define."""
 
+import math
+import time
 from datetime import timedelta
 
 from django.conf import settings
@@ -18,12 +20,14 @@ def gateway() -> Gateway:
     )
 
 
-def call_settings(gateway: Gateway) -> CallSettings:
+def call_settings(gateway: Gateway, *, minutes: float | None = None) -> CallSettings:
+    """The settings of a run that asks nobody new after `minutes`."""
     return CallSettings(
         gateway=gateway,
         spend_limit=settings.ARENA_SPEND_LIMIT_USD,
         transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,
         lease=timedelta(seconds=settings.ARENA_LEASE_S),
+        asking_ends_s=math.inf if minutes is None else time.monotonic() + minutes * 60,
     )
 
 

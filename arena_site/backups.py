@@ -38,11 +38,12 @@ def back_up(out: Path) -> dict[str, Any]:
     can not be meant, BackupFailed if the copy can not be made.
     """
     out = out.absolute()
-    if not out.parent.is_dir():
-        raise CommandError(f"{out.parent} is no folder", returncode=BAD_USAGE)
-    if out.is_dir() or _is_live(out):
-        raise CommandError(f"{out} is {'a folder' if out.is_dir() else 'the database itself'}", returncode=BAD_USAGE)
     try:
+        if not out.parent.is_dir():
+            raise CommandError(f"{out.parent} is no folder", returncode=BAD_USAGE)
+        if out.is_dir() or _is_live(out):
+            kind = "a folder" if out.is_dir() else "the database itself"
+            raise CommandError(f"{out} is {kind}", returncode=BAD_USAGE)
         with temporary_file(out) as unfinished:
             _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
             os.replace(unfinished, out)
@@ -58,10 +59,15 @@ def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
     BackupFailed where the file is no copy of an arena or can not be played back.
     """
     file = file.absolute()
-    if not file.is_file():
-        raise CommandError(f"{file}: there is no such file", returncode=BAD_USAGE)
-    if _is_live(file):
-        raise CommandError(f"{file} is the database itself", returncode=BAD_USAGE)
+    try:
+        if not file.is_file():
+            raise CommandError(f"{file}: there is no such file", returncode=BAD_USAGE)
+        if _is_live(file):
+            raise CommandError(f"{file} is the database itself", returncode=BAD_USAGE)
+        with file.open("rb"):
+            pass
+    except OSError as error:
+        raise BackupFailed(f"{file} can not be read: {error.strerror}") from error
     if not force and (cohorts := _cohorts()):
         raise CommandError(f"the database holds {cohorts} cohorts: --force replaces them", returncode=BAD_USAGE)
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +25,7 @@ from agents.services.release_check import approval, unusable_releases
 from arena_site.health import missing_migrations
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
-from markets.foundation.http import Exchange, HttpService, UpstreamError, parse_json
+from markets.foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
 from markets.services.universes import NoMarkets
 from markets.sources.polymarket import Clob
 from markets.sources.registry import SOURCES
@@ -88,8 +89,10 @@ class Diagnosis:
             tables = connection.introspection.table_names()
             missing = missing_migrations()
         except DatabaseError as error:
-            reason = str(error).strip().partition("\n")[0]
-            return _item("database", False, reason, "Start the database, or correct DATABASE_URL in .env.")
+            reason = connection_fault() or one_line(error)
+            is_missing = reason.startswith('database "') and reason.endswith("does not exist")
+            remedy = "Make it with createdb" if is_missing else "Start the database"
+            return _item("database", False, reason, f"{remedy}, or correct DATABASE_URL in .env.")
         if not tables:
             return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
         if missing:
@@ -227,6 +230,21 @@ class Diagnosis:
         ok = abs(seconds) <= CLOCK_TOLERANCE_S
         detail = f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} {service}'s"
         return _item("clock", ok, detail, "Set this machine's clock (NTP).")
+
+
+def connection_fault() -> str:
+    """Why there is no connection, in one line, where the driver does not say: a pool says only that it waited."""
+    if connection.vendor == "sqlite":
+        folder = Path(str(connection.settings_dict["NAME"])).parent
+        return "" if folder.is_dir() else f"the folder {folder} is missing"
+    import psycopg
+
+    try:
+        psycopg.connect(**connection.get_connection_params()).close()
+    except psycopg.Error as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return one_line(lines[-1].rpartition("FATAL:")[2]) if lines else type(error).__name__
+    return ""
 
 
 def _data(body: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import io
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from croniter import croniter
 from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
+from django_q.conf import Conf
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
@@ -25,11 +27,20 @@ from arena_site.queue_messages import messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
+from markets.models import Run, Universe
+from markets.models.question import day_of
 from markets.services.alerts import raise_alert
 from markets.services.cache_versions import Scope, lock_scope
+from markets.services.runs import mark_lost_runs
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600
+MARGIN = 10
+"""Seconds between the end of a job that takes all of its interval, and the next."""
+ASKING = 45
+"""Minutes of a job's hour in which it asks models: it could not await the answer of one that is asked later."""
+FIRST_FORECASTS = timedelta(hours=2)
+"""The time of the day's first forecast run."""
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
@@ -44,6 +55,22 @@ class JobFailed(Exception):
     """The failure of a job's command, with its output as message."""
 
 
+class Lane(IntEnum):
+    """What waits for what: a job of a higher lane finds a worker however long those of lower lanes take."""
+
+    LONG = 0
+    """Waits for models, or computes for long."""
+    ORDINARY = 1
+    """Waits for venues, or ends soon."""
+    PROMPT = 2
+    """Has its instant: snapshots and alerts."""
+
+    @property
+    def most_workers(self) -> int:
+        """How many workers of a cluster this lane and lower ones may take together: one is left to each higher one."""
+        return max(1, Conf.WORKERS - (Lane.PROMPT - self))
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A function of this module with its schedule (cron, UTC), its time limit in seconds and the command that it runs.
@@ -56,34 +83,45 @@ class Job:
     timeout: int
     description: str
     command: str = ""
+    lane: Lane = Lane.ORDINARY
 
     @property
     def name(self) -> str:
         return self.function.replace("_", " ")
 
+    @property
+    def path(self) -> str:
+        """Its function's path, as in schedules and messages."""
+        return f"{__name__}.{self.function}"
+
 
 JOBS = (
-    Job("sync", "*/5 * * * *", 10 * MINUTES, "the catalogue, every 5 minutes", "sync_markets"),
-    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots"),
+    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN, "the catalogue, every 5 minutes", "sync_markets"),
+    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots",
+        Lane.PROMPT),
     Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly", "check_resolutions"),
     Job("cohort", "0 * * * *", 5 * MINUTES,
         "the week's cohort, Sunday 00:00; later hours record a missed week", "start_cohort"),
-    Job("decisions", "5 * * * 0", 6 * HOURS,
-        "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions"),
+    Job("decisions", "5 * * * 0", HOURS - MARGIN,
+        "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions", Lane.LONG),
     Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
-    Job("forecasts", "0 2 * * *", 6 * HOURS, "the day's forecasts, 02:00", "run_forecasts"),
-    Job("retry_forecasts", "0 8,14,20 * * *", 6 * HOURS,
-        "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts"),
+    Job("forecasts", "0 2 * * *", HOURS - MARGIN, "the day's forecasts, 02:00", "run_forecasts", Lane.LONG),
+    Job("retry_forecasts", "0 8,14,20 * * *", HOURS - MARGIN,
+        "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts", Lane.LONG),
+    Job("resume_forecasts", "0 3-7,9-13,15-19,21-23 * * *", HOURS - MARGIN,
+        "a forecast run that was killed or cut short, hourly", "run_forecasts", Lane.LONG),
     Job("costs", "45 * * * *", 30 * MINUTES, "the true cost of calls whose bill never came, hourly", "reconcile_costs"),
-    Job("scores", "20 4 * * *", 2 * HOURS, "leaderboards with their slow fits, daily 04:20", "compute_scores"),
+    Job("scores", "20 4 * * *", 2 * HOURS,
+        "leaderboards with their slow fits, daily 04:20", "compute_scores", Lane.LONG),
     Job("past_leaderboards", "15 * * * *", 50 * MINUTES,
-        "leaderboards of past instants that are not stored yet, hourly", "backfill_leaderboards"),
+        "leaderboards of past instants that are not stored yet, hourly", "backfill_leaderboards", Lane.LONG),
     Job("ledger", "10 5 * * *", 2 * HOURS,
-        "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger"),
-    Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive"),
+        "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger", Lane.LONG),
+    Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive", Lane.LONG),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
         "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
-    Job("alerts", "2-59/5 * * * *", 5 * MINUTES, "alerts by mail and webhook, every 5 minutes", "send_alerts"),
+    Job("alerts", "2-59/5 * * * *", 5 * MINUTES - MARGIN,
+        "alerts by mail and webhook, every 5 minutes", "send_alerts", Lane.PROMPT),
     Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
 )  # fmt: skip
 
@@ -99,7 +137,7 @@ def install() -> list[Schedule]:
             Schedule.objects.update_or_create(
                 name=job.name,
                 defaults={
-                    "func": f"{__name__}.{job.function}",
+                    "func": job.path,
                     "schedule_type": Schedule.CRON,
                     "cron": job.cron,
                     "kwargs": repr({"q_options": {"timeout": job.timeout}}),
@@ -120,6 +158,28 @@ def enqueue(function: str, *args: Any) -> bool:
             return False
         async_task(path, *args, q_options={"timeout": timeout, "group": "manual"})
     return True
+
+
+def lane_of(function: str) -> Lane:
+    """The lane of a job by its function's path; jobs without a schedule (a retry, an archive) take long."""
+    return next((job.lane for job in JOBS if job.path == function), Lane.LONG)
+
+
+def skip_waiting_schedules(now: datetime) -> list[str]:
+    """Moves schedules that are due to their next time where their job still waits in the queue; returns their names.
+
+    A job does all that is to be done when it starts: the same one behind it would do nothing but wait.
+    """
+    due = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(repeats=PAUSED)
+    if not due.exists():
+        return []
+    waiting = {message.task.get("func") for message in messages(now).filter(key=Conf.PREFIX)}
+    skipped = []
+    for schedule in due.filter(func__in=waiting):
+        following = croniter(schedule.cron, now).get_next(datetime)
+        if due.filter(pk=schedule.pk, next_run=schedule.next_run).update(next_run=following):
+            skipped.append(str(schedule.name))
+    return skipped
 
 
 def reset_late_schedules(now: datetime) -> list[str]:
@@ -170,10 +230,22 @@ def _alert_missed_weeks(number: int, at: datetime) -> None:
     )
 
 
-def decisions() -> str:
+def decisions(on_request: bool = False) -> str:
+    """The week's decisions. On schedule, however late, none are begun after the Sunday; on request, as by command."""
     at = current_tick()
-    is_open = at < week_start(at) + MAX_START_DELAY
-    return _run_command("run_decisions") if is_open else "the week's window is closed"
+    has_begun = Universe.objects.filter(week_start=week_start(at)).exists()
+    is_open = on_request or has_begun or at < week_start(at) + MAX_START_DELAY
+    return _run_command("run_decisions", minutes=ASKING) if is_open else "the week's window is closed"
+
+
+def resume_forecasts() -> str:
+    """Goes on with the day's forecasts where the last run was killed or left somebody unasked, or none was recorded."""
+    mark_lost_runs(now=timezone.now())
+    runs = Run.objects.filter(kind="run_forecasts", at__gte=day_of(current_tick()) + FIRST_FORECASTS)
+    last = runs.defer("log").first()
+    if last is not None and last.status != Run.Status.LOST and not last.summary.get("unasked"):
+        return "no run of the day has to be taken up"
+    return forecasts()
 
 
 def missed_decisions() -> str:
@@ -207,7 +279,8 @@ def _run_command(name: str, **options: Any) -> str:
         call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)
     except SystemExit as end:
         if end.code:
-            message = errors.getvalue().strip() or output.getvalue().strip()
+            stopped = end.code if isinstance(end.code, str) else ""  # by its time limit
+            message = stopped or errors.getvalue().strip() or output.getvalue().strip()
             raise JobFailed(f"{name}: {message}") from None
     return output.getvalue().strip()
 
@@ -215,7 +288,7 @@ def _run_command(name: str, **options: Any) -> str:
 sync = partial(_run_command, "sync_markets")
 snapshots = partial(_run_command, "take_snapshots")
 resolutions = partial(_run_command, "check_resolutions")
-forecasts = retry_forecasts = partial(_run_command, "run_forecasts")
+forecasts = retry_forecasts = partial(_run_command, "run_forecasts", minutes=ASKING)
 """A later run asks the families without an answer, and catches up on a missed 02:00."""
 costs = partial(_run_command, "reconcile_costs")
 """Replaces the booked worst case of calls whose bill never came by what the gateway billed."""

@@ -33,7 +33,7 @@ def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[
     return [
         *(sys.executable, "-m", "gunicorn", "arena_site.wsgi", "--preload"),
         *("--worker-class", "arena_site.web_worker.BufferingWorker", "--workers", str(workers), "--threads", "8"),
-        *("--bind", bind, "--access-logfile", "/dev/null", "--log-level", "warning"),
+        *("--no-control-socket", "--bind", bind, "--access-logfile", "/dev/null", "--log-level", "warning"),
     ]
 
 

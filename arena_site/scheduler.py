@@ -13,11 +13,12 @@ from django.db import Error
 from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
+from django_q.models import OrmQ
 from django_q.queues import Queue
 from django_q.scheduler import scheduler
 
 from agents.services import answer_storage
-from arena_site import jobs, queue_messages
+from arena_site import alert_watch, jobs, queue_messages
 from arena_site.outages import check_connection
 from arena_site.worker_heartbeats import WorkerHeartbeat
 from markets.services.runs import mark_lost_runs
@@ -37,6 +38,8 @@ class SchedulerBroker(ORM):
     def __init__(self, list_key: str | None = None) -> None:
         super().__init__(list_key)
         self.heartbeat = WorkerHeartbeat()
+        self.taken: dict[int, jobs.Lane] = {}
+        """The messages that this cluster's workers have, by id."""
 
     def timeout(self, task: object) -> datetime:
         """When a message that was delivered, but that no worker has started, may be delivered to another cluster."""
@@ -50,9 +53,11 @@ class SchedulerBroker(ORM):
         return bool(super().ping())
 
     def dequeue(self) -> list[tuple[int, str]] | None:
-        """The next messages; None, after a pause, where there are none or the database is unreachable."""
+        """The next message; None, after a pause, where there is none or the database is unreachable."""
         try:
             check_connection()
+            if _task_queue() is not None and not alert_watch.is_running():
+                alert_watch.start()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
                 self.scheduled_s = time.monotonic()
                 self.enqueue_due_jobs()
@@ -62,12 +67,29 @@ class SchedulerBroker(ORM):
             if _is_message_waiting_for_a_worker():
                 time.sleep(BUSY_PAUSE_S)
                 return None
-            messages: list[tuple[int, str]] | None = super().dequeue()
+            message = self.take_message()
         except Error as error:  # the pusher would die of it, and only a guard that is awake replaces it
             log.warning("the queue is unreachable: %s", _first_line(error))
             time.sleep(Conf.POLL)
             return None
-        return messages
+        if message is None:
+            time.sleep(Conf.POLL)  # spares the processor
+            return None
+        return [(message.pk, message.payload)]
+
+    def take_message(self) -> OrmQ | None:
+        """The oldest message of a lane that has a worker to take, which no other cluster may take then."""
+        rows = self.get_connection()
+        at_work = set(rows.filter(pk__in=self.taken).values_list("pk", flat=True)) if self.taken else set()
+        self.taken = {pk: lane for pk, lane in self.taken.items() if pk in at_work}
+        for message in rows.filter(key=self.list_key, lock__lt=timezone.now()).order_by("pk"):
+            lane = jobs.lane_of(message.task.get("func", ""))
+            if sum(other <= lane for other in self.taken.values()) >= lane.most_workers:
+                continue
+            if rows.filter(pk=message.pk, lock=message.lock).update(lock=self.timeout(message)):
+                self.taken[message.pk] = lane
+                return message
+        return None
 
     def acknowledge(self, task_id: int) -> None:
         """Deletes a message. One that can not be deleted is delivered again after a day, which does no harm."""
@@ -81,6 +103,8 @@ class SchedulerBroker(ORM):
         self.get_connection()  # a fresh one where the last has died
         for name in jobs.reset_late_schedules(timezone.now()):
             log.warning("the clock was set back: schedule %s was reset to its cron line", name)
+        for name in jobs.skip_waiting_schedules(timezone.now()):
+            log.info("%s is not enqueued: it still waits for a worker", name)
         scheduler(broker=self)
 
 
@@ -89,8 +113,14 @@ def _is_message_waiting_for_a_worker() -> bool:
 
     A full queue of its own would also block this process, which is the scheduler.
     """
+    queue = _task_queue()
+    return queue is not None and bool(queue.qsize())
+
+
+def _task_queue() -> Queue | None:
+    """The queue from which the workers take messages, in the process that fills it."""
     arguments = getattr(multiprocessing.current_process(), "_args", ())
-    return bool(arguments and isinstance(arguments[0], Queue) and arguments[0].qsize())
+    return arguments[0] if arguments and isinstance(arguments[0], Queue) else None
 
 
 def _first_line(error: Error) -> str:

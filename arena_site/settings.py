@@ -52,6 +52,7 @@ ARENA_ALERT_QUIET_HOURS = conf.read(env, "ARENA_ALERT_QUIET_HOURS", "", conf.opt
 ARENA_ALERT_DIGEST_HOUR = conf.read(env, "ARENA_ALERT_DIGEST_HOUR", "", conf.optional(conf.whole_number(0, 23)))
 # Where readers reach the site, for the links of alerts.
 _own_address = CSRF_TRUSTED_ORIGINS[0] if CSRF_TRUSTED_ORIGINS else "http://localhost:8000"
+SITE_URL_IS_SET = bool(env.str("ARENA_SITE_URL", default="") or CSRF_TRUSTED_ORIGINS)
 ARENA_SITE_URL = conf.read(env, "ARENA_SITE_URL", _own_address, conf.base_url)
 # A dead-man service's address, read by the worker's scheduler after its ticks.
 ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(conf.base_url))
@@ -263,7 +264,7 @@ Q_CLUSTER = {
     # Runs the scheduler instead of the guard process, which sleeps through a clock that is set back.
     "broker_class": "arena_site.scheduler.SchedulerBroker",
     "scheduler": False,
-    "workers": 3,
+    "workers": 3,  # one for each of jobs.Lane at least
     "timeout": 6 * 3600,
     "retry": 24 * 3600,
     "ack_failures": True,

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 import threading
 import time
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from django.utils import timezone
 
 from arena_site.models import Worker
 from markets.foundation.http import USER_AGENT
+from markets.foundation.process_names import has_ended, machine, process_name
 
 INTERVAL_S = 10
 PING_INTERVAL_S, PING_TIMEOUT_S = 30, 20
@@ -48,25 +48,14 @@ class WorkerHeartbeat:
 
 def cluster_name() -> str:
     """The machine, and the process that started this one: there may be several clusters on one machine."""
-    return f"{socket.gethostname()[:80]}:{os.getppid()}"
+    return process_name(os.getppid())
 
 
 def forget_ended_clusters(now: datetime) -> None:
     """Deletes the rows of clusters of this machine that ended, and old ones of others."""
     Worker.objects.filter(seen_at__lt=now - STORED_FOR).delete()
-    machine = f"{socket.gethostname()[:80]}:"
-    ended = [worker.pk for worker in Worker.objects.filter(name__startswith=machine) if not _runs(worker.name)]
+    ended = [worker.pk for worker in Worker.objects.filter(name__startswith=machine()) if has_ended(worker.name)]
     Worker.objects.filter(pk__in=ended).delete()
-
-
-def _runs(name: str) -> bool:
-    try:
-        os.kill(int(name.rpartition(":")[2]), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def ping(address: str) -> None:

@@ -9,9 +9,13 @@ import fcntl
 import json
 import logging
 import os
+import stat
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +23,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.core import serializers
 from django.core.serializers.base import DeserializationError
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -32,6 +36,7 @@ from markets.foundation.raw_sql import database_name
 from markets.services.alerts import raise_alert
 
 RETRY_S = 1
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own below it
 UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
 IDENTITY = ("decision_id", "elicitation_id", "sequence", "idempotency_key", "prompt_sha256")
 CHANGED_ALERT = "model-served-otherwise"
@@ -47,6 +52,14 @@ class RefusedFile(Exception):
     """The reason why a spool file's answer is not stored."""
 
 
+@dataclass(frozen=True, slots=True)
+class SpoolFile:
+    """A file that holds an answer, locked for as long as it is open."""
+
+    path: Path
+    file: IO[str]
+
+
 class ForeignFile(RefusedFile):
     """A file of another database: it may belong to another arena with the same folder, and stays."""
 
@@ -57,28 +70,27 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
     If the claim is lost, the call is stored as late and ClaimLost is raised. An answer that nobody paid for is not
     held: whoever submitted it still has it.
     """
-    file: IO[str] | None = None
-    path = _path(call)
+    spooled: SpoolFile | None = None
     try:
         while True:
             try:
                 lost = _store_with_claim(call, claim)
                 break
-            except (OperationalError, InterfaceError) as error:
+            except (OperationalError, InterfaceError, InternalError) as error:
                 if call.booked_usd is None:
                     raise
-                file = file or _write_file(path, call, claim)
+                spooled = spooled or _write_file(call, claim)
                 if is_stopping() or not claim.is_live():
                     raise
                 log.warning("an answer can not be stored yet: %s", error, extra=claim.task.log_context)
                 if not connection.in_atomic_block:
                     connection.close()
             time.sleep(RETRY_S)
-        if file is not None:
-            path.unlink()
+        if spooled is not None:
+            spooled.path.unlink()
     finally:
-        if file is not None:
-            file.close()
+        if spooled is not None:
+            spooled.file.close()
     if lost is not None:
         raise lost
 
@@ -89,7 +101,7 @@ def take_spooled_answers() -> Iterator[str]:
     A stored answer belongs to its task as if it had come in time, unless the model was asked again or another worker
     holds the task; then it counts as late. The file is removed in the end; one that is refused is renamed.
     """
-    for path in sorted(Path(settings.ARENA_SPOOL_DIR).glob("*.json")):
+    for path in _spool_files():
         try:
             file = path.open()
         except FileNotFoundError:  # its worker has stored the answer meanwhile
@@ -163,13 +175,54 @@ def _check_served_by(call: ModelCall) -> None:
             )
 
 
-def _path(call: ModelCall) -> Path:
+def _spool_files() -> list[Path]:
+    """All files of the folder of the settings, and this database's files of the others."""
+    folder, *others = spool_folders()
+    files = sorted(folder.glob("*.json"))
+    for other in others:
+        files += sorted(other.glob(f"{_file_prefix()}*.json"))
+    return files
+
+
+def _file_prefix() -> str:
     database = database_name()
-    return Path(settings.ARENA_SPOOL_DIR) / f"{Path(database).stem}-{sha256(database)[:8]}-call-{call.pk}.json"
+    return f"{Path(database).stem}-{sha256(database)[:8]}-call-"
 
 
-def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | None:
-    """A locked, complete file with the call; None where even that can not be written."""
+def spool_folders() -> list[Path]:
+    """Where answers are spooled: the first folder that takes them, which a full disk does not.
+
+    Folders that others may write to are used where they are this account's alone.
+    """
+    own = f"arena-spool-{os.geteuid()}"
+    others = [folder / own for folder in (Path(tempfile.gettempdir()), SHARED_MEMORY) if folder.is_dir()]
+    return [Path(settings.ARENA_SPOOL_DIR), *(folder for folder in others if _is_ours(folder))]
+
+
+def _is_ours(folder: Path) -> bool:
+    """True if a folder is missing, or belongs to this account and nobody else can write to it."""
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return True
+    is_private = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH) == 0
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and is_private
+
+
+def _write_file(call: ModelCall, claim: Claim[Any]) -> SpoolFile | None:
+    """A locked, complete file with the call in the first folder that takes it; None where none does."""
+    name = f"{_file_prefix()}{call.pk}.json"
+    faults = []
+    for folder in spool_folders():
+        try:
+            return _write_file_in(folder, name, call, claim)
+        except OSError as error:
+            faults.append(f"{folder}: {error.strerror}")
+    log.error("an answer is in memory alone: %s", "; ".join(faults), extra=claim.task.log_context)
+    return None
+
+
+def _write_file_in(folder: Path, name: str, call: ModelCall, claim: Claim[Any]) -> SpoolFile:
     body = serializers.serialize("json", [call])
     content = {
         "database": database_name(),
@@ -178,23 +231,21 @@ def _write_file(path: Path, call: ModelCall, claim: Claim[Any]) -> IO[str] | Non
         "call": body,
     }
     content["sha256"] = _checksum(content)
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft, path = folder / f".{name}.{uuid.uuid4().hex[:8]}", folder / name
+    file = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        log.error("an answer is in memory alone: %s", error, extra=claim.task.log_context)
-        return None
-    return file
+        fcntl.flock(file, fcntl.LOCK_EX)
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # it writes once more what did not fit
+            file.close()
+        raise
+    return SpoolFile(path, file)
 
 
 def _checksum(content: dict[str, str]) -> str:

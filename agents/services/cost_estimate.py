@@ -11,7 +11,7 @@ from django.db.models import Avg, Count
 
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
 from agents.services.costs import count_tokens, dearest_cost
-from agents.services.decisions import agents_to_ask
+from agents.services.decisions import agents_to_ask, cohorts_with_open_window
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
 from cohorts.models import Cohort, Methodology
@@ -63,9 +63,7 @@ class DecisionEstimate:
 
 def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | None = None) -> DecisionEstimate:
     """The estimate of `run_decisions` at `at`. Reads only; raises NoMarkets as a freeze would."""
-    cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
-    deciding = [c for c in (cohorts.filter(pk=cohort.pk) if cohort else cohorts) if c.is_deciding(at)]
-    agents = agents_to_ask(deciding, family)
+    agents = agents_to_ask([each for each in cohorts_with_open_window(at) if cohort in (None, each)], family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
     due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
     sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}

@@ -51,7 +51,7 @@ def run_decisions(
 
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
-    report = DecisionReport()
+    report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
@@ -104,6 +104,18 @@ def _open_universes(
         else:
             universes[methodology.pk] = universe
     return universes
+
+
+def cohorts_with_open_window(at: datetime) -> list[Cohort]:
+    """The cohorts that decide in the week of `at` and whose agents may be asked now, its universe frozen or not."""
+    cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
+    frozen = dict(Universe.objects.filter(week_start=week_start(at)).values_list("methodology", "frozen_at"))
+    found = []
+    for cohort in cohorts:
+        frozen_at = frozen.get(cohort.methodology.version, at)
+        if cohort.is_deciding(at) and frozen_at <= at < frozen_at + cohort.methodology.retry_window:
+            found.append(cohort)
+    return found
 
 
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:

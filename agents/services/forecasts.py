@@ -61,7 +61,7 @@ def run_forecasts(
 
     `questions` may lower the number of questions to choose, if they are frozen by this run; `family` asks it alone.
     """
-    report = ForecastReport()
+    report = ForecastReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:

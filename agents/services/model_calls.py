@@ -1,6 +1,7 @@
 """Requests to a model: each stored before it leaves, with bounded transport retries and the week's spend limit."""
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable
@@ -65,6 +66,8 @@ class CallSettings:
     spend_limit: Decimal
     transport_retries: int
     lease: timedelta
+    asking_ends_s: float = math.inf
+    """When a run asks nobody new any more, on the monotonic clock."""
     pause: Callable[[float], None] = time.sleep
 
 

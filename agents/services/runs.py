@@ -1,6 +1,8 @@
 """Parts that decision and forecast runs share: the report, and the processing of one claimed task."""
 
 import logging
+import math
+import time
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
@@ -23,7 +25,8 @@ T = TypeVar("T", bound=Task)
 
 ALL_MODELS = ""
 """The key of a stop that concerns the whole account."""
-NOT_COUNTED = ("log", "failures", "started", "stops")
+NOT_COUNTED = ("log", "failures", "started", "stops", "asking_ends_s")
+TIME_IS_OVER = "the time of this run is over; the next run goes on"
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class RunReport:
     """On the real clock."""
     stops: dict[str, str] = field(default_factory=dict)
     """Why nobody (ALL_MODELS), or one model, is asked any more, by its id."""
+    asking_ends_s: float = math.inf
+    """When nobody new is asked any more, on the monotonic clock."""
 
     def summary(self) -> dict[str, Any]:
         """The counts as the commands print them."""
@@ -52,6 +57,8 @@ class RunReport:
 
     def is_stopped(self, model_id: str, label: str) -> bool:
         """True if this model is not to be asked any more; the task is then counted, and named with the reason."""
+        if time.monotonic() >= self.asking_ends_s:
+            self.stops.setdefault(ALL_MODELS, TIME_IS_OVER)
         reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
         if reason:
             self.unasked += 1

@@ -11,6 +11,7 @@ from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
 from markets.models import Alert, AlertItem, Market
 from markets.services.runs import JOB_FAILED
+from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
 
 ALERTS_SHOWN = 12
 
@@ -39,6 +40,9 @@ class AlertPanel:
         overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
+        self.shown_as_concerns = [each for each in self.alerts if each.alert.kind in (VENUE_DOWN, PRICES_STALE)]
+        """What the rest of the dashboard does not tell."""
+        self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
 
 def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
@@ -53,6 +57,8 @@ def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
         return "Retry", ACTIONS["retry"].path(**tasks)
     if alert.kind == JOB_FAILED and alert.subject in ACTIONS:
         return "Run again", ACTIONS[alert.subject].path()
+    if alert.kind in (VENUE_DOWN, PRICES_STALE):
+        return "Sync now", ACTIONS["sync_markets"].path()
     if alert.kind == PROPOSED_ALERT:
         return "Approve", ACTIONS["approve-line-up"].path(line_up=alert.subject)
     if alert.kind == UNUSABLE_ALERT:

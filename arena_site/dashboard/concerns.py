@@ -5,18 +5,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django_q.models import Schedule
+from django_q.models import Failure, Schedule
 
 from agents.services.settlement import OVERDUE_AFTER
+from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
-from arena_site.dashboard.infrastructure import Infrastructure
+from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from markets.models import Market
 
 if TYPE_CHECKING:
     from arena_site.dashboard.overview import Overview
 
 NAMES_SHOWN = 3
+VENUE_JOBS = ("sync_markets", "take_snapshots")
+"""Commands that fail with a venue, which has an alert of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +57,22 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
     if panel.paused:
         path, message = ACTIONS["resume"].path(schedule=panel.paused), f"Paused: {', '.join(panel.paused)}"
         yield Concern(message, "#due", severe=False, action="Resume", action_path=path)
-    if number := infrastructure.jobs_failed:
-        message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
-        yield Concern(message, infrastructure.failed_path, severe=False, count=number)
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
         yield Concern(message, "#infrastructure")
 
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
+    shown = overview.alerts.shown_as_concerns
+    for alert in shown:
+        yield Concern(alert.alert.message, row_path(alert.alert), action=alert.button, action_path=alert.path)
     for job in overview.jobs.jobs:
-        if job.run and job.failed:
+        is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
+        if job.run and job.failed and not (shown and is_of_venue):
             yield Concern(
                 f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path
             )
+    yield from _failing_functions(overview)
     for tasks in overview.tasks:
         if failed := tasks.number("failed"):
             names = [task.name for task in tasks.failed if task.status == "failed"][:NAMES_SHOWN]
@@ -83,6 +88,24 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
     if number := overview.alerts.count:
         message = f"{_count(number, 'alert')} not acknowledged"
         yield Concern(message, overview.alerts.path, severe=False, count=number)
+
+
+def _failing_functions(overview: "Overview") -> Iterator[Concern]:
+    """Jobs whose last task failed and that no failed run tells of."""
+    failing = overview.infrastructure.failing
+    failed_commands = {job.kind for job in overview.jobs.jobs if job.failed}
+    for job in jobs.JOBS:
+        task = failing.get(job.path)
+        if task is not None and job.command not in failed_commands:
+            message = f"{job.name}: its last run ended at {task.stopped:%d %B, %H:%M} UTC without a result"
+            yield Concern(message, row_path(Failure(pk=task.pk)))
+    others = sorted(failing.keys() - {job.path for job in jobs.JOBS})
+    if others:
+        since = (overview.now - DAY).isoformat()
+        number = Failure.objects.filter(stopped__gte=since, func__in=others).count()
+        message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
+        path = list_path(Failure, stopped__gte=since, func__in=",".join(others))
+        yield Concern(message, path, severe=False, count=number)
 
 
 def _markets(overview: "Overview") -> Iterator[Concern]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
-from django_q.models import Failure, OrmQ
+from django_q.models import Failure, OrmQ, Task
 
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
@@ -70,6 +70,7 @@ class Infrastructure:
         self.running_path = list_path(OrmQ, preset="started")
         self.jobs_failed = Failure.objects.filter(stopped__gte=now - DAY).count()
         self.failed_path = list_path(Failure, stopped__gte=(now - DAY).isoformat())
+        self.failing = _failing_functions(now)
         self.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
         self.unsent_path = list_path(Notice, sent_at__isnull=1, tries__gt=0)
         added = operational_metrics.rows_added(at=at, now=now)
@@ -80,6 +81,14 @@ class Infrastructure:
             if (name := model._meta.db_table) in rows
         ]
         self.disk = _disk(self.tables)
+
+
+def _failing_functions(now: datetime) -> dict[str, Task]:
+    """The last task of a day of each function whose last task failed."""
+    last: dict[str, Task] = {}
+    for task in Task.objects.filter(stopped__gte=now - DAY).only("func", "success", "stopped").order_by("stopped"):
+        last[task.func] = task
+    return {function: task for function, task in last.items() if not task.success}
 
 
 def _disk(tables: list[TableSize]) -> Disk:

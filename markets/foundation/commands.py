@@ -19,7 +19,7 @@ from markets.foundation import run_log
 from markets.foundation.heartbeats import beat
 from markets.foundation.http import take_traffic
 from markets.models import Run
-from markets.services.runs import alert_failed_run, clear_failed_run, mark_lost_runs, store_venue_traffic
+from markets.services.runs import alert_failed_run, begin_run, clear_failed_run, mark_lost_runs, store_venue_traffic
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,7 +66,9 @@ class ArenaCommand(BaseCommand):
     """A command for an instant. Subclasses implement `perform` and may add arguments."""
 
     raises_alert = False
-    """Whether a failure is an alert, until the next success. Other commands run again within minutes by themselves."""
+    """Whether a failure is an alert, until the next success: of every job's command."""
+    runs_alone: dict[str, Any] | None = None
+    """For a command of which one run at a time is enough: the summary of an invocation that finds another at work."""
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
@@ -98,12 +100,18 @@ class ArenaCommand(BaseCommand):
         """Performs the command as a recorded run, and raises or clears its alert."""
         mark_lost_runs(now=timezone.now())
         kind = type(self).__module__.rpartition(".")[2]
-        with Run.objects.recorded(kind, at, raises_alert=self.raises_alert) as run:
+        run, is_new = begin_run(
+            kind, at, raises_alert=self.raises_alert, alone=self.runs_alone is not None, now=timezone.now()
+        )
+        if not is_new:
+            self.stderr.write(f"skipped: another {kind} has been at work since {run.started_at:%Y-%m-%d %H:%M:%S} UTC")
+            return CommandResult(dict(self.runs_alone or {}))
+        with Run.objects.recording(run):
             try:
                 result = self.perform(at, options)
             except CommandError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a SystemExit is a job's time limit
                 self._alert(run, [str(error) or type(error).__name__], at)
                 raise
             store_venue_traffic(take_traffic())

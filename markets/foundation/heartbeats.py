@@ -43,8 +43,11 @@ def heartbeat(write: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-def beat() -> None:
-    """Writes this thread's heartbeats if the last ones are INTERVAL_S old. A failure to write them is harmless."""
+def beat(*, before_query: bool = False) -> None:
+    """Writes this thread's heartbeats if the last ones are INTERVAL_S old. A failure to write them is harmless.
+
+    Before a query, which has its cursor already, the connection stays open whatever becomes of the heartbeats.
+    """
     if not _work.writers or time.monotonic() - _work.written_s < INTERVAL_S:
         return
     # What is written in a transaction is seen when it ends, and it would hold a lock until then.
@@ -58,11 +61,12 @@ def beat() -> None:
                 write()
         except Error as error:
             log.info("no heartbeat could be written: %s", error)
-            connection.close()  # it may be broken; the next query opens another
+            if not before_query:
+                connection.close()  # it may be broken; the next query opens another
         finally:
             _work.writers = writers
 
 
 def _beat_before_query(execute: Callable[..., Any], *arguments: Any) -> Any:
-    beat()
+    beat(before_query=True)
     return execute(*arguments)

@@ -84,7 +84,8 @@ def take_traffic() -> dict[str, Traffic]:
 class HttpService:
     """A client of one service, with a connection pool.
 
-    A request is given up after `timeout_s` seconds, and after `stall_s` (the same unless stated) without a byte.
+    A request is given up after `timeout_s` seconds, and after `stall_s` (the same unless stated) without a byte. All
+    requests together, with their retries, end by the instant that `limit_total` sets.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class HttpService:
         self.service = service
         self.timeout_s = timeout_s
         self.stall_s = timeout_s if stall_s is None else stall_s
+        self.total_s = self._ends_s = float("inf")
         self.retries = retries
         self.max_bytes = max_bytes
         self.bytes_received = 0
@@ -127,6 +129,11 @@ class HttpService:
 
     def close(self) -> None:
         self._client.close()
+
+    def limit_total(self, seconds: float) -> Self:
+        """Gives all requests from now on so many seconds together."""
+        self.total_s, self._ends_s = seconds, time.monotonic() + seconds
+        return self
 
     def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The parsed JSON of a GET, with exact decimals. Raises UpstreamError when the retries are used up."""
@@ -158,7 +165,7 @@ class HttpService:
         import httpx
 
         started = time.monotonic()
-        deadline = started + self.timeout_s
+        deadline = min(started + self.timeout_s, self._ends_s)
         self._deadline.set(deadline)
         response: httpx.Response | None = None
         body = bytearray()
@@ -178,6 +185,8 @@ class HttpService:
                 partial=None if response is None else received(response),
             )
 
+        if self._is_over():
+            raise error(f"was not sent: the {self.total_s:g} s for all requests are over", retryable=False, sent=False)
         try:
             with self._client.stream(method, path, params=params, json=json, headers=dict(headers or {})) as response:
                 for chunk in response.iter_bytes():
@@ -189,7 +198,9 @@ class HttpService:
             sent = not isinstance(cause, httpx.ConnectTimeout | httpx.PoolTimeout)
             stalled = time.monotonic() < deadline
             limit = f"sent nothing for {self.stall_s:g} s" if stalled else f"did not finish within {self.timeout_s:g} s"
-            raise error(limit, retryable=True, sent=sent) from None
+            if self._is_over():
+                limit = f"did not finish within the {self.total_s:g} s for all requests"
+            raise error(limit, retryable=not self._is_over(), sent=sent) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, which may contain a key.
             raise error("could not be sent: the request is invalid", retryable=False, sent=False) from None
@@ -199,6 +210,9 @@ class HttpService:
             sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
             raise error(f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, sent=sent) from cause
         return received(response)
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._ends_s
 
     def _with_retries(self, request: Callable[[], Any]) -> Any:
         import stamina
@@ -229,7 +243,7 @@ class HttpService:
         if not isinstance(error, UpstreamError) or not error.retryable:
             return False
         if error.retry_after is None:
-            return True
+            return not self._is_over()
         if error.retry_after > MAX_RETRY_AFTER_S:
             return False
         return error.retry_after + random.uniform(0, MIN_BACKOFF_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from markets.foundation import run_log
 from markets.foundation.heartbeats import heartbeat
+from markets.foundation.process_names import has_ended, process_name
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -21,13 +23,19 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Running ones whose heart beats."""
         return self.filter(status=Run.Status.RUNNING, heartbeat_at__gt=now - Run.LOST_AFTER)
 
-    @contextmanager
-    def recorded(self, kind: str, at: datetime, *, raises_alert: bool = False) -> Iterator[Run]:
-        """Records a run of `kind` for the instant `at`, with a heartbeat; the caller fills in `summary`.
+    def begin(self, kind: str, at: datetime, *, raises_alert: bool = False) -> Run:
+        """A run of this process; `recording` lets its heart beat."""
+        return self.create(kind=kind, at=at, raises_alert=raises_alert, process=process_name(os.getpid()))
 
-        An exception marks the run as failed and propagates.
-        """
-        run = self.create(kind=kind, at=at, raises_alert=raises_alert)
+    @contextmanager
+    def recorded(self, kind: str, at: datetime) -> Iterator[Run]:
+        """Records a run of `kind` for the instant `at`; the caller fills in `summary`."""
+        with self.recording(self.begin(kind, at)) as run:
+            yield run
+
+    @contextmanager
+    def recording(self, run: Run) -> Iterator[Run]:
+        """Lets the heart of a run beat, and stores its end. An exception marks the run as failed and propagates."""
         try:
             with heartbeat(partial(self.record_heartbeat, run.pk)), run_log.attached(run):
                 yield run
@@ -61,6 +69,9 @@ class Run(models.Model):
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(default=timezone.now, help_text="Wall-clock time, in replays too.")
+    process = models.CharField(
+        max_length=100, blank=True, default="", help_text="The machine and the number of its process."
+    )
     raises_alert = models.BooleanField(default=False, help_text="Whether its failure raises an alert.")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
     summary: Any = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
@@ -89,6 +100,10 @@ class Run(models.Model):
         self.error = error
         self.finished_at = self.heartbeat_at = timezone.now()
         self.save()
+
+    def is_lost(self, now: datetime) -> bool:
+        """True of a running one that is silent, or whose process is known to have ended."""
+        return self.heartbeat_at <= now - self.LOST_AFTER or has_ended(self.process)
 
     @property
     def log_texts(self) -> list[str]:

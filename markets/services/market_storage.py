@@ -43,6 +43,8 @@ class SyncReport:
     replay: bool = False
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
+    alerted: int = 0
+    """How many of the failures are those of a venue that is down, which is an alert of its own."""
     _skips: Counter[str] = field(default_factory=Counter)
     """Skipped markets by reason."""
 

@@ -43,10 +43,15 @@ class PricingResult:
     """Decisions that are not stale, counted for one side of a binary market."""
 
     @property
+    def unanswered(self) -> str | None:
+        """Why the CLOB answered for no token, in one line; None if it did, or was not asked."""
+        return self.failures[0] if self.failures and self.requested and not self.answered else None
+
+    @property
     def total_failure(self) -> str | None:
         """Why no price was accepted, in one line; None if one was, or none was requested."""
-        if self.failures and self.requested and not self.answered:
-            return f"no price was accepted: {self.failures[0]}"
+        if self.unanswered:
+            return f"no price was accepted: {self.unanswered}"
         if self.requested and not self.accepted:
             return f"no price was accepted: the price rule refused all {self.requested} requested"
         return None

@@ -4,23 +4,43 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import F
+from django.db import transaction
+from django.db.models import F, Q
 
 from markets.foundation.http import Traffic
+from markets.foundation.process_names import machine
 from markets.models import Run, VenueTraffic
 from markets.services.alerts import clear_alert, raise_alert
+from markets.services.cache_versions import Scope, lock_scope
 
 JOB_FAILED = "job-failed"
 VENUE_OF_SERVICE = {"gamma": "polymarket", "clob": "polymarket", "kalshi": "kalshi"}
+CAN_WAIT = frozenset({"backfill_leaderboards", "compute_scores", "prune", "reconcile_costs"})
+"""Commands whose failure harms nothing before the morning."""
 LOST = "its process ended without recording a result"
 
 
+def begin_run(kind: str, at: datetime, *, raises_alert: bool, alone: bool, now: datetime) -> tuple[Run, bool]:
+    """A new run; or, where it must be `alone`, the one of its kind that is under way. True if it is new."""
+    if not alone:
+        return Run.objects.begin(kind, at, raises_alert=raises_alert), True
+    with transaction.atomic():
+        lock_scope(Scope.COMPETITION)  # two that begin at once: one sees the other
+        other = Run.objects.under_way(now).filter(kind=kind).defer("log").first()
+        return (other, False) if other else (Run.objects.begin(kind, at, raises_alert=raises_alert), True)
+
+
 def mark_lost_runs(*, now: datetime) -> int:
-    """Marks as lost the running ones without a heartbeat; one that is alive after all overwrites that."""
-    silent = Run.objects.filter(status=Run.Status.RUNNING, heartbeat_at__lte=now - Run.LOST_AFTER)
+    """Marks as lost the running ones that are silent or whose process has ended.
+
+    One that is alive after all overwrites that.
+    """
+    running = Run.objects.filter(status=Run.Status.RUNNING)
+    of_machine = Q(process__startswith=machine())
     lost = 0
-    for run in silent.defer("log"):
-        if silent.filter(pk=run.pk).update(status=Run.Status.LOST, finished_at=now, error=LOST):
+    for run in running.filter(of_machine | Q(heartbeat_at__lte=now - Run.LOST_AFTER)).defer("log"):
+        unchanged = running.filter(pk=run.pk, heartbeat_at=run.heartbeat_at)
+        if run.is_lost(now) and unchanged.update(status=Run.Status.LOST, finished_at=now, error=LOST):
             lost += 1
             if run.raises_alert:
                 alert_failed_run(run, [f"lost: {LOST}"], at=now)
@@ -38,6 +58,7 @@ def alert_failed_run(run: Run, failures: Sequence[str], *, at: datetime, path: s
         at=at,
         path=path or f"/admin/markets/run/{run.pk}/change/",
         remedy=remedy or f"Read the run's log, remove the cause, then run it again: manage.py {run.kind}",
+        urgent=run.kind not in CAN_WAIT,
     )
 
 

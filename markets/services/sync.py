@@ -18,6 +18,12 @@ from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
 from markets.services.question_schedule import update_scheduled_closes
+from markets.services.venue_alerts import (
+    alert_venue_down,
+    clear_venue_down,
+    clear_venues_not_asked,
+    refresh_stale_prices,
+)
 from markets.sources.base import UNPRICED, Catalogue, CataloguePage, SkippedMarket, VenueMarket
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
@@ -61,8 +67,15 @@ def sync_markets(
         report.log.append("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
+        failures = len(report.failures)
         fetched = _walk(catalogue, target, rule, at, report, progress)
+        down = report.failures[failures:]
         _refresh(catalogue, fetched, at, report)
+        if down:
+            report.alerted += len(report.failures) - failures
+            alert_venue_down(catalogue.service, down[0], at=at)
+        else:
+            clear_venue_down([catalogue.service], at=at)
         failpoint("sync.walked")
         if fetched.by_id:
             store_markets(fetched, at, report)
@@ -70,6 +83,8 @@ def sync_markets(
             _accept_quotes(fetched, clob=clob, rule=rule, at=at, report=report)
             failpoint("sync.priced")
     update_scheduled_closes()
+    clear_venues_not_asked([clob.service, *(catalogue.service for catalogue in catalogues)], at=at)
+    refresh_stale_prices(at=at)
     if not report.seen and not report.failures:
         services = ", ".join(catalogue.service for catalogue in catalogues)
         report.failures.append(f"{services}: no market was returned")

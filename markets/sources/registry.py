@@ -37,6 +37,8 @@ SOURCES: dict[str, Source] = {
     ),
 }
 """The sources by the name in `Market.source`; the traded one first, so that it never waits for another."""
+FREEZE_S = 300
+"""How long the prices of a freeze, with which a run begins, may take in all."""
 TRADED_SOURCE = "polymarket"
 """The source whose markets agents trade; other sources only supply questions."""
 
@@ -47,8 +49,13 @@ def source_choices() -> list[tuple[str, str]]:
 
 
 @contextmanager
-def open_catalogues() -> Iterator[list[Catalogue]]:
-    """The catalogues of the sources that `ARENA_SOURCES` names."""
+def open_catalogues(total_s: float) -> Iterator[list[Catalogue]]:
+    """The catalogues of the sources that `ARENA_SOURCES` names, to be read one after the other within `total_s`.
+
+    What a source leaves of its share is the next one's, so that one that hangs takes no other's time.
+    """
     with ExitStack() as stack:
         clients = [source.client() for name, source in SOURCES.items() if name in settings.ARENA_SOURCES]
+        for place, client in enumerate(clients, start=1):
+            client.limit_total(total_s * place / len(clients))
         yield [stack.enter_context(client) for client in clients]

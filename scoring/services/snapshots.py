@@ -22,6 +22,7 @@ from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
+from markets.services.venue_alerts import alert_venue_down, clear_venue_down, refresh_stale_prices
 from markets.sources.polymarket import Clob
 from scoring.models import Snapshot
 from scoring.services.family_totals import refresh_family_totals
@@ -38,6 +39,8 @@ class SnapshotReport:
     replay: bool = False
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
+    alerted: int = 0
+    """How many of the failures are those of a venue that is down, which is an alert of its own."""
 
 
 @dataclass(slots=True)
@@ -75,6 +78,13 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
     else:
         followed = list(Market.objects.traded().prefetch_related("outcomes"))
         marks = update_prices(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
+        if marks.unanswered:
+            report.alerted = 1
+            alert_venue_down(clob.service, marks.unanswered, at=instant)
+        else:
+            clear_venue_down([clob.service], at=instant)
+        if followed:
+            refresh_stale_prices(at=instant)
     held_outcomes = set(Position.objects.held_at(instant).values_list("outcome", flat=True))
     report.fallback_prices = len(marks.stale & held_outcomes)
     report.priced = len((held_outcomes & marks.prices().keys()) - marks.stale)

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from arena_site.management.commands.arena import site_url
 from tests.arena_site.test_pgbouncer import bouncer  # noqa: F401 - a fixture
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
@@ -35,6 +36,19 @@ def running_arena(url: str, log: Path) -> Iterator[int]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8123"),
+        ("arena.lan", "http://arena.lan:8123"),
+        ("0.0.0.0", "http://localhost:8123"),
+        ("::1", "http://[::1]:8123"),
+    ],
+)
+def test_links_of_alerts_lead_to_the_address_that_is_served(host: str, address: str) -> None:
+    assert site_url(host, 8123) == address
 
 
 def answers(port: int, log: Path) -> bool:

@@ -1,5 +1,6 @@
 """Backup and restore: a restored database holds the same arena, verified ledger included."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -148,6 +149,28 @@ def test_backup_that_can_not_be_written_is_one_line(arena: CommandRunner, season
 
 def mode(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode)
+
+
+def test_folder_that_can_not_be_entered_or_named_is_one_line(
+    arena: CommandRunner, season: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, stat = tmp_path / "closed", os.stat
+
+    def refuse(path: object, *arguments: object, **options: object) -> os.stat_result:
+        """The kernel's answer to an account that may not enter the folder; tests may run as root, who may."""
+        if str(path).startswith(str(closed)):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", refuse)
+    for folder, why in ((closed, "Permission denied"), (tmp_path / ("long" * 80), "File name too long")):
+        for output in (
+            arena.call(season, "backup", out=folder / "arena.copy"),
+            arena.call(season, "restore", str(folder / "arena.copy")),
+        ):
+            assert output.code in (1, 2)
+            (line,) = output.stderr.strip().splitlines()
+            assert why in line
 
 
 def program(folder: Path, name: str, version: str) -> Path:

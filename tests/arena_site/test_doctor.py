@@ -15,13 +15,16 @@ from typing import Any
 import httpx
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from pytest_httpserver import HTTPServer
 
 from agents.models import LineUp, LineUpEntry, ModelCall
+from arena_site.diagnosis import connection_fault
 from arena_site.sandbox.personas import catalogue
 from arena_site.sandbox.server import Addresses, running
 from markets.models import Run
 from tests.commands import CommandOutput, run
+from tests.databases import PROJECT, postgres_url
 from tests.factories import ReleaseFactory
 from tests.venue import GEMINI, GPT, SUNDAY
 
@@ -162,6 +165,29 @@ def test_clock_more_than_a_minute_off_is_a_fault(healthy: Any, httpserver: HTTPS
     assert ("clock" in found) == fault
     if fault:
         assert f"{'ahead of' if ahead > 0 else 'behind'} gateway's" in found["clock"][0]
+
+
+@pytest.mark.postgres_only
+def test_postgresql_database_that_is_missing_is_named_with_its_remedy(sandbox: Addresses) -> None:
+    server, _, parameters = postgres_url().partition("?")
+    address = f"{server.rpartition('/')[0]}/no_such_arena?{parameters}"
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": address, "SECRET_KEY": "x" * 50,
+        "GAMMA_BASE_URL": sandbox.gamma, "CLOB_BASE_URL": sandbox.clob,
+        "OPENROUTER_BASE_URL": sandbox.openrouter, "OPENROUTER_API_KEY": KEY,
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "doctor", "--json"], cwd=PROJECT, env=env, capture_output=True, text=True
+    )
+    (item,) = [item for item in json.loads(ran.stdout.splitlines()[-1])["items"] if item["name"] == "database"]
+    assert (item["ok"], item["detail"]) == (False, 'database "no_such_arena" does not exist')
+    assert "createdb" in item["remedy"]
+
+
+def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor == "sqlite":
+        monkeypatch.setitem(connection.settings_dict, "NAME", "/no/such/folder/arena.sqlite3")
+        assert connection_fault() == "the folder /no/such/folder is missing"
 
 
 def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:

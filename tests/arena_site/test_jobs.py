@@ -1,10 +1,13 @@
 """Scheduled jobs: installed by code, validated, each safe to run twice."""
 
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
 from typing import Any
 
 import pytest
 import time_machine
+from croniter import croniter
 from django_q.models import Schedule
 
 from agents.models import Decision
@@ -12,6 +15,7 @@ from arena_site import jobs
 from cohorts.models import Cohort, MissedWeek
 from markets.models import Run
 from scoring.models import Snapshot
+from tests.commands import run
 from tests.venue import SUNDAY, Failure, Venue
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +45,62 @@ def test_a_cron_line_that_is_none_is_refused_before_it_stops_the_others(monkeypa
 def test_every_schedule_rings_a_function_that_is_there() -> None:
     for schedule in jobs.install():
         assert callable(getattr(jobs, schedule.func.rpartition(".")[2]))
+
+
+def test_each_job_ends_before_its_command_starts_again() -> None:
+    by_command: defaultdict[str, list[jobs.Job]] = defaultdict(list)
+    for job in jobs.JOBS:
+        by_command[job.command or job.function].append(job)
+    for command, group in by_command.items():
+        starts = sorted((start, job.timeout) for job in group for start in _starts(job))
+        for (start, timeout), (following, _) in pairwise(starts):
+            assert start + timedelta(seconds=timeout) < following, command
+
+
+def _starts(job: jobs.Job) -> list[datetime]:
+    """The instants of two weeks for which a job is scheduled."""
+    end = SUNDAY + timedelta(weeks=2)
+    return list(takewhile(lambda start: start < end, croniter(job.cron, SUNDAY).all_next(datetime)))
+
+
+def test_job_whose_time_is_over_asks_nobody_new_and_the_next_goes_on(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    with at(SUNDAY):
+        jobs.sync()
+        jobs.cohort()
+    late = run("run_decisions", SUNDAY + timedelta(minutes=5), minutes=0)
+    assert (late.code, late["asked"], late["unasked"]) == (0, 0, 7)
+    assert "not asked: the time of this run is over" in "".join(Run.objects.latest("pk").log_texts)
+    with at(SUNDAY + timedelta(hours=1, minutes=5)):
+        jobs.decisions()
+    assert len(venue.asked) == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "summary", "goes_on"),
+    [
+        ("lost", {}, True),
+        ("failed", {"unasked": 3}, True),
+        ("succeeded", {"unasked": 0}, False),
+        ("running", {}, False),
+    ],
+)
+def test_forecast_run_that_was_killed_or_cut_short_is_taken_up_within_the_hour(
+    status: str, summary: dict[str, int], goes_on: bool, venue: Venue
+) -> None:
+    venue.market("Will it rain?")
+    with at(SUNDAY + timedelta(hours=2)):
+        jobs.sync()
+        Run.objects.create(kind="run_forecasts", at=SUNDAY + timedelta(hours=2), status=status, summary=summary)
+    with at(SUNDAY + timedelta(hours=2, seconds=50)):
+        result = jobs.resume_forecasts()
+    assert (result != "no run of the day has to be taken up") == goes_on
+    assert bool(venue.asked) == goes_on
+
+
+def test_some_forecast_job_starts_in_every_hour_of_the_day() -> None:
+    starts = {start.hour for job in jobs.JOBS if job.command == "run_forecasts" for start in _starts(job)}
+    assert starts == set(range(2, 24))
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,26 @@ def test_worker_of_a_cluster_that_is_stopped_holds_its_answer_no_longer(on_file:
     assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
 
 
+def test_answer_goes_to_another_folder_where_that_of_the_settings_takes_none(
+    on_file: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))
+    on_file.spool = Path("/dev/full/spool")
+    (process,) = on_file.deciding("gpt-5.1")
+    fill_disk(process, tmp_path / "arena.sqlite3-wal")
+    on_file.answer.set()
+    own = tmp_path / "other" / f"arena-spool-{os.geteuid()}"
+    (file,) = eventually(lambda: list(own.glob("*.json")), PATIENCE_S)
+    process.kill()
+    process.wait(30)
+    assert own.stat().st_mode & 0o777 == 0o700
+    stored = f"call 1 of decision 1: the answer of an earlier worker was stored from {file.name}"
+    assert on_file.decide() == ({"completed": 1}, [stored])
+    assert list(own.iterdir()) == []
+    assert len(on_file.venue.asked) == 1
+
+
 def test_answer_waits_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path) -> None:
     (process,) = on_file.deciding("gpt-5.1")
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))

@@ -299,6 +299,26 @@ def test_deadline_of_one_request_does_not_shorten_the_next() -> None:
         assert service.get_json("/x") == [1]
 
 
+def test_total_limit_ends_the_request_under_way_its_retries_and_later_ones() -> None:
+    started = monotonic()
+    with misbehaving(silent) as url, HttpService("venue", url, timeout_s=20).limit_total(0.5) as service:
+        first, later = failure(service), failure(service)
+    assert monotonic() - started < 1.5
+    assert (first.reason, first.retryable) == ("GET /x did not finish within the 0.5 s for all requests", False)
+    assert (later.reason, later.sent) == ("GET /x was not sent: the 0.5 s for all requests are over", False)
+
+
+def test_retries_end_with_the_total_limit_where_each_is_answered() -> None:
+    def busy(connection: socket.socket, over: threading.Event) -> None:
+        over.wait(0.05)
+        connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+
+    started = monotonic()
+    with misbehaving(busy) as url, HttpService("venue", url, retries=90).limit_total(0.5) as service:
+        failure(service)
+    assert monotonic() - started < 1.5
+
+
 def test_refused_connection_is_retryable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

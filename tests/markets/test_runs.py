@@ -1,20 +1,26 @@
 """The record of runs: one whose process was killed is lost after a minute, and blocks nothing."""
 
 from datetime import timedelta
-from threading import Semaphore
+from threading import Event, Semaphore, Thread
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.core.management import call_command, get_commands, load_command_class
+from django.db import OperationalError, connection
 from django.utils import timezone
+from django_q.exceptions import TimeoutException
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from arena_site import jobs
 from markets.foundation import heartbeats
+from markets.foundation.commands import CommandResult
 from markets.foundation.consistent_reads import consistent_reads
 from markets.foundation.http import HttpService
 from markets.foundation.parallel_requests import parallel_results
+from markets.foundation.process_names import process_name
 from markets.models import Alert, Run
+from markets.services.runs import begin_run
 from tests.commands import run
 from tests.venue import SUNDAY, Venue
 
@@ -83,6 +89,15 @@ def test_each_query_is_a_heartbeat_and_brings_a_lost_run_back(eager: None) -> No
         assert Run.objects.get(pk=slow.pk).status == "running"
 
 
+@pytest.mark.django_db(transaction=True)
+def test_heartbeat_that_can_not_be_written_leaves_the_query_its_connection(eager: None) -> None:
+    def fail() -> None:
+        raise OperationalError("database or disk is full")
+
+    with heartbeats.heartbeat(fail):
+        assert not Run.objects.exists()
+
+
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_reading_of_one_state_beats_by_a_connection_of_its_own(eager: None) -> None:
@@ -126,3 +141,74 @@ def test_run_beats_while_requests_are_under_way_in_other_threads(monkeypatch: py
         finally:
             connection.in_atomic_block = True
     assert results == [True] * 6
+
+
+# ── one at a time, and alerts of every job ────────────────────────────────────────────────────────
+
+
+def test_sync_that_finds_another_at_work_does_nothing_and_is_no_failure(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    with Run.objects.recorded("sync_markets", SUNDAY):
+        second = run("sync_markets", SUNDAY)
+    assert (second.code, second["seen"], second["created"]) == (0, 0, 0)
+    assert second.stderr.startswith("skipped: another sync_markets has been at work since ")
+    assert Run.objects.count() == 1
+    assert run("sync_markets", SUNDAY)["created"] == 1, "it has ended"
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_syncs_that_begin_at_once_are_one_run() -> None:
+    start, begun = Event(), []
+
+    def begin() -> None:
+        start.wait(20)
+        _, is_new = begin_run("sync_markets", SUNDAY, raises_alert=True, alone=True, now=timezone.now())
+        begun.append(is_new)
+        connection.close()
+
+    threads = [Thread(target=begin) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    start.set()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(begun) == [False] * 5 + [True]
+
+
+def test_sync_whose_process_was_killed_holds_up_nobody(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    ended = process_name(999_999_999)
+    killed = Run.objects.create(kind="sync_markets", at=SUNDAY, process=ended, raises_alert=True)
+    assert run("sync_markets", SUNDAY)["created"] == 1
+    killed.refresh_from_db()
+    assert killed.status == "lost"
+    elsewhere = Run.objects.create(kind="sync_markets", at=SUNDAY, process="another-machine:1")
+    assert run("sync_markets", SUNDAY)["seen"] == 0, "whether that one has ended is not known before it is silent"
+    elsewhere.refresh_from_db()
+    assert elsewhere.status == "running"
+
+
+COMMANDS = sorted({job.command for job in jobs.JOBS if job.command} - {"send_alerts"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), TimeoutException("exceeded 60 seconds")])
+def test_failure_of_each_job_is_an_alert_with_a_remedy(
+    name: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = load_command_class(get_commands()[name], name)
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(type(command), "perform", fail)
+    with pytest.raises(type(error)):
+        call_command(name, at=SUNDAY)
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.subject) == ("job-failed", name)
+    assert str(error) in alert.message
+    assert f"manage.py {name}" in alert.remedy
+    monkeypatch.setattr(type(command), "perform", lambda *_: CommandResult({}))
+    run(name, SUNDAY)
+    assert not Alert.objects.open().exists()

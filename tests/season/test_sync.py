@@ -2,14 +2,18 @@
 
 import json
 import re
+import socket
 from datetime import datetime, timedelta
 from decimal import Decimal
+from time import monotonic
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Position
+from cohorts.management.commands import sync_markets as sync_command
 from cohorts.models import Methodology
 from markets.models import Market, Outcome, PriceObservation, Run
 from tests.commands import run
@@ -113,6 +117,23 @@ def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_eac
     ran = run("sync_markets", LATER)
     assert ran.code == 1
     assert len(ran.stderr.strip().splitlines()) <= 5
+
+
+def test_silent_venue_is_given_up_in_the_time_of_a_sync_and_leaves_the_next_its_share(
+    venue: Venue, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ARENA_SOURCES = ("polymarket", "kalshi")
+    monkeypatch.setattr(sync_command, "VENUES_S", 3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
+        settings.GAMMA_BASE_URL = settings.CLOB_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
+        venue.server.expect_request("/kalshi/events").respond_with_json({"events": [], "cursor": ""})
+        started = monotonic()
+        ran = run("sync_markets", SUNDAY)
+    assert monotonic() - started < 3
+    assert ran.code == 1
+    assert "gamma: GET /markets/keyset did not finish within the 1.5 s for all requests" in ran.stderr
+    assert "kalshi" not in ran.stderr
 
 
 def test_failure_10_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:

@@ -13,6 +13,7 @@ from markets.foundation.commands import ArenaCommand, CommandResult
 
 class Command(ArenaCommand):
     help = "Asks the gateway what the calls cost whose bill never came, and replaces their booked worst case."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.gateway() as gateway:

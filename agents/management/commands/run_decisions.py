@@ -26,6 +26,7 @@ class Command(ArenaCommand):
         super().add_arguments(parser)
         parser.add_argument("--cohort", type=int, metavar="N", help="only this cohort")
         parser.add_argument("--family", metavar="SLUG", help="only this family")
+        parser.add_argument("--minutes", type=float, metavar="N", help="ask nobody new after so many minutes")
         parser.add_argument("--dry-run", action="store_true", help="list the agents to ask and the cost; ask none")
 
     def records_run(self, options: dict[str, Any]) -> bool:
@@ -38,8 +39,12 @@ class Command(ArenaCommand):
         cohort, family = self._cohort(options["cohort"]), self._family(options["family"])
         if options["dry_run"]:
             return self._dry_run(at, cohort, family)
-        with registry.clob() as clob, clients.gateway() as gateway, self.progress("deciding") as progress:
-            settings = clients.call_settings(gateway)
+        with (
+            registry.clob().limit_total(registry.FREEZE_S) as clob,
+            clients.gateway() as gateway,
+            self.progress("deciding") as progress,
+        ):
+            settings = clients.call_settings(gateway, minutes=options["minutes"])
             report = run_decisions(at=at, settings=settings, clob=clob, cohort=cohort, family=family, progress=progress)
         refresh_task_alerts(at=at)
         decisions_recorded.send(Command, at=at)

@@ -21,6 +21,7 @@ class Command(ArenaCommand):
             "--questions", type=int, metavar="N", help="choose at most N, if this run freezes the day's questions"
         )
         parser.add_argument("--family", metavar="SLUG", help="only this family")
+        parser.add_argument("--minutes", type=float, metavar="N", help="ask nobody new after so many minutes")
 
     def covers_all(self, options: dict[str, Any]) -> bool:
         return options["family"] is None
@@ -32,8 +33,12 @@ class Command(ArenaCommand):
         family = options["family"]
         if family is not None and not Family.objects.filter(slug=family).exists():
             self.refuse(f"--family {family}: there is no such family")
-        with registry.clob() as clob, clients.gateway() as gateway, self.progress("forecasting") as progress:
-            settings = clients.call_settings(gateway)
+        with (
+            registry.clob().limit_total(registry.FREEZE_S) as clob,
+            clients.gateway() as gateway,
+            self.progress("forecasting") as progress,
+        ):
+            settings = clients.call_settings(gateway, minutes=options["minutes"])
             report = run_forecasts(
                 at=at, settings=settings, clob=clob, questions=questions, family=family, progress=progress
             )

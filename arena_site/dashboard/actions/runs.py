@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.db.models import Max
 from django.utils import timezone
 
 from agents import clients
@@ -14,6 +15,7 @@ from agents.gateway.completions import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.cost_estimate import estimate_forecasts, estimate_run
+from agents.services.decisions import cohorts_with_open_window
 from agents.services.lineups import lineup_releases
 from agents.services.model_calls import spent_in_week
 from agents.services.release_check import UnusableLineUp
@@ -23,7 +25,7 @@ from arena_site.models import Worker
 from cohorts.models import Cohort
 from cohorts.services import MAX_START_DELAY
 from cohorts.weeks import week_start
-from markets.models import Run
+from markets.models import Run, Universe
 from markets.services.universes import NoMarkets
 from scoring.exports.dictionary import CSV, FORMATS
 from scoring.exports.selection import ExportSelection
@@ -91,9 +93,13 @@ def enqueued(queued: int, message: str) -> ActionResult:
 
 class RunDecisions(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
-        if at >= week_start(at) + MAX_START_DELAY:
+        if Cohort.objects.active().exists() and not cohorts_with_open_window(at):
+            frozen_at = Universe.objects.filter(week_start=week_start(at)).aggregate(last=Max("frozen_at"))["last"]
+            frozen = f" 24 hours after their prices were frozen ({frozen_at:%A %H:%M} UTC)" if frozen_at else ""
             return Preview(
-                "The week's window closed on Monday 00:00 UTC; the next one opens on Sunday 00:05.", possible=False
+                f"The window of this week's decisions closed{frozen}; the next one opens on Sunday 00:05, and Monday "
+                "00:10 records what was missed.",
+                possible=False,
             )
         try:
             estimate = estimate_run(at=at)
@@ -107,6 +113,9 @@ class RunDecisions(EnqueueJob):
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}."
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        return enqueued(jobs.enqueue(self.function, True), "Queued. The run will appear here.")
 
 
 class RunForecasts(EnqueueJob):

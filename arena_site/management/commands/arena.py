@@ -24,6 +24,13 @@ RESTART_PAUSE_S = 2
 """Between the end of a worker and the start of the next, which may end as quickly."""
 
 
+def site_url(host: str, port: int) -> str:
+    """The address of the links in alerts where no setting names one: the one that is served."""
+    everywhere = host in ("0.0.0.0", "::")  # noqa: S104 - a comparison
+    name = "localhost" if everywhere else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
 class Command(BaseCommand):
     help = "Migrates, installs the schedules, and runs the web server and the worker, which it restarts, until Ctrl-C."
 
@@ -52,11 +59,13 @@ class Command(BaseCommand):
         if not get_user_model().objects.filter(is_superuser=True).exists():
             self.stdout.write("no admin yet; make the first one with: uv run manage.py createsuperuser")
         address = f"http://{options['host']}:{options['port']}/"
+        env = {} if settings.SITE_URL_IS_SET else {"ARENA_SITE_URL": site_url(options["host"], options["port"])}
         with stoppable():
             tree = {}
             try:
-                tree["worker"] = start(manage_command("qcluster"))
-                tree["web"] = start(web_server(options["port"], host=options["host"], workers=options["web_workers"]))
+                tree["worker"] = start(manage_command("qcluster"), env)
+                web = web_server(options["port"], host=options["host"], workers=options["web_workers"])
+                tree["web"] = start(web, env)
                 self.stdout.write(f"serving {address} (Ctrl-C stops)")
                 self.stdout.flush()
                 while (name := watch(tree)) == "worker":
@@ -64,7 +73,7 @@ class Command(BaseCommand):
                     self.stdout.flush()
                     stop(tree[name])  # what is left of its session
                     time.sleep(RESTART_PAUSE_S)
-                    tree[name] = start(manage_command("qcluster"))
+                    tree[name] = start(manage_command("qcluster"), env)
                 raise CommandError(f"the {name} process ended with {tree[name].returncode}: stopping")
             except StopRequested:
                 self.stdout.write("stopping")

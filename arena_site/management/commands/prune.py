@@ -11,6 +11,7 @@ from scoring.services.retention import RUNS, prune
 
 class Command(ArenaCommand):
     help = "Rolls up old snapshots and prices and deletes old runs. Data behind results is retained."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("pruning"):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from markets.foundation.http import UpstreamError
@@ -37,6 +37,11 @@ class Gamma(Catalogue):
     def __init__(self, base_url: str, *, clob: Clob | None = None, **options: Any) -> None:
         super().__init__("gamma", base_url, **options)
         self._clob = clob
+
+    def limit_total(self, seconds: float) -> Self:
+        if self._clob is not None:
+            self._clob.limit_total(seconds)
+        return super().limit_total(seconds)
 
     def close(self) -> None:
         super().close()

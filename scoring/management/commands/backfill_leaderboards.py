@@ -9,6 +9,7 @@ from scoring.services.history_backfill import LIMIT, backfill_history
 
 class Command(ArenaCommand):
     help = "Stores the leaderboards of past instants that are missing, the newest first."
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)

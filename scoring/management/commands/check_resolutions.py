@@ -14,9 +14,13 @@ from markets.services.question_resolution import resolve_questions
 from markets.sources import registry as clients
 from scoring.services.scores import compute_scores
 
+VENUES_S = 20 * 60
+"""How long the venues may take in all."""
+
 
 class Command(ArenaCommand):
     help = "Looks up every market with bets or questions, settles resolved ones, completes cohorts, computes scores."
+    raises_alert = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -27,7 +31,7 @@ class Command(ArenaCommand):
         )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        with clients.open_catalogues() as catalogues, self.progress("checking markets") as progress:
+        with clients.open_catalogues(VENUES_S) as catalogues, self.progress("checking markets") as progress:
             report = check_resolutions(catalogues=catalogues, at=at, progress=progress)
         questions = 0 if is_replay(at) else resolve_questions(at=at)
         scores = compute_scores(at=at, refit=False, forecast_leaderboards=not options["skip_leaderboards"])

@@ -10,6 +10,7 @@ from scoring.services.scores import compute_scores
 
 class Command(ArenaCommand):
     help = "Scores every purchase and forecast on what resolved by --at, then recomputes the leaderboards."
+    raises_alert = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         return CommandResult(asdict(compute_scores(at=at)))

@@ -10,13 +10,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django_q.models import Failure, Schedule
+from django_q.models import Failure, Schedule, Task
 
 from agents.models import Decision
 from arena_site import jobs
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Notice, Worker
 from markets.models import Alert, Market, Outcome, Run
+from markets.services.venue_alerts import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
     WEEK,
@@ -157,6 +158,28 @@ def test_missing_worker_and_late_schedules_are_concerns(viewer: Client) -> None:
         "Paused: prune",
         "1 job failed or was stopped in the last day",
     ]
+
+
+def test_top_names_what_is_wrong_now_and_forgets_what_has_succeeded_since(viewer: Client) -> None:
+    create_healthy_state()
+    for number, (function, minutes, success) in enumerate(
+        [("sync", 30, False), ("sync", 10, True), ("missed_decisions", 20, False), ("sync", 35, False)]
+    ):
+        stopped = NOW - timedelta(minutes=minutes)
+        Task.objects.create(
+            id=f"{number}" * 32, name=function, func=f"arena_site.jobs.{function}", started=stopped, stopped=stopped,
+            success=success, result="",
+        )  # fmt: skip
+    assert concerns(viewer) == ["missed decisions: its last run ended at 08 March, 00:20 UTC without a result"]
+
+
+def test_venue_that_is_down_is_one_problem_with_its_remedy() -> None:
+    create_healthy_state()
+    RunFactory(kind="sync_markets", at=NOW - timedelta(minutes=1), status="failed", error="gamma: no answer")
+    alert_venue_down("gamma", "gamma: no answer", at=NOW)
+    operator = sign_in("operator")
+    assert concerns(operator) == ["Polymarket can not be read. gamma: no answer", "1 alert not acknowledged"]
+    assert overview(operator).concerns[0].action_path == reverse("admin:action", args=["sync_markets"])
 
 
 def test_ledger_violations_are_a_concern(viewer: Client) -> None:
