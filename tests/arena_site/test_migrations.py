@@ -39,7 +39,7 @@ CORRECTIONS = {
 REVIEWED = CORRECTIONS | {
     *(("markets", "0006_run_progress"), ("markets", "0007_indexes_of_lists"), ("scoring", "0004_orders_of_lists")),
     *(("markets", "0010_indexes_of_changes_and_orders"), ("scoring", "0005_indexes_of_changes_and_orders")),
-    ("markets", "0011_processes_of_runs"),
+    ("markets", "0012_processes_of_runs"),
 }
 """Later migrations that a person has found to be quick on a full PostgreSQL, whatever the rule says of them."""
 BIG = {
