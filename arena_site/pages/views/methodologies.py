@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
 
 
+PLAINER = {
+    "; besides, never to be bet on, every other market that an agent of the run holds.": (
+        ". Markets an agent already holds are listed too, but nobody may bet on them."
+    ),
+    "It qualifies while its markets are open and priced, at least two options strictly between 0 and 1, with the least "
+    "volume and the most options named here.": (
+        "A question qualifies if its markets are open and priced, two or more options are neither 0 nor 1, and it meets "
+        "the limits below."
+    ),
+}
+"""Sentences of published rules, whose wording may not change, with what the page says instead."""
+
+
 @require_safe
 def methodology(request: HttpRequest, version: str | None = None) -> HttpResponse:
     """A published version in full; by default the one of new cohorts."""
@@ -30,6 +43,8 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "methodology": shown,
             "current": current,
             "versions": published.order_by("published_at", "pk"),
+            "universe_rule": _plainly(shown.universe_rule),
+            "choice_rule": _plainly(rules.choice_rule) if rules else "",
             "maximum_bet_percent": shown.maximum_bet_fraction * 100,
             "retry_hours": shown.retry_window.total_seconds() / 3600,
             "forecast": rules,
@@ -40,6 +55,12 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "largest_first_bet": shown.maximum_bet(shown.starting_balance),
         },
     )
+
+
+def _plainly(rule: str) -> str:
+    for sentence, plainer in PLAINER.items():
+        rule = rule.replace(sentence, plainer)
+    return rule
 
 
 def _prompts(rules: Methodology | ForecastRules, prefix: str = "") -> list[tuple[str, str]]:

@@ -354,6 +354,8 @@ def test_the_methodology_is_shown_as_it_is_frozen(client):
     assert {methodology.system_prompt, methodology.forecast["system_prompt"]} <= {*prompts}
     for sentence in (*methodology.rulings, *methodology.scoring.values(), methodology.forecast["choice_rule"]):
         assert " ".join(sentence.split()) in text
+    assert "nobody may bet on them" in text
+    assert "A question qualifies if" in text
     assert methodology.sha256 in text
     assert "Fair (at or near random)" in text
 
