@@ -22,8 +22,8 @@ PLAINER = {
     ),
     "It qualifies while its markets are open and priced, at least two options strictly between 0 and 1, with the least "
     "volume and the most options named here.": (
-        "A question qualifies if its markets are open and priced, two or more options are neither 0 nor 1, and it meets "
-        "the limits below."
+        "A question qualifies if its markets are open and priced, two or more options are neither 0 nor 1, and it "
+        "meets the limits below."
     ),
 }
 """Sentences of published rules, whose wording may not change, with what the page says instead."""
