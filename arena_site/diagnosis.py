@@ -21,6 +21,7 @@ from agents.models import Family, Release
 from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens
 from agents.services.costs import CHARACTERS_PER_TOKEN, dearest_cost
 from agents.services.lineups import effective_from, lineup_releases
+from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
 from arena_site.health import missing_migrations
 from cohorts.models import Methodology
@@ -72,6 +73,7 @@ class Diagnosis:
         yield reachable
         yield from self._releases(catalogue)
         yield self._cost()
+        yield from self._spending()
         yield self._credits(remaining)
         yield self._clock()
 
@@ -205,6 +207,17 @@ class Diagnosis:
         cohorts = f"${self.cohort_cost:.2f} for the decisions of a cohort, ${decisions:.2f} once {self.weeks} overlap"
         ok, remedy = max(decisions, forecasts) <= limit, "Raise ARENA_SPEND_LIMIT_USD in .env."
         return _item("a week's cost", ok, f"about {cohorts}; {forecast_cost}; limit ${limit:.2f} each", remedy)
+
+    def _spending(self) -> Iterator[Item]:
+        """An item for each protocol that has cost anything this week."""
+        limit = settings.ARENA_SPEND_LIMIT_USD
+        for protocol in TASK_MODELS if self.has_tables else ():
+            spend = spend_in_week(protocol, week_start(self.at))
+            if spend.counted:
+                ok = spend.counted < limit
+                parts = f"${spend.billed:.2f} billed, ${spend.booked:.2f} booked and not billed yet"
+                detail = f"{parts}; limit ${limit:.2f}" if ok else cap_message(spend, limit)
+                yield _item(f"{protocol} spend this week", ok, detail, cap_remedy(spend))
 
     def _credits(self, remaining: Decimal | None) -> Item:
         name = "gateway credits"

@@ -214,12 +214,19 @@ def _pending_work() -> Iterator[Metric]:
 
 def _spending() -> Iterator[Metric]:
     """The week's spending and its limit, and the violations found by the last ledger verification."""
-    from agents.services.model_calls import TASK_MODELS, spent_in_week  # loads the gateway
+    from agents.services.model_calls import TASK_MODELS, spend_in_week  # loads the gateway
 
     week = week_start(timezone.now())
-    spent = [(protocol, float(spent_in_week(protocol, week))) for protocol in TASK_MODELS]
-    text = "What models cost this week, in US dollars."
-    yield _labelled("arena_spend_this_week_usd", text, "protocol", spent)
+    spends = {protocol: spend_in_week(protocol, week) for protocol in TASK_MODELS}
+    text = "What models cost this week, in US dollars: billed, or booked until the gateway tells what it billed."
+    by_kind = GaugeMetricFamily("arena_spend_usd", text, labels=["protocol", "kind"])
+    for protocol, spend in spends.items():
+        by_kind.add_metric([protocol, "billed"], float(spend.billed))
+        by_kind.add_metric([protocol, "booked"], float(spend.booked))
+    yield by_kind
+    counted = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
+    text = "What counts against a protocol's limit this week, in US dollars."
+    yield _labelled("arena_spend_this_week_usd", text, "protocol", counted)
     limit = float(settings.ARENA_SPEND_LIMIT_USD)
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week.", limit)
     run = operational_metrics.last_verification()

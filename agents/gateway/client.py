@@ -51,6 +51,10 @@ class Gateway(HttpService):
             headers=headers,
         )
 
+    @property
+    def has_key(self) -> bool:
+        return bool(self._key)
+
     def complete(
         self,
         *,

@@ -6,7 +6,7 @@ from markets.foundation.fields import CostField
 
 
 class CreditReading(models.Model):
-    """The key's total usage, read while no call was in flight. Two readings give the cost of the calls between them."""
+    """The key's total usage at an instant. Two readings bound the cost of the calls between them."""
 
     read_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
     key_label = models.CharField(max_length=200, help_text="The gateway's name of the key, not the key.")

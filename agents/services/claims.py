@@ -25,13 +25,15 @@ class ClaimLost(Exception):
 class Claim(Generic[T]):
     """A lease on a task. Leases run on the real clock, never on the instant of the run.
 
-    `spent` holds the cost in US dollars of each answer received under the claim, late ones included.
+    `spent` holds the cost in US dollars of each answer received under the claim, late ones included; `booked` those
+    that are not billed yet.
     """
 
     task: T
     lease_id: uuid.UUID
     lease: timedelta
     spent: list[Decimal] = field(default_factory=list)
+    booked: list[Decimal] = field(default_factory=list)
 
     def is_live(self) -> bool:
         """True until the lease ends, as far as is known without the database."""

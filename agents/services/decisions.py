@@ -18,6 +18,7 @@ from agents.services.conversation import Conversation
 from agents.services.execution import execute_answer
 from agents.services.missed import record_missed_decisions
 from agents.services.model_calls import CallSettings
+from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
@@ -53,6 +54,7 @@ def run_decisions(
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
+    report.log += prepare_run(settings, Decision.PROTOCOL, at=at)
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)

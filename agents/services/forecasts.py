@@ -22,6 +22,7 @@ from agents.services.conversation import Conversation
 from agents.services.lineups import lineup_releases
 from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
 from agents.services.model_calls import CallSettings
+from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
@@ -63,6 +64,7 @@ def run_forecasts(
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
+    report.log += prepare_run(settings, Elicitation.PROTOCOL, at=at)
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.append("no published methodology has a forecast protocol")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from agents.answers import Malformed
@@ -71,11 +71,32 @@ class CallSettings:
     pause: Callable[[float], None] = time.sleep
 
 
-def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
-    """The cost of all calls of a protocol in a week, failed and unanswered ones included, in US dollars."""
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """The cost of calls in US dollars: billed, and booked at the worst case until the gateway tells what it billed."""
+
+    billed: Decimal
+    booked: Decimal
+
+    @property
+    def counted(self) -> Decimal:
+        """What counts against the spend limit."""
+        return self.billed + self.booked
+
+
+def spend_in_week(protocol: str, week_start: datetime) -> Spend:
+    """The cost of all calls of a protocol in a week, failed and unanswered ones included."""
     task = TASK_MODELS[protocol]
     tasks = task._default_manager.filter(task.in_week(week_start))
-    return tasks.aggregate(spent=Sum("calls__cost_usd"))["spent"] or Decimal(0)
+    is_booked = Q(calls__cost_source=ModelCall.CostSource.BOOKED)
+    sums = tasks.aggregate(all=Sum("calls__cost_usd"), booked=Sum("calls__cost_usd", filter=is_booked))
+    booked = sums["booked"] or Decimal(0)
+    return Spend((sums["all"] or Decimal(0)) - booked, booked)
+
+
+def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
+    """What counts against the spend limit of a week, in US dollars."""
+    return spend_in_week(protocol, week_start).counted
 
 
 def token_budget(task: Task, calls: list[ModelCall]) -> int:
@@ -168,9 +189,23 @@ def store_submitted_answer(
 
 
 def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
-    spent = spent_in_week(claim.task.PROTOCOL, claim.task.week_start)
-    if spent >= settings.spend_limit:
-        raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${settings.spend_limit:.2f} for the week")
+    spend = spend_in_week(claim.task.PROTOCOL, claim.task.week_start)
+    if spend.counted >= settings.spend_limit:
+        raise NoAnswer(cap_message(spend, settings.spend_limit))
+
+
+def cap_message(spend: Spend, limit: Decimal) -> str:
+    """The sentence of a run or a check that the spend limit stops."""
+    booked = f", ${spend.booked:.2f} of it booked and not billed yet" if spend.booked else ""
+    return f"spend cap reached: ${spend.counted:.2f} of ${limit:.2f} for the week{booked}"
+
+
+def cap_remedy(spend: Spend) -> str:
+    """What an operator can do at the spend limit."""
+    limit = "the limit: ARENA_SPEND_LIMIT_USD in .env, then restart the worker."
+    if spend.booked:
+        return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"
+    return f"Raise {limit}"
 
 
 def _create_call(
@@ -261,6 +296,8 @@ def _store_response(
     if (cost := response_cost(stated, claim.task.token_prices, billable=billable)) is not None:
         call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
+    if call.cost_source == ModelCall.CostSource.BOOKED:
+        claim.booked.append(call.cost_usd)
     try:
         store_answer(call, claim)
     finally:

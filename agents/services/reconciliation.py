@@ -1,11 +1,14 @@
 """Reconciliation: what the gateway billed for the calls that stay booked at their worst case."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
 
 from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
@@ -13,13 +16,15 @@ from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
 from agents.models.call import RECONCILED
 from agents.prices import COST_UNIT
 from agents.services.call_totals import add_to_totals, call_usage
+from agents.services.model_calls import CallSettings, spent_in_week
+from cohorts.weeks import week_start
 from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Run
 
 ASKED_FOR = timedelta(days=30)
 """How long a booked call is asked about; later it keeps its worst case."""
-SETTLED = timedelta(hours=1)
-"""After this, no request that was given up is still generated upstream, and the credits hold its bill."""
+SETTLED = timedelta(minutes=30)
+"""After this, twice a request's time limit, none that was given up is still generated: the credits hold its bill."""
 INACCURACY_USD = Decimal("0.01")
 """Readings that miss more of the stated costs tell nothing: the gateway counts late, or the key's usage was reset."""
 RUNS = {Decision: "run_decisions", Elicitation: "run_forecasts"}
@@ -42,8 +47,7 @@ def reconcile_costs(gateway: Gateway, *, now: datetime) -> Reconciliation:
     `now` is the real time, as that of the calls' sending. A call still under way stays booked.
     """
     result = Reconciliation()
-    booked = ModelCall.objects.filter(cost_source=Booked, sent_at__gt=now - ASKED_FOR).order_by("pk")
-    calls = [call for call in booked.select_related("decision", "elicitation") if not _is_under_way(call, now)]
+    calls = _booked_calls(now)
     result.checked = len(calls)
     try:
         for call in calls:
@@ -51,10 +55,31 @@ def reconcile_costs(gateway: Gateway, *, now: datetime) -> Reconciliation:
             if billed is not None and billed.cost_usd is not None:
                 tokens = (billed.tokens_input, billed.tokens_output)
                 _correct(call, billed.cost_usd, result, now=now, tokens=tokens)
-        _reconcile_with_credits(gateway, result, now=now)
+        reading = _take_reading(gateway)
+        if reading is not None:
+            _reconcile_with_credits(reading, result, now=now)
     except GatewayFailure as failure:
         result.failures.append(failure.reason)
     return result
+
+
+def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> list[str]:
+    """Reads the credits before a run's first call; at the spend limit, first releases what was booked and not billed.
+
+    Returns a line for each correction. A gateway that does not answer is the run's own failure, not this one's.
+    """
+    if spent_in_week(protocol, week_start(at)) >= settings.spend_limit:
+        return reconcile_costs(settings.gateway, now=timezone.now()).log
+    if settings.gateway.has_key:
+        with suppress(GatewayFailure):
+            _take_reading(settings.gateway)
+    return []
+
+
+def _booked_calls(now: datetime) -> list[ModelCall]:
+    booked = ModelCall.objects.filter(cost_source=Booked, sent_at__gt=now - ASKED_FOR).order_by("pk")
+    calls = booked.defer("raw_response", "content").select_related("decision", "elicitation")
+    return [call for call in calls if not _is_under_way(call, now)]
 
 
 def _is_under_way(call: ModelCall, now: datetime) -> bool:
@@ -62,33 +87,53 @@ def _is_under_way(call: ModelCall, now: datetime) -> bool:
     return sent and task.status == Task.Status.CLAIMED and task.lease_until is not None and task.lease_until > now
 
 
-def _reconcile_with_credits(gateway: Gateway, result: Reconciliation, *, now: datetime) -> None:
-    """Compares the credits used since the last reading with the calls between; reads them only in quiet hours.
+def _take_reading(gateway: Gateway) -> CreditReading | None:
+    """The key's usage now, stored; None where the gateway does not tell it.
 
-    Calls between two readings of which the gateway stated no cost can not have cost more than the credits leave over.
-    Where they do leave as much, as with a key that others use too, the worst case stays booked.
+    Without a call since the previous reading it takes that one's place.
     """
-    claimed = {"status": Task.Status.CLAIMED, "lease_until__gt": now}
-    busy = any(task.objects.filter(**claimed).exists() for task in (Decision, Elicitation))
-    if busy or ModelCall.objects.filter(sent_at__gt=now - SETTLED).exists():
-        return
     credits = gateway.credits()
     if credits is None:
-        return
+        return None
     label, used = credits[0], credits[1].quantize(COST_UNIT)
     previous = CreditReading.objects.filter(key_label=label).first()
-    calls = list(ModelCall.objects.filter(sent_at__gt=previous.read_at)) if previous else []
-    if previous is not None and not calls:
-        CreditReading.objects.filter(pk=previous.pk).update(read_at=now, used_usd=used)
-        return
-    CreditReading.objects.create(read_at=now, key_label=label, used_usd=used)
-    booked = [call for call in calls if call.cost_source == Booked]
-    worst_case = sum((call.cost_usd for call in booked), Decimal(0))
-    confirmed = sum((call.cost_usd for call in calls), -worst_case)
-    left = used - previous.used_usd - confirmed if previous else worst_case
-    if -INACCURACY_USD <= left < worst_case:
-        for call in booked:
-            _correct(call, max(left, Decimal(0)) * call.cost_usd / worst_case, result, now=now)
+    read_at = timezone.now()  # a call sent meanwhile may be in the figure, so that this reading is not before it
+    if previous is None or ModelCall.objects.filter(sent_at__gte=previous.read_at).exists():
+        return CreditReading.objects.create(read_at=read_at, key_label=label, used_usd=used)
+    previous.read_at, previous.used_usd = read_at, used
+    previous.save(update_fields=["read_at", "used_usd"])
+    return previous
+
+
+def _reconcile_with_credits(reading: CreditReading, result: Reconciliation, *, now: datetime) -> None:
+    """Compares the credits used since a reading before each booked call with the calls since, the newest reading first.
+
+    Calls of which the gateway stated no cost can not have cost more than the credits leave over. Where these leave as
+    much as the worst case, as with a key that others use too, it stays booked. A call that was sent a moment ago is
+    left to a later reading: whether its bill is in the credits yet can not be known.
+    """
+    settled = now - SETTLED
+    bases = {_reading_before(call, reading.key_label) for call in _booked_calls(now) if call.sent_at <= settled}
+    for read_at, used in sorted((base for base in bases if base is not None), reverse=True):
+        booked = [call for call in _booked_calls(now) if read_at <= call.sent_at <= settled]
+        worst_case = sum((call.cost_usd for call in booked), Decimal(0))
+        calls = ModelCall.objects.filter(sent_at__gte=read_at, sent_at__lte=settled).exclude(cost_source=Booked)
+        confirmed = calls.aggregate(sum=Sum("cost_usd"))["sum"] or Decimal(0)
+        left = reading.used_usd - used - confirmed
+        if -INACCURACY_USD <= left < worst_case:
+            for call in booked:
+                _correct(call, max(left, Decimal(0)) * call.cost_usd / worst_case, result, now=now)
+
+
+def _reading_before(call: ModelCall, label: str) -> tuple[datetime, Decimal] | None:
+    """The time and the usage of the last reading before a call; None if it was of another key.
+
+    Before the first reading of all, the usage counts from the key's creation.
+    """
+    earlier = CreditReading.objects.filter(read_at__lte=call.sent_at).first()
+    if earlier is None:
+        return datetime.min.replace(tzinfo=UTC), Decimal(0)
+    return (earlier.read_at, earlier.used_usd) if earlier.key_label == label else None
 
 
 def _correct(
@@ -108,14 +153,17 @@ def _correct(
         if not ModelCall.objects.filter(pk=call.pk, cost_source=Booked).update(**billed):
             return
         add_to_totals(call, before=before)
-        _correct_run(call, call.cost_usd - booked)
+        _correct_run(call, booked=booked, billed=call.cost_usd)
     result.corrected += 1
     result.log.append(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
 
 
-def _correct_run(call: ModelCall, change: Decimal) -> None:
+def _correct_run(call: ModelCall, *, booked: Decimal, billed: Decimal) -> None:
     """Corrects the summary of the run that made the call, where only one run was under way then."""
     runs = Run.objects.filter(kind=RUNS[type(call.task)], started_at__lte=call.sent_at, finished_at__gte=call.sent_at)
     if len(candidates := list(runs[:2])) == 1 and "cost_usd" in candidates[0].summary:
-        cost = Decimal(candidates[0].summary["cost_usd"]) + change
-        runs.filter(pk=candidates[0].pk).update(summary=candidates[0].summary | {"cost_usd": f"{cost:.6f}"})
+        summary = candidates[0].summary
+        figures = {"cost_usd": Decimal(summary["cost_usd"]) + billed - booked}
+        if "booked_usd" in summary:
+            figures["booked_usd"] = Decimal(summary["booked_usd"]) - booked
+        runs.filter(pk=candidates[0].pk).update(summary=summary | {name: f"{usd:.6f}" for name, usd in figures.items()})

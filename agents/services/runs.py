@@ -41,6 +41,8 @@ class RunReport:
     unasked: int = 0
     """Tasks left to a later run, since an earlier failure of this one concerns them too."""
     cost_usd: Decimal = Decimal(0)
+    booked_usd: Decimal = Decimal(0)
+    """The part of the cost that is booked at the worst case, until the gateway tells what it billed."""
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
     started: datetime = field(default_factory=timezone.now)
@@ -53,7 +55,8 @@ class RunReport:
     def summary(self) -> dict[str, Any]:
         """The counts as the commands print them."""
         names = (each.name for each in fields(self) if each.name not in NOT_COUNTED)
-        return {name: getattr(self, name) for name in names} | {"cost_usd": f"{self.cost_usd:.6f}"}
+        costs = {"cost_usd": f"{self.cost_usd:.6f}", "booked_usd": f"{self.booked_usd:.6f}"}
+        return {name: getattr(self, name) for name in names} | costs
 
     def is_stopped(self, model_id: str, label: str) -> bool:
         """True if this model is not to be asked any more; the task is then counted, and named with the reason."""
@@ -101,6 +104,7 @@ def run_task(
         return None
     finally:
         report.cost_usd += sum(claim.spent)
+        report.booked_usd += sum(claim.booked)
     report.asked += 1
     failpoint(f"{kind}.finished")
     if task.status == Task.Status.FAILED:

@@ -49,8 +49,8 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
         message=message,
         at=at,
         path=_path(failed),
-        remedy="Remove the cause that the message names (402: add credit at the gateway; spend cap: raise "
-        "ARENA_SPEND_LIMIT_USD). Every run within 24 hours of the freeze asks again; "
+        remedy="Remove the cause that the message names (402: add credit at the gateway; spend cap: run "
+        "reconcile_costs, or raise ARENA_SPEND_LIMIT_USD). Every run within 24 hours of the freeze asks again; "
         "Retry on the dashboard asks at once.",
     )
     Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)

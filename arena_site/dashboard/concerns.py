@@ -126,7 +126,12 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
     for spending in overview.spending:
         if spending.css_class != "good":
             message = f"{spending.protocol}: ${spending.spent:.2f} of this week's ${spending.cap:.2f} are spent"
-            yield Concern(message, spending.path, severe=spending.css_class == "bad")
+            action = path = ""
+            if spending.booked:
+                message += f", ${spending.booked:.2f} of it booked and not billed yet"
+                action, path = "Reconcile", ACTIONS["reconcile_costs"].path()
+            severe = spending.css_class == "bad"
+            yield Concern(message, spending.path, severe=severe, action=action, action_path=path)
 
 
 def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from agents.models import ModelCall
-from agents.services.model_calls import TASK_MODELS, spent_in_week
+from agents.services.model_calls import TASK_MODELS, spend_in_week
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
@@ -35,7 +35,8 @@ class Spending:
 
     def __init__(self, protocol: str, week: datetime) -> None:
         self.protocol, self.cap = protocol, settings.ARENA_SPEND_LIMIT_USD
-        self.spent = spent_in_week(protocol, week)
+        spend = spend_in_week(protocol, week)
+        self.spent, self.billed, self.booked = spend.counted, spend.billed, spend.booked
         self.path = list_path(ModelCall, preset=protocol)
         self.fraction = self.spent / self.cap if self.cap else Decimal(1)
         self.css_class = "bad" if self.fraction >= 1 else "warn" if self.fraction >= SPENDING_WARNING else "good"

@@ -1,20 +1,25 @@
 """The bill: what a call counts as until the gateway tells its cost, and what it tells later."""
 
-from datetime import timedelta
+import re
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 import time_machine
+from croniter import croniter
 from django.utils import timezone
 
 from agents.models import ModelCall, Release, UniverseCost, UsageTotal
 from agents.models.usage_total import Usage
 from agents.services.call_totals import call_usage
+from agents.services.reconciliation import SETTLED
+from arena_site import jobs
 from cohorts.models import Methodology
 from markets.models import Run, Universe
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, ModelAnswer, Venue
+from tests.arena_site.dashboard.accounts import action_path, sign_in
+from tests.commands import CommandOutput, run
+from tests.venue import CLAUDE, DECISION, GPT, SUNDAY, Failure, ModelAnswer, Venue
 
 ONE = {"family": "gpt-5.1"}
 HELD = '{"action": "HOLD", "reasoning": "-"}'
@@ -190,6 +195,115 @@ def test_credits_tell_the_cost_of_a_call_that_no_generation_is_known_of(venue: V
     assert run("reconcile_costs").summary == {"checked": 1, "corrected": int(cost is not None)}
     due = booked if cost is None else Decimal(cost)
     assert costs() == (due, round(due, 6), "booked" if cost is None else "stated")
+
+
+KEY = {"label": "sk-or-v1-0e6...1c9", "byok_usage": 0}
+SUNDAY_RUN = DECISION + timedelta(seconds=10)
+
+
+def at_clock(at: datetime, command: str, **options: Any) -> CommandOutput:
+    """The output of a command at an instant that the machine's clock shows, too."""
+    with time_machine.travel(at, tick=False):
+        return run(command, at, **options)
+
+
+def time_out(venue: Venue, settings: Any, at: datetime) -> CommandOutput:
+    """A run that reaches the cap by a call that a proxy gave up: no generation id, and maybe a bill."""
+    settings.ARENA_SPEND_LIMIT_USD, settings.ARENA_LLM_TRANSPORT_RETRIES = Decimal("0.01"), 0
+    settings.OPENROUTER_API_KEY = "sk-or-v1-0123456789abcdef"
+    venue.says(GPT, Failure(504, body="<html>timed out</html>"))
+    return at_clock(at, "run_decisions", **ONE)
+
+
+def test_timed_out_call_is_released_before_the_next_retry_of_its_sunday(venue: Venue, settings: Any) -> None:
+    venue.bills["key"] = KEY | {"usage": 5}
+    assert time_out(venue, settings, SUNDAY_RUN).code == 1
+    assert ModelCall.objects.get().cost_usd > Decimal("0.01")
+    assert at_clock(SUNDAY_RUN + timedelta(minutes=20), "reconcile_costs").summary == {"checked": 1, "corrected": 0}
+    assert at_clock(SUNDAY_RUN + timedelta(minutes=50), "reconcile_costs").summary == {"checked": 1, "corrected": 1}
+    assert costs() == (0, 0, "stated")
+    assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
+    due = [job for job in jobs.JOBS if job.command == "reconcile_costs"]
+    (next_run,) = (croniter(job.cron, SUNDAY_RUN + SETTLED).get_next(datetime) for job in due)
+    assert next_run < SUNDAY_RUN + timedelta(hours=1)
+    assert run("verify_ledger", SUNDAY_RUN + timedelta(hours=1)).code == 0
+
+
+def test_run_at_the_cap_first_releases_what_was_not_billed(venue: Venue, settings: Any) -> None:
+    """Nobody ran `reconcile_costs`: the run read the credits itself, before its first call."""
+    venue.bills["key"] = KEY | {"usage": 5}
+    time_out(venue, settings, SUNDAY_RUN)
+    at_cap = at_clock(SUNDAY_RUN + timedelta(minutes=20), "run_decisions", **ONE)
+    booked = ModelCall.objects.get().cost_usd
+    said = f"spend cap reached: ${booked:.2f} of $0.01 for the week, ${booked:.2f} of it booked and not billed yet"
+    assert (at_cap.code, said in at_cap.stderr) == (1, True)
+    assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
+
+
+def test_retries_that_go_on_keep_no_earlier_call_booked(venue: Venue, settings: Any) -> None:
+    """Each hour's retry sends calls, and their bills tell nothing of those before them."""
+    venue.bills["key"] = KEY | {"usage": 5}
+    time_out(venue, settings, SUNDAY_RUN)
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(25)
+    for hour in (1, 2):
+        venue.says(GPT, Failure(504, body="<html>timed out</html>"))
+        at_clock(SUNDAY_RUN + timedelta(hours=hour), "run_decisions", **ONE)
+        ran = at_clock(SUNDAY_RUN + timedelta(hours=hour, minutes=5), "reconcile_costs")
+        assert ran.summary == {"checked": 2, "corrected": 1}
+    sources = ModelCall.objects.order_by("pk").values_list("cost_source", flat=True)
+    assert list(sources) == ["stated", "stated", "booked"]
+
+
+def test_first_reading_after_an_outage_counts_from_the_keys_creation(venue: Venue, settings: Any) -> None:
+    time_out(venue, settings, SUNDAY_RUN)
+    venue.bills["key"] = KEY | {"usage": 0}
+    at_clock(SUNDAY_RUN + timedelta(hours=1), "reconcile_costs")
+    assert costs() == (0, 0, "stated")
+
+
+@pytest.mark.parametrize(("usage", "label"), [(7, KEY["label"]), (5, "another key")])
+def test_call_stays_booked_where_the_key_tells_nothing_of_it(
+    venue: Venue, settings: Any, usage: int, label: str
+) -> None:
+    venue.bills["key"] = KEY | {"usage": 5}
+    time_out(venue, settings, SUNDAY_RUN)
+    venue.bills["key"] = KEY | {"usage": usage, "label": label}
+    assert at_clock(SUNDAY_RUN + timedelta(hours=1), "reconcile_costs")["corrected"] == 0
+
+
+def shown_spending(client: Any) -> tuple[str, str, str]:
+    """Billed and booked of the trading protocol in the metrics, and the dashboard's words."""
+    lines = client.get("/metrics").content.decode().splitlines()
+    name = 'arena_spend_usd{kind="%s",protocol="trading"} '
+    billed, booked = (
+        next(line.removeprefix(name % kind) for line in lines if line.startswith(name % kind))
+        for kind in ("billed", "booked")
+    )
+    page = " ".join(sign_in("viewer").get("/admin/").content.decode().split())
+    return billed, booked, re.findall(r"<small>([^<]* billed · [^<]* booked)</small>", page)[0]
+
+
+def test_booked_and_billed_stand_apart_on_dashboard_metrics_and_api(venue: Venue, settings: Any, client: Any) -> None:
+    with time_machine.travel(SUNDAY_RUN, tick=False):
+        assert shown_spending(client) == ("0.0", "0.0", "$0.0000 billed · $0.0000 booked")
+        venue.says(GPT, ModelAnswer(HELD, usage={"prompt_tokens": 9, "completion_tokens": 9, "cost": 0.25}))
+        venue.says(CLAUDE, UNKNOWN)
+        run("run_decisions", DECISION, family="claude-opus-4.5")
+        run("run_decisions", DECISION, **ONE)
+        booked = ModelCall.objects.get(cost_source="booked").cost_usd
+        billed, metric, words = shown_spending(client)
+        assert (Decimal(billed), Decimal(metric)) == (Decimal("0.25"), pytest.approx(booked))
+        assert words.startswith("$0.2500 billed · $0.")
+        summaries = [row["summary"] for row in client.get("/api/v1/runs/?kind=run_decisions").json()["results"]]
+        assert [row["booked_usd"] for row in summaries] == ["0.000000", f"{booked:.6f}"]
+        settings.ARENA_SPEND_LIMIT_USD = Decimal("0.5")
+        concerns = sign_in("operator").get("/admin/").context["overview"].concerns
+        (concern,) = [each for each in concerns if "trading" in each.message]
+        spent, part = booked + Decimal("0.25"), f"${booked:.2f} of it booked and not billed yet"
+        assert concern.message == f"trading: ${spent:.2f} of this week's $0.50 are spent, {part}"
+        assert (concern.severe, concern.action) == (True, "Reconcile")
+        warning = sign_in("operator").get(action_path("run_decisions"), {"confirm": ""}).context["preview"].warning
+        assert warning.startswith(f"spend cap reached: ${spent:.2f} of $0.50 for the week, {part}: no model is asked.")
 
 
 def test_dry_run_says_with_what_tokens_it_reckons(venue: Venue) -> None:

@@ -25,7 +25,7 @@ from arena_site.sandbox.server import Addresses, running
 from markets.models import Run
 from tests.commands import CommandOutput, run
 from tests.databases import PROJECT, postgres_url
-from tests.factories import ReleaseFactory
+from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, ReleaseFactory, UniverseFactory
 from tests.venue import GEMINI, GPT, SUNDAY
 
 pytestmark = pytest.mark.django_db
@@ -149,6 +149,20 @@ def test_week_costs_as_many_decisions_as_ever_overlap(healthy: Any) -> None:
     cost = next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "a week's cost")
     # 26,923 tokens at 9.873 and 2,000 at 54.478 dollars per million, of all seven models
     assert cost["detail"].startswith("about $0.37 for the decisions of a cohort, $1.87 once 5 overlap; ")
+
+
+def test_spend_at_the_limit_is_a_fault_with_its_remedy(healthy: Any) -> None:
+    name, week = "trading spend this week", SUNDAY + timedelta(hours=1)
+    universe = UniverseFactory(markets=[])
+    billed = DecisionFactory(agent=AgentFactory(), universe=universe)
+    ModelCallFactory(decision=billed, cost_usd=Decimal("1.25"), cost_source="stated")
+    ModelCallFactory(decision=billed, cost_source="booked", cost_usd=Decimal(2), booked_usd=Decimal(2))
+    item = next(each for each in run("doctor", week)["items"] if each["name"] == name)
+    assert (item["ok"], item["detail"]) == (True, "$1.25 billed, $2.00 booked and not billed yet; limit $25.00")
+    healthy.ARENA_SPEND_LIMIT_USD = Decimal(3)
+    detail, remedy = failed(run("doctor", week))[name]
+    assert detail == "spend cap reached: $3.25 of $3.00 for the week, $2.00 of it booked and not billed yet"
+    assert remedy.startswith("Run reconcile_costs, which releases what was booked and not billed, or raise the limit")
 
 
 def test_refused_key_is_a_fault(healthy: Any, httpserver: HTTPServer) -> None:

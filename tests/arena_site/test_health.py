@@ -201,6 +201,8 @@ def test_metrics_of_an_empty_arena_omit_absent_values(client):
 SERIES = (
     "arena_workers_alive", "arena_queue_depth", "arena_queue_oldest_age_seconds", "arena_schedules_paused",
     "arena_notices_unsent", "arena_open_alerts",
+    *(f'arena_spend_usd{{kind="{kind}",protocol="{protocol}"}}' for kind in ("billed", "booked")
+      for protocol in ("trading", "forecast")),
     *(f'arena_model_{name}{{model="openai/gpt-5.2"}}' for name in ("latency_seconds", "failures_total", "cost_usd")),
     *(f'arena_venue_{name}{{venue="{venue}"}}' for name in ("latency_seconds", "failures_total")
       for venue in ("polymarket", "kalshi")),

@@ -17,7 +17,7 @@ from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.cost_estimate import estimate_forecasts, estimate_run
 from agents.services.decisions import cohorts_with_open_window
 from agents.services.lineups import lineup_releases
-from agents.services.model_calls import spent_in_week
+from agents.services.model_calls import cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import UnusableLineUp
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
@@ -132,9 +132,11 @@ class RunForecasts(EnqueueJob):
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
-    spent, cap = spent_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
-    over = f"${spent:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
-    return " ".join(filter(None, [over if spent + expected > cap else "", worker_warning()]))
+    spend, cap = spend_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
+    over = f"${spend.counted:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
+    if spend.counted >= cap:
+        over = f"{cap_message(spend, cap)}: no model is asked. {cap_remedy(spend)}"
+    return " ".join(filter(None, [over if spend.counted + expected > cap else "", worker_warning()]))
 
 
 ENQUEUE_ACTIONS = (
