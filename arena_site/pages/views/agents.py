@@ -63,10 +63,14 @@ class DecisionRow(NamedTuple):
 
 
 class LargestPosition(NamedTuple):
-    """The position with the largest profit or loss, and its share of the agent's; None for an agent with none."""
+    """The position with the largest profit or loss, its share of the agent's, and the agent's return without it.
+
+    The share is None for an agent without profit or loss.
+    """
 
     position: PositionRow
     share: Decimal | None
+    return_without: Decimal
 
 
 @require_safe
@@ -92,7 +96,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
             "states": count_states(positions),
-            "largest": _largest(positions, worth.pnl),
+            "largest": _largest(positions, worth),
             "realized": sum((position.realized_pnl for position in positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
             "decisions": _weeks(agent, decisions),
@@ -192,8 +196,10 @@ def _decisions(agent: Agent) -> list[DecisionRow]:
         ]
 
 
-def _largest(positions: Sequence[PositionRow], pnl: Decimal) -> LargestPosition | None:
+def _largest(positions: Sequence[PositionRow], worth: Valuation) -> LargestPosition | None:
     largest = max(positions, key=lambda position: abs(position.pnl), default=None)
     if largest is None or not largest.pnl:
         return None
-    return LargestPosition(largest, largest.pnl / pnl if pnl else None)
+    pnl = worth.pnl
+    without = (pnl - largest.pnl) / worth.starting_balance * 100
+    return LargestPosition(largest, largest.pnl / pnl if pnl else None, without)

@@ -10,7 +10,7 @@ from arena_site.pages.addresses import family_slug
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
@@ -86,7 +86,7 @@ def _returns_figure(one: Family, other: Family, competition: CompetitionIndex) -
     """Both families' returns by weeks since a cohort's start."""
     agents = [agent for agent in competition.agents if agent.family in (one, other)]
     names = f"{one.display_name} and {other.display_name}"
-    title = f"Mean returns of {names} in the weeks after a cohort starts."
+    title = RETURNS_TITLE.format(whose=names)
     returns = cohort_returns(agents, at=timezone.now())
     return returns_figure(returns, agents, {one.slug: one, other.slug: other}, title, height=360)
 

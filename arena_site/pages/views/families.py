@@ -18,7 +18,7 @@ from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
@@ -121,7 +121,7 @@ def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]
 
 def _returns_figure(family: Family, agents: Sequence[AgentSummary]) -> Figure | None:
     """The returns of a family's agents by weeks since a cohort's start."""
-    title = f"Mean return of {family.display_name} in the weeks after a cohort starts."
+    title = RETURNS_TITLE.format(whose=family.display_name)
     returns = cohort_returns(agents, at=timezone.now())
     return returns_figure(returns, agents, {family.slug: family}, title, height=340)
 
