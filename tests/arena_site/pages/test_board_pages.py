@@ -255,6 +255,18 @@ def test_new_score_renews_the_calibration_of_bets_on_an_unchanged_board(client: 
     assert boards.get(methodology="").report["calibration"]["bets"] == before["calibration"]["bets"] + 1
 
 
+def test_words_for_scores_are_anchored_to_market_and_uniform(client: Client, season: None) -> None:
+    scores = {
+        entry["forecaster"]: entry["brier"] for entry in api_rows(client, "/api/v1/leaderboard/?protocol=forecast")
+    }
+    rows = table_rows(element(get_page(client, "/methodology/"), ".anchors"))
+    assert rows[1:] == [
+        [f"below the market’s ({scores['market']:.3f})", "better than the market"],
+        ["between the market’s and uniform", "knows something, less than the market"],
+        [f"uniform ({scores['uniform']:.3f}) and above", "no better than equal probabilities"],
+    ]
+
+
 # --- two families ---------------------------------------------------------------------------------------
 
 
