@@ -100,18 +100,20 @@ def values_figure(
     span: timedelta | None = None,
     height: int = 420,
     query: str = "",
+    until: datetime | None = None,
 ) -> Figure | None:
     """The total value of each agent of one cohort (family, cohort and methodology loaded); None without a snapshot.
 
-    It covers the `span` before the newest snapshot, or all of the time since the first. `title` makes the sentence of
-    the agents and their newest values, the highest first.
+    It covers the `span` before the newest snapshot, of those `until` an instant, or all of the time since the first.
+    `title` makes the sentence of the agents and their newest values, the highest first.
     """
-    instants = _instants(agents[0], timezone.now(), span) if agents else []
+    instants = _instants(agents[0], until or timezone.now(), span) if agents else []
     if not instants:
         return None
     values = agent_values(agents, instants)
     curves = [family_curve(agent.family, values[agent.pk]) for agent in agents]
-    balance = agents[0].cohort.methodology.starting_balance
+    methodology = agents[0].cohort.methodology
+    balance = methodology.starting_balance
     chart = line_chart(instants, curves, y_title="Portfolio value (US dollars)", baseline=balance, height=height)
     newest = [(agent, value) for agent in agents if (value := values[agent.pk][-1]) is not None]
     if chart is None:
@@ -123,6 +125,7 @@ def values_figure(
         note=VALUES_NOTE.format(balance=dollars(balance)),
         at=instants[-1],
         query=query,
+        methodology=methodology.version,
     )
 
 

@@ -15,7 +15,7 @@ from agents.models import Agent, Decision, Instruction, ModelCall, Trade
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import money, signed_percent
-from arena_site.pages.freshness import weeks_over
+from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
@@ -76,6 +76,7 @@ class LargestPosition(NamedTuple):
 @require_safe
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
+    as_of = requested_instant(request, timezone.now())
     agent = _loaded_agent(number, slug)
     balance = agent.cohort.methodology.starting_balance
     held, past = positions_of(agent)
@@ -103,14 +104,15 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),
-            "figure": _figure(agent),
+            "figure": _figure(agent, as_of),
+            "as_of": as_of,
         },
     )
 
 
 def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
     """The chart of the agent's page."""
-    figure = _figure(_loaded_agent(number, slug))
+    figure = _figure(_loaded_agent(number, slug), requested_instant(request, timezone.now()))
     return [figure] if figure else []
 
 
@@ -122,8 +124,8 @@ def _loaded_agent(number: int, slug: str) -> Agent:
     return agent
 
 
-def _figure(agent: Agent) -> Figure | None:
-    """The agent's value over time."""
+def _figure(agent: Agent, until: datetime | None) -> Figure | None:
+    """The agent's value over time, up to an instant."""
 
     def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
         ((_, value),) = newest
@@ -132,7 +134,7 @@ def _figure(agent: Agent) -> Figure | None:
         worth = f"{money(value)}, a return of {signed_percent(gain)}"
         return f"{name}’s portfolio in cohort {agent.cohort.number} is worth {worth}."
 
-    return values_figure([agent], name="value", title=title, height=320)
+    return values_figure([agent], name="value", title=title, height=320, until=until)
 
 
 @require_safe

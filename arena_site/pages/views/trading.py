@@ -15,7 +15,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
-from arena_site.pages.filters import iso
+from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
@@ -137,7 +137,7 @@ def _figure(
         families,
         RETURNS_TITLE.format(whose="each model"),
         query=selection.suffix,
-        dated=selection.query(as_of=iso(computed_at)) if computed_at else "",
+        dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
     )
 
 
