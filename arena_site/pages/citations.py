@@ -69,12 +69,14 @@ def citation(
     if at is None:
         return None
     at = at.astimezone(UTC)
-    dated = selection.query(as_of=exact_iso(at))
     narrowed = ", ".join(value for name, value in selection.chosen.items() if name in ("category", "methodology"))
     title = f"{title} ({narrowed})" if narrowed else title
     sentence = headline.sentence if headline else ""
     versions = [selection.chosen["methodology"]] if "methodology" in selection.chosen else methodologies_in_play()
-    return Citation(title, sentence, request.build_absolute_uri(f"{request.path}{dated}"), at, versions)
+    dated = {**selection.chosen, "as_of": exact_iso(at)}
+    if len(versions) == 1:
+        dated["methodology"] = versions[0]
+    return Citation(title, sentence, request.build_absolute_uri(f"{request.path}?{urlencode(dated)}"), at, versions)
 
 
 def chart_citation(request: HttpRequest, figure: Figure) -> Citation:
@@ -100,8 +102,9 @@ def dated_query(figure: Figure) -> str:
 
 def methodologies_of(figure: Figure) -> Sequence[str]:
     """The methodology that a chart is narrowed to, or those of all cohorts."""
-    chosen = dict(parse_qsl((figure.dated or figure.query).removeprefix("?"))).get("methodology")
-    return [figure.methodology or chosen] if figure.methodology or chosen else methodologies_in_play()
+    in_address = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
+    chosen = figure.methodology or in_address.get("methodology")
+    return [chosen] if chosen else methodologies_in_play()
 
 
 def methodologies_in_play() -> Sequence[str]:

@@ -15,7 +15,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
 from markets.services.cache_versions import Scope, current_versions
-from scoring.calibration import Calibration, ForecasterCalibration
+from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.forecast_boards import PAST_REPORT_LIFETIME_S
@@ -88,9 +88,7 @@ def _figures(
 ) -> tuple[Figure | None, Figure | None, Figure | None]:
     """The figures of forecasts, of bets, and of stakes."""
     forecasts, trades, query = result.forecasts, result.trades, selection.suffix
-    forecast_at, trade_at = (
-        as_of or (each.leaderboard and each.leaderboard.computed_at) for each in (forecasts, trades)
-    )
+    forecast_at, trade_at = (_instant(each, as_of) for each in (forecasts, trades))
     stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
     return (
         reliability_figure(
@@ -99,6 +97,13 @@ def _figures(
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),
     )
+
+
+def _instant(protocol: ProtocolCalibration, as_of: datetime | None) -> datetime | None:
+    """The instant of a protocol's figures."""
+    if as_of is not None or protocol.leaderboard is None:
+        return as_of
+    return protocol.leaderboard.computed_at
 
 
 def _reliability(rows: Sequence[ForecasterCalibration]) -> list[SquareDiagram]:
