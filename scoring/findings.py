@@ -147,18 +147,18 @@ def _prices() -> Iterator[Finding]:
 
 
 def _stakes(board: ForecastBoard) -> Iterator[Finding]:
-    """The model whose stakes differ most from its own forecasts, and how many differ in the same direction."""
+    """The model whose stakes differ most from Kelly's at its own forecasts, and how many differ in that direction."""
     names = {entry["family"]: entry["display_name"] for entry in board.entries}
-    known = [row for row in board.report.get("forecasts_and_trades", []) if row["over_betting_ci"]]
+    known = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
     if not known:
         return
-    row = max(known, key=lambda row: abs(row["over_betting"]))
-    sign = math.copysign(1, row["over_betting"])
-    alike = sum(min(sign * bound for bound in each["over_betting_ci"]) > 0 for each in known)
-    low, high = row["over_betting_ci"]
-    details = {"alike": alike, "models": len(known)}
+    row = max(known, key=lambda row: abs(row["over_kelly"]))
+    sign = math.copysign(1, row["over_kelly"])
+    alike = sum(min(sign * bound for bound in each["over_kelly_ci"]) > 0 for each in known)
+    low, high = row["over_kelly_ci"]
+    details = {"alike": alike, "models": len(known), "stake": row["stake"], "kelly": row["kelly_stake"]}
     name = names.get(row["family"], row["family"])
-    yield Finding("stakes", name, "", row["over_betting"], low, high, row["bets"], None, None, details)
+    yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
 
 def _profit(entries: Sequence[Entry]) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ WHOLE_REPORT = ("report",)
 class ForecastBoard(NamedTuple):
     """A leaderboard's entries, its report or the parts of it that were asked for, and its instant.
 
-    pk : of the stored leaderboard; None for a past one, whose report has paired tests and numbers of rows only
+    pk : of the stored leaderboard; None for a past one, whose report has paired tests, numbers of rows and curves only
     """
 
     entries: Sequence[Entry]
@@ -50,6 +50,13 @@ def forecast_board(
         return ForecastBoard([], {}, None)
     entries = leaderboard_entries(FORECAST, methodology=methodology, arm=arm, category=category, at=at)
     return ForecastBoard(entries, _past_report(arm, methodology, category, at), at)
+
+
+def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:
+    """The reliability bins of a forecaster as of an instant."""
+    curves = forecast_board(arm=arm, at=at).report.get("curves", {})
+    bins: Sequence[Mapping[str, Any]] = curves.get("reliability", {}).get("forecasters", {}).get(forecaster, ())
+    return bins
 
 
 def _past_report(arm: str, methodology: str, category: str, at: datetime) -> Mapping[str, Any]:

@@ -23,7 +23,8 @@ FORECAST_COLUMNS = {
 }
 """Fields of an entry by their names in the address."""
 TRADING_COLUMNS = {
-    "rank": "rank", "name": NAME, "return": "return_percent", "value": "total_value", "bet-sizing": "brier",
+    "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",
+    "value": "total_value", "bet-sizing": "brier",
     "wins": "win_rate", "cost": "cost_usd",
 }  # fmt: skip
 

@@ -1,16 +1,20 @@
 """How to cite a leaderboard or a chart: a sentence, an address that shows the same, and both as BibTeX."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
 from arena_site.pages.charts.figures import Figure
+from arena_site.pages.filters import exact_iso
 from arena_site.pages.headlines import Headline
 from arena_site.pages.selection import PageSelection
+from scoring.competition import last_competition_index
 
 PUBLISHER = "Forecaster Arena"
 DEMO = " (demo with invented data)"
@@ -25,11 +29,18 @@ class Citation(NamedTuple):
     sentence: str
     url: str
     at: datetime
+    methodologies: Sequence[str] = ()
+
+    @property
+    def rules(self) -> str:
+        """The methodologies in words; empty where there is no cohort."""
+        name = "methodology" if len(self.methodologies) == 1 else "methodologies"
+        return f", {name} {', '.join(self.methodologies)}" if self.methodologies else ""
 
     @property
     def text(self) -> str:
         quoted = f" “{self.sentence}”" if self.sentence else ""
-        return f"{publisher()}: {self.title}, {self.at.day} {self.at:%B %Y}.{quoted}"
+        return f"{publisher()}: {self.title}, {self.at.day} {self.at:%B %Y}{self.rules}.{quoted}"
 
     @property
     def bibtex(self) -> str:
@@ -40,7 +51,7 @@ class Citation(NamedTuple):
             "year": f"{{{self.at.year}}}",
             "month": f"{{{self.at.month}}}",
             "url": f"{{{self.url}}}",
-            "note": f"{{As of {self.at:%Y-%m-%d %H:%M} UTC}}",
+            "note": f"{{As of {self.at:%Y-%m-%d %H:%M} UTC{_escaped(self.rules)}}}",
         }
         lines = ",\n".join(f"  {name} = {value}" for name, value in fields.items())
         return f"@misc{{{key}-{self.at:%Y-%m-%d},\n{lines}\n}}"
@@ -58,17 +69,47 @@ def citation(
     if at is None:
         return None
     at = at.astimezone(UTC)
-    dated = selection.query(as_of=at.isoformat().replace("+00:00", "Z"))
     narrowed = ", ".join(value for name, value in selection.chosen.items() if name in ("category", "methodology"))
     title = f"{title} ({narrowed})" if narrowed else title
     sentence = headline.sentence if headline else ""
-    return Citation(title, sentence, request.build_absolute_uri(f"{request.path}{dated}"), at)
+    versions = [selection.chosen["methodology"]] if "methodology" in selection.chosen else methodologies_in_play()
+    dated = {**selection.chosen, "as_of": exact_iso(at)}
+    if len(versions) == 1:
+        dated["methodology"] = versions[0]
+    return Citation(title, sentence, request.build_absolute_uri(f"{request.path}?{urlencode(dated)}"), at, versions)
 
 
 def chart_citation(request: HttpRequest, figure: Figure) -> Citation:
     """The citation of a chart as its page shows it."""
-    url = request.build_absolute_uri(f"{request.path}{figure.dated or figure.query}#{figure.name}")
-    return Citation(figure.title.rstrip("."), "", url, (figure.at or timezone.now()).astimezone(UTC))
+    url = request.build_absolute_uri(f"{request.path}{dated_query(figure)}#{figure.name}")
+    at = (figure.at or timezone.now()).astimezone(UTC)
+    return Citation(figure.title.rstrip("."), "", url, at, methodologies_of(figure))
+
+
+def dated_query(figure: Figure) -> str:
+    """The query that shows a chart later on as it is now: its choices, its instant, and its methodology if it is one.
+
+    A chart that has an instant of its own in `dated` keeps it.
+    """
+    values = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
+    if figure.at is not None:
+        values.setdefault("as_of", exact_iso(figure.at))
+    versions = methodologies_of(figure)
+    if len(versions) == 1:
+        values.setdefault("methodology", versions[0])
+    return f"?{urlencode(values)}" if values else ""
+
+
+def methodologies_of(figure: Figure) -> Sequence[str]:
+    """The methodology that a chart is narrowed to, or those of all cohorts."""
+    in_address = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
+    chosen = figure.methodology or in_address.get("methodology")
+    return [chosen] if chosen else methodologies_in_play()
+
+
+def methodologies_in_play() -> Sequence[str]:
+    """The methodologies of all cohorts, which stand behind a figure that is narrowed to none, as the page read them."""
+    return sorted({cohort.methodology.version for cohort in last_competition_index().cohorts.values()})
 
 
 def _escaped(text: str) -> str:

@@ -15,7 +15,7 @@ from jinja2.runtime import Context
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
-from arena_site.pages.citations import chart_citation
+from arena_site.pages.citations import chart_citation, dated_query
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
 
@@ -43,6 +43,7 @@ def term(context: Context, slug: str, text: str = "") -> SafeString:
 GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
+    "dated_query": dated_query,
     "page_url": filters.page_url,
     "static": static,
     "term": term,

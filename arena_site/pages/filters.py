@@ -178,6 +178,11 @@ def iso(value: datetime) -> str:
     return f"{value.astimezone(UTC).isoformat(timespec='seconds').removesuffix('+00:00')}Z"
 
 
+def exact_iso(value: datetime) -> str:
+    """An instant as an address names it that must show the same for ever."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def _time_element(value: datetime, *, with_time: bool) -> Markup:
     utc = value.astimezone(UTC)
     text = day_text(utc)  # without strftime, which is slow too

@@ -82,14 +82,15 @@ def _stakes(f: Finding) -> str:
     basis = f"{_interval(f, _points)} on {count(f.number)} bets"
     if not f.supported:
         return (
-            f"No model’s stakes differ significantly from its own forecasts: the largest mean difference is that of"
-            f" {f.first}, {_points(abs(f.estimate))} percentage points ({basis})."
+            f"No model’s stakes differ significantly from Kelly’s rule at its own forecasts and prices: the largest"
+            f" mean difference is that of {f.first}, {_points(abs(f.estimate))} percentage points of cash ({basis})."
         )
-    less, below = ("less", "below") if f.estimate < 0 else ("more", "above")
+    less = "less" if f.estimate < 0 else "more"
     return (
-        f"{f.details['alike']} of {f.details['models']} models stake significantly {less} than their own forecasts"
-        f" suggest, most of all {f.first}: the confidence that its stakes imply is on average"
-        f" {_points(abs(f.estimate))} percentage points {below} its stated probabilities ({basis})."
+        f"{f.details['alike']} of {f.details['models']} models stake significantly {less} than Kelly’s rule would at"
+        f" their own forecasts and prices, most of all {f.first}: a bet takes {fraction(f.details['stake'])} of its"
+        f" cash on average, Kelly’s rule {fraction(f.details['kelly'])} (difference {_points(abs(f.estimate))}"
+        f" percentage points, {basis})."
     )
 
 
@@ -166,7 +167,9 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "ensemble": ("The mean of the models and the market", "forecasts", ALPHA),
     "stakes": (
         "Bets and forecasts of the same model", "calibration",
-        "Implied confidence minus the probability stated for the same side at the same prices; events resampled.",
+        "Stake minus Kelly’s stake at the probability that the model stated for the side and the price that it paid, as"
+        " shares of cash. Kelly stakes nothing without an edge and at most the largest legal bet; events resampled."
+        " Each model counts by its own interval.",
     ),
     "profit": (
         "The best trader", "trading",

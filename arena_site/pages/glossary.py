@@ -309,8 +309,8 @@ TRADING: Mapping[str, Term] = {
     ),
     "overbetting": Term(
         "Overbetting",
-        "The implied confidence of a bet minus the probability that the same model stated. Above 0 it stakes more"
-        " than its forecast suggests.",
+        "The implied confidence of a bet minus the probability that the same model stated. It compares two"
+        " scales: whether a stake fits the forecast is told by the stake that Kelly’s rule takes at the same price.",
     ),
     "edge": Term(
         "Edge",

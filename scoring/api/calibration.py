@@ -76,6 +76,17 @@ class StakesSerializer(serializers.Serializer):
     confidence = NumberField(source="figures.confidence", help_text="Mean implied confidence.")
     over_betting = NumberField(source="figures.over_betting", help_text="`confidence` less `stated`.")
     over_betting_ci = IntervalField(source="figures.over_betting_ci")
+    stake = NumberField(
+        source="figures.stake", required=False, help_text="Mean stake as a share of the cash before it."
+    )
+    kelly_stake = NumberField(
+        source="figures.kelly_stake",
+        required=False,
+        help_text="Mean stake of Kelly’s rule at the stated probability and the price paid, as a share of cash:"
+        " 0 without an edge, at most the largest legal bet.",
+    )
+    over_kelly = NumberField(source="figures.over_kelly", required=False, help_text="`stake` less `kelly_stake`.")
+    over_kelly_ci = IntervalField(source="figures.over_kelly_ci", required=False)
     spearman = NumberField(source="figures.spearman")
     stated_brier = NumberField(
         source="figures.stated_brier", help_text="Brier score of the stated probabilities, on resolved bets."

@@ -27,6 +27,7 @@ class ForecastBet(NamedTuple):
 
     ask, other_ask : price of a share of the side and of the opposite side; the frozen price without an order book
     won : None while the market is unresolved
+    largest : the largest legal stake as a share of cash
     """
 
     family: str
@@ -40,6 +41,20 @@ class ForecastBet(NamedTuple):
     other_ask: float
     amount: float
     won: bool | None
+    largest: float
+
+    @property
+    def stake(self) -> float:
+        """The stake as a share of the cash before it."""
+        return self.confidence * self.largest
+
+    @property
+    def kelly_stake(self) -> float:
+        """The share of cash that Kelly's rule stakes at the model's own forecast and the price that it paid.
+
+        0 without an edge, at most the largest legal stake.
+        """
+        return min(max((self.stated - self.price) / (1 - self.price), 0.0), self.largest)
 
 
 class Purchase(NamedTuple):
@@ -54,11 +69,13 @@ class Purchase(NamedTuple):
     release: int
     frozen_at: datetime
     methodology: str
+    largest: Decimal
 
 
 PURCHASE_COLUMNS = (
     *("market", "outcome", "price", "amount", "implied_confidence", "agent__family__slug", "agent__release"),
     *("decision__universe__frozen_at", "decision__universe__methodology"),
+    "agent__cohort__methodology__maximum_bet_fraction",
 )
 
 
@@ -119,6 +136,7 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
     """The figures of one family's bets; None where a number does not exist.
 
     over_betting : mean of implied confidence - stated probability, its interval drawn over events
+    stake, kelly_stake : means as shares of cash; over_kelly : the mean of their difference, its interval over events
     spearman : of confidence and stated probability; stake_edge : of the stake and the edge
     positive_edge : the share of bets with an edge (stated probability less the ask: a share's profit) above 0
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
@@ -129,6 +147,8 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         for name in ("stated", "confidence", "price", "amount", "ask")
     )
     edge = stated - ask
+    stake, kelly_stake = (np.array([getattr(bet, name) for bet in bets]) for name in ("stake", "kelly_stake"))
+    events = [bet.event for bet in bets]
     resolved = np.array([bet.won is not None for bet in bets], dtype=bool)
     won = np.array([bool(bet.won) for bet in bets], dtype=np.float64)[resolved]
     staked = amount[resolved].sum()
@@ -140,7 +160,11 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "confidence": _mean(confidence),
         "price": _mean(price),
         "over_betting": _mean(confidence - stated),
-        "over_betting_ci": cluster_interval(confidence - stated, [bet.event for bet in bets]),
+        "over_betting_ci": cluster_interval(confidence - stated, events),
+        "stake": _mean(stake),
+        "kelly_stake": _mean(kelly_stake),
+        "over_kelly": _mean(stake - kelly_stake),
+        "over_kelly_ci": cluster_interval(stake - kelly_stake, events),
         "spearman": to_json_value(spearman(stated, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
         "stake_edge": to_json_value(spearman(amount, edge)),
@@ -218,6 +242,7 @@ def _forecast_bet(purchase: Purchase, market: Market, forecast: MarketForecast, 
         other_ask=_ask(quoted.get(other), 1 - price),
         amount=float(purchase.amount),
         won=purchase.outcome == market.winning_outcome_id if is_resolved else None,
+        largest=float(purchase.largest),
     )
 
 

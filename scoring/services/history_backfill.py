@@ -25,6 +25,8 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.trading_leaderboards import past_scored, score_resolutions
 
+REPORTED_METRICS = ("brier", "average_return", "calibration")
+"""The metrics of a past report: those of the paired tests and of the curves."""
 LIMIT = 1_000
 """Leaderboards of a selection that one backfill computes unless told: each takes a fraction of a second."""
 NOBODY = ""
@@ -78,10 +80,10 @@ def entries_at(selection: Selection, category: str = "") -> list[dict[str, Any]]
 
 
 def report_at(selection: Selection, category: str = "") -> dict[str, Any]:
-    """The paired tests and the numbers of rows of a leaderboard as of the selection's instant."""
+    """The paired tests, the numbers of rows and the curves of a leaderboard as of the selection's instant."""
     resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
-    leaderboard = forecast_leaderboard(resolved, family_names(selection), {}, metrics=("brier",))
-    return {part: leaderboard.report[part] for part in ("pairs", "data")}
+    leaderboard = forecast_leaderboard(resolved, family_names(selection), {}, metrics=REPORTED_METRICS)
+    return {part: leaderboard.report[part] for part in ("pairs", "data", "curves")}
 
 
 def answered_entries(resolved: Sequence[ResolvedEntry]) -> list[dict[str, Any]]:

@@ -79,16 +79,23 @@ def test_market_is_compared_with_the_best_model_and_with_the_ensemble() -> None:
     assert ensemble.needed == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
 
 
-def test_largest_gap_between_stakes_and_forecasts_names_its_direction() -> None:
+def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:
     rows = [
-        {"family": "a", "over_betting": -0.3, "over_betting_ci": [-0.4, -0.2], "bets": 50},
-        {"family": "b", "over_betting": -0.1, "over_betting_ci": [-0.2, 0.1], "bets": 60},
-        {"family": "c", "over_betting": 0.2, "over_betting_ci": [0.1, 0.3], "bets": 70},
+        {
+            "family": "a",
+            "over_kelly": -0.3,
+            "over_kelly_ci": [-0.4, -0.2],
+            "bets": 50,
+            "stake": 0.1,
+            "kelly_stake": 0.4,
+        },
+        {"family": "b", "over_kelly": -0.1, "over_kelly_ci": [-0.2, 0.1], "bets": 60, "stake": 0.1, "kelly_stake": 0.2},
+        {"family": "c", "over_kelly": 0.2, "over_kelly_ci": [0.1, 0.3], "bets": 70, "stake": 0.2, "kelly_stake": 0.0},
     ]
     store([entry("a")], forecasts_and_trades=rows)
     stakes = by_topic()["stakes"]
     assert (stakes.first, stakes.estimate, stakes.number) == ("A", -0.3, 50)
-    assert stakes.details == {"alike": 1, "models": 3}
+    assert stakes.details == {"alike": 1, "models": 3, "stake": 0.1, "kelly": 0.4}
 
 
 def test_comparisons_are_read_once_for_each_version_of_the_leaderboards() -> None:

@@ -61,6 +61,24 @@ def test_bet_stands_beside_the_forecast_of_its_side(ada: Agent) -> None:
     assert (row["stated_brier"], row["bet_return"], row["kelly"]["full"]) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("side", "amount", "stated", "stake", "kelly"),
+    [
+        ("YES", "1000.00", 0.46, 0.1, 0.1),  # 0.06 / 0.6: the stake is Kelly's, though far from the forecast
+        ("YES", "1000.00", 0.3, 0.1, 0.0),  # no edge
+        ("YES", "500.00", 0.9, 0.05, 0.25),  # 0.5 / 0.6, more than is legal
+        ("NO", "500.00", 0.32, 0.05, 0.2),  # 0.68 at 0.60
+    ],
+)
+def test_stake_is_compared_with_kellys_at_the_own_forecast_and_price(
+    ada: Agent, side: str, amount: str, stated: float, stake: float, kelly: float
+) -> None:
+    bet_and_forecast(ada, side, amount, [stated, 1 - stated])
+    row = figures()
+    expected = pytest.approx((stake, kelly, stake - kelly))
+    assert (row["stake"], row["kelly_stake"], row["over_kelly"]) == expected
+
+
 def test_resolved_bets_have_scores_and_the_wealth_of_kellys_rule(ada: Agent) -> None:
     """0.55 at 0.40: Kelly stakes 0.25 on YES and wins 0.375. 0.3 on YES at 0.40: 0.25 on NO at 0.60, won too."""
     rain = bet_and_forecast(ada, "YES", "2500.00", [0.55, 0.45])

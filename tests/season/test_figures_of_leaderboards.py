@@ -33,6 +33,7 @@ def alpha(entry: Any) -> Any:
 TRADING = {
     "Rank": rank,
     "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
+    "Without its largest bet": lambda e: formats.signed_percent(e["return_without_largest_bet"]),
     "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
     "Bet-sizing score": lambda e: formats.with_interval(e, "brier"),
     "Win rate": lambda e: (formats.share(e["win_rate"]), formats.plural(e["resolved_bets"], "bet")),

@@ -15,7 +15,8 @@ class Figure:
     """A chart, a sentence that says what it shows, notes on how to read it, and what it was made from and when.
 
     `name` is its anchor on the page and the name of its files. `query` leads to the page as it is shown, `dated` to
-    the same figures later on, where the page has past states.
+    the same figures later on, where these are not simply
+    those of `at`. `methodology` is the version behind a chart that can have only one.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Figure:
     at: datetime | None = None
     query: str = ""
     dated: str = ""
+    methodology: str = ""
 
     @property
     def rows(self) -> Iterator[Sequence[Any]]:

@@ -17,12 +17,19 @@ BINARY_SIDES = ("YES", "NO")
 
 
 def forecast_histories(
-    question: Question, entries: Sequence[QuestionEntry], forecasts: Sequence[Any], families: Mapping[int, Family]
+    question: Question,
+    entries: Sequence[QuestionEntry],
+    forecasts: Sequence[Any],
+    families: Mapping[int, Family],
+    until: datetime | None = None,
 ) -> list[tuple[str, Figure]]:
-    """The option that is drawn and its chart, for each arm with forecasts of several days; the latest entry first."""
+    """The option that is drawn and its chart, for each arm with forecasts of several days; the latest entry first.
+
+    `until` is the instant of a past chart, whose option is the one drawn then.
+    """
     if not entries:
         return []
-    option = _drawn_option(question, entries[0])
+    option = _drawn_option(question, entries[0], until)
     days = {entry.pk: entry.question_set.day for entry in reversed(entries)}
     stated: dict[str, dict[int, dict[datetime, float | None]]] = defaultdict(lambda: defaultdict(dict))
     for forecast in sorted(forecasts, key=attrgetter("pk")):
@@ -52,10 +59,11 @@ def forecast_histories(
     return histories
 
 
-def _drawn_option(question: Question, latest: QuestionEntry) -> str:
+def _drawn_option(question: Question, latest: QuestionEntry, until: datetime | None) -> str:
     """The first of two options; of more the one that happened, or else the one with the highest price."""
     options = list(question.options.all())
     if len(options) == 2:
         return options[0].name
-    happened = [option.name for option in options if option.happened]
+    known = until is None or (question.resolved_at is not None and question.resolved_at <= until)
+    happened = [option.name for option in options if option.happened and known]
     return happened[0] if happened else max(options, key=lambda o: (latest.price(o.name) or 0.0, -o.index)).name

@@ -1,11 +1,11 @@
 """Line charts over time, over weeks since a start, or over whole numbers."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
 from arena_site.pages.charts.axes import Tick, tick_decimals, time_ticks, value_range, value_ticks
@@ -14,6 +14,10 @@ from arena_site.pages.charts.markers import marker_of, marker_path, readable_col
 WIDTH = 1000
 LEFT, RIGHT, TOP, BOTTOM = 76, WIDTH - 160, 36, 52
 """The horizontal ends of the axes, and the vertical margins, which hold the axes' titles."""
+NUMBERS_HEIGHT = 16
+"""Height of the row below the axis that says how many cohorts there are."""
+FEW = 3
+"""A line is faded where it is a mean of fewer things than this."""
 LABEL_HEIGHT = 18
 MARKERS_PER_LINE = 5
 """Markers on a line, besides the one at its end."""
@@ -21,7 +25,7 @@ MAXIMUM_ROWS = 60
 """Rows of a chart's table; the API has every point."""
 X_TITLES = {
     "time": "Date and time (UTC)",
-    "weeks": "Weeks since the cohort’s start",
+    "weeks": "Cohort age (weeks since its start)",
     "questions": "Resolved forecasts of a model, in order of resolution",
 }
 """Titles of the horizontal axis by its kind."""
@@ -48,6 +52,12 @@ class Curve:
     band: Sequence[tuple[float, float] | None] = ()
     numbers: Sequence[int | None] = ()
 
+    @property
+    def first_of_few(self) -> int:
+        """The index from which on the curve is a mean of few things; the number of positions if it never is."""
+        few = (index for index, number in enumerate(self.numbers) if number is not None and number < FEW)
+        return next(few, len(self.values))
+
 
 @dataclass(frozen=True, slots=True)
 class ChartEvent:
@@ -72,7 +82,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A curve as drawn: paths of its band, line and markers, its end, and the place of its name."""
+    """A curve as drawn: paths of its band, line and markers, its end, and the place of its name.
+
+    `few` is the path of the part that is a mean of few things.
+    """
 
     curve: Curve
     path: str
@@ -81,6 +94,14 @@ class DrawnLine:
     end_marker: str
     label: Point
     band: str = ""
+    few: str = ""
+
+
+class TickNumber(NamedTuple):
+    """A position on the axis, and of how many things the curves are means there."""
+
+    position: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +127,13 @@ class LineChart:
     decimals: int
     events: tuple[tuple[ChartEvent, str], ...]
     data: dict[str, Any]
+    numbers: tuple[TickNumber, ...] = ()
+    """Below each tick of the axis: how many things the curves are means of there."""
+
+    @property
+    def x_title_place(self) -> int:
+        """The height of the title of the horizontal axis."""
+        return self.bottom + 44 + (NUMBERS_HEIGHT if self.numbers else 0)
 
     @property
     def x_title(self) -> str:
@@ -133,7 +161,7 @@ class LineChart:
             for index, (position, value) in enumerate(zip(self.positions, curve.values, strict=True)):
                 if value is None:
                     continue
-                row = [curve.name, position, value, *(curve.band[index] or () if banded else ())]
+                row = [curve.name, position, value, *((curve.band[index] or ("", "")) if banded else ())]
                 yield [*row, curve.numbers[index]] if numbered else row
         for event, _ in self.events:
             yield [event.text, event.at, event.value]
@@ -172,7 +200,8 @@ def line_chart(
     ends = [end for curve in curves for band in curve.band if band for end in band]
     bases = [] if baseline is None else [float(baseline)]
     low, high = value_range([*values, *ends, *bases, *(float(event.value) for event in events)])
-    bottom = height - BOTTOM
+    numbered = any(curve.numbers for curve in curves)
+    bottom = height - BOTTOM - (NUMBERS_HEIGHT if numbered else 0)
     x_scale = (RIGHT - LEFT) / ((_place(last) - _place(first)) or 1)
     y_scale = (bottom - TOP) / (high - low)
 
@@ -191,11 +220,12 @@ def line_chart(
         ]
         if points:
             band = [(at, y(ends[0]), y(ends[1])) for at, ends in zip(xs, curve.band, strict=False) if ends]
-            drawn.append((curve, points, band, row))
-    labels = _spread([points[-1][1] for _, points, _, _ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+            few = [(at, height) for at, height in points if at >= _start_of_few(curve, xs)]
+            drawn.append((curve, points, band, few, row))
+    labels = _spread([points[-1][1] for _, points, *_ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
     lines = tuple(
-        _drawn_line(curve, points, band, label, index / len(drawn))
-        for index, ((curve, points, band, _), label) in enumerate(zip(drawn, labels, strict=True))
+        _drawn_line(curve, points, band, few, label, index / len(drawn))
+        for index, ((curve, points, band, few, _), label) in enumerate(zip(drawn, labels, strict=True))
     )
     places = [(x(event.at), y(event.value)) for event in events]
     data = {
@@ -203,7 +233,7 @@ def line_chart(
         "unit": unit,
         "positions": [_place(position) for position in positions],
         "baseline": None if baseline is None else float(baseline),
-        "curves": [_curve_data(curve, row) for curve, _, _, row in drawn],
+        "curves": [_curve_data(curve, row) for curve, *_, row in drawn],
         "events": [[_place(event.at), float(event.value), *place] for event, place in zip(events, places, strict=True)],
     }
     return LineChart(
@@ -221,7 +251,21 @@ def line_chart(
         tick_decimals(low, high),
         tuple((e, marker_path(e.marker, *place, 5.5)) for e, place in zip(events, places, strict=True)),
         data,
+        tuple(TickNumber(x(value), _numbers_at(curves, positions, value)) for value in x_values) if numbered else (),
     )
+
+
+def _start_of_few(curve: Curve, xs: Sequence[float]) -> float:
+    """Where the part of a curve begins that is a mean of few things: at the last point before it."""
+    index = curve.first_of_few
+    return xs[max(0, index - 1)] if index < len(xs) else xs[-1] + 1
+
+
+def _numbers_at(curves: Sequence[Curve], positions: Sequence[Any], place: Any) -> str:
+    """Of how many things the curves are means at a place of the axis; a range where they differ."""
+    index = max(0, bisect_right(positions, place + 1e-9) - 1)
+    numbers = {number for curve in curves if curve.numbers and (number := curve.numbers[index])}
+    return "–".join(str(number) for number in sorted({min(numbers), max(numbers)})) if numbers else "0"
 
 
 def _place(position: Any) -> float:
@@ -242,6 +286,7 @@ def _curve_data(curve: Curve, row: Sequence[float | None]) -> dict[str, Any]:
         data["band"] = [ends and [round(end, 4) + 0.0 for end in ends] for ends in curve.band]
     if curve.numbers:
         data["numbers"] = list(curve.numbers)
+        data["first_of_few"] = curve.first_of_few
     return data
 
 
@@ -249,10 +294,11 @@ def _drawn_line(
     curve: Curve,
     points: Sequence[tuple[float, float]],
     band: Sequence[tuple[float, float, float]],
+    few: Sequence[tuple[float, float]],
     label: float,
     offset: float,
 ) -> DrawnLine:
-    """The line through the points, with a few markers at equal distances, and its band.
+    """The line through the points, with a few markers at equal distances, its band, and its part of few things.
 
     Markers are shifted by `offset`, a fraction of their distance, so that lines have them apart.
     """
@@ -267,15 +313,21 @@ def _drawn_line(
     spaced = [LEFT + distance * (index + 0.2 + 0.6 * offset) for index in range(MARKERS_PER_LINE)]
     marked = [] if curve.dashed else [at_or_after(x) for x in spaced if first <= x < last - 20]
     around = [*((x, low) for x, low, _ in band), *((x, high) for x, _, high in reversed(band))]
+    whole = [(x, height) for x, height in points if not few or x <= few[0][0]]
     return DrawnLine(
         curve,
-        "M" + "L".join([f"{x} {height:.1f}" for x, height in points]),
+        _line_path(whole),
         "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
         end,
         marker_path(curve.marker, end.x, end.y),
         Point(RIGHT + 24, label),
         "M" + "L".join([f"{x} {height}" for x, height in around]) + "Z" if around else "",
+        _line_path(few),
     )
+
+
+def _line_path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join([f"{x} {height:.1f}" for x, height in points]) if points else ""
 
 
 def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:

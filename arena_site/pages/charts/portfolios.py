@@ -3,23 +3,23 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from math import ceil
 
+from django.contrib.humanize.templatetags.humanize import apnumber
 from django.utils import timezone
 
 from agents.models import Agent, Family
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import LineChart, family_curve, line_chart
+from arena_site.pages.charts.lines import FEW, LineChart, family_curve, line_chart
 from arena_site.pages.filters import dollars
 from scoring.cohort_returns import CohortReturns
 from scoring.competition import AgentSummary
 from scoring.histories import agent_values, snapshot_ranges
 from scoring.performance import bucket_ends, release_changes
 
-RETURNS_NOTE = (
-    "Each line adds up the mean changes of the cohorts that have reached that week, so that neither the start of a "
-    "cohort nor its age looks like a gain or a loss. The band holds the middle half of these cohorts."
-)
-"""The note below a chart of returns: its content, and the reason for it."""
+RETURNS_TITLE = "Average change of {whose} by cohort age."
+FEWER_NOTE = "Later weeks rest on fewer cohorts (week {week}: {number}), so a line does not end at the mean return."
+"""What a line of a chart of returns is not, once some cohorts are younger than others."""
 VALUES_NOTE = "Cash and positions at their last accepted prices. The dashed line is the starting balance of {balance}."
 
 
@@ -32,7 +32,7 @@ def returns_figure(
     height: int = 420,
     **options: str,
 ) -> Figure | None:
-    """The mean return of each family by weeks since a cohort's start; families by slug. None without a snapshot.
+    """The average change of each family by cohort age; families by slug. None without a snapshot.
 
     The note tells each change of a family's release between cohorts of the agents (family and cohort loaded).
     """
@@ -48,11 +48,25 @@ def returns_figure(
         "returns",
         title,
         _returns_chart(returns, families, height),
-        note=" ".join([RETURNS_NOTE, *changes]),
+        note=" ".join([*_returns_notes(returns), *changes]),
         source=f"{cohorts} cohort{'' if cohorts == 1 else 's'}",
         at=returns.newest,
         **options,
     )
+
+
+def _returns_notes(returns: CohortReturns) -> list[str]:
+    """What the lines are, on how many cohorts they rest, and what is faded."""
+    by_age = [max(mean.cohorts for mean in means if mean) for means in zip(*returns.families.values(), strict=True)]
+    notes = ["Each line adds up the average changes of the cohorts that have reached that age."]
+    if by_age[-1] < by_age[0]:
+        week = max(1, ceil(returns.weeks[-1]))
+        notes.append(FEWER_NOTE.format(week=week, number=apnumber(by_age[-1])))
+    if by_age[0] >= FEW:
+        notes.append("The band holds the middle half of these cohorts.")
+    if by_age[-1] < FEW:
+        notes.append(f"Lines are faded where fewer than {apnumber(FEW)} cohorts have reached the age.")
+    return notes
 
 
 def _returns_chart(returns: CohortReturns, families: Mapping[str, Family], height: int) -> LineChart:
@@ -60,7 +74,7 @@ def _returns_chart(returns: CohortReturns, families: Mapping[str, Family], heigh
         family_curve(
             families[slug],
             [mean and mean.mean for mean in means],
-            band=[mean and (mean.low, mean.high) for mean in means],
+            band=[(mean.low, mean.high) if mean and mean.cohorts >= FEW else None for mean in means],
             numbers=[mean and mean.cohorts for mean in means],
         )
         for slug, means in returns.families.items()
@@ -69,7 +83,7 @@ def _returns_chart(returns: CohortReturns, families: Mapping[str, Family], heigh
         returns.weeks,
         curves,
         axis="weeks",
-        y_title="Mean return (%)",
+        y_title="Average change since the start (%)",
         unit="percent",
         baseline=Decimal(0),
         height=height,
@@ -86,18 +100,20 @@ def values_figure(
     span: timedelta | None = None,
     height: int = 420,
     query: str = "",
+    until: datetime | None = None,
 ) -> Figure | None:
     """The total value of each agent of one cohort (family, cohort and methodology loaded); None without a snapshot.
 
-    It covers the `span` before the newest snapshot, or all of the time since the first. `title` makes the sentence of
-    the agents and their newest values, the highest first.
+    It covers the `span` before the newest snapshot, of those `until` an instant, or all of the time since the first.
+    `title` makes the sentence of the agents and their newest values, the highest first.
     """
-    instants = _instants(agents[0], timezone.now(), span) if agents else []
+    instants = _instants(agents[0], until or timezone.now(), span) if agents else []
     if not instants:
         return None
     values = agent_values(agents, instants)
     curves = [family_curve(agent.family, values[agent.pk]) for agent in agents]
-    balance = agents[0].cohort.methodology.starting_balance
+    methodology = agents[0].cohort.methodology
+    balance = methodology.starting_balance
     chart = line_chart(instants, curves, y_title="Portfolio value (US dollars)", baseline=balance, height=height)
     newest = [(agent, value) for agent in agents if (value := values[agent.pk][-1]) is not None]
     if chart is None:
@@ -109,6 +125,7 @@ def values_figure(
         note=VALUES_NOTE.format(balance=dollars(balance)),
         at=instants[-1],
         query=query,
+        methodology=methodology.version,
     )
 
 

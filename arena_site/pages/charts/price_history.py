@@ -25,14 +25,19 @@ NAME_LENGTH = 40
 
 
 def price_figure(
-    market: Market, outcomes: Sequence[Outcome], trades: Sequence[Any], agents: Mapping[int, AgentSummary]
+    market: Market,
+    outcomes: Sequence[Outcome],
+    trades: Sequence[Any],
+    agents: Mapping[int, AgentSummary],
+    until: datetime | None = None,
 ) -> Figure | None:
-    """The chart of a market's sides and trades (the latest first).
+    """The chart of a market's sides and trades (the latest first), up to an instant.
 
     None without an accepted price. At the market's resolution the price of a side is the payout of a share.
     """
+    trades = [trade for trade in trades if until is None or trade.executed_at <= until]
     drawn = _drawn_outcomes(outcomes, trades)
-    accepted = _accepted_prices(market, drawn)
+    accepted = _accepted_prices(market, drawn, until)
     times = sorted({at for prices in accepted.values() for at, _ in prices} | {trade.executed_at for trade in trades})
     if not accepted or not times:
         return None
@@ -63,15 +68,19 @@ def _drawn_outcomes(outcomes: Sequence[Outcome], trades: Sequence[Any]) -> list[
     return [outcome for outcome in outcomes if outcome.pk in chosen]
 
 
-def _accepted_prices(market: Market, outcomes: Sequence[Outcome]) -> dict[int, list[tuple[datetime, Decimal]]]:
+def _accepted_prices(
+    market: Market, outcomes: Sequence[Outcome], until: datetime | None
+) -> dict[int, list[tuple[datetime, Decimal]]]:
     """The accepted prices of each outcome, in order of time."""
     observed = PriceObservation.objects.filter(outcome__in=[o.pk for o in outcomes]).order_by("-observed_at", "-pk")
+    if until is not None:
+        observed = observed.filter(observed_at__lte=until)
     rows = observed.values_list("outcome", "observed_at", "price")[:MAXIMUM_OBSERVATIONS]
     accepted: dict[int, list[tuple[datetime, Decimal]]] = defaultdict(list)
     for outcome, at, value in reversed(rows):
         if value is not None:
             accepted[outcome].append((at, value))
-    if accepted and market.status == Market.Status.RESOLVED and market.resolved_at is not None:
+    if accepted and market.status == Market.Status.RESOLVED and market.resolved_by(until) and market.resolved_at:
         for each in outcomes:
             accepted[each.pk].append((market.resolved_at, Decimal(each.pk == market.winning_outcome_id)))
     return accepted

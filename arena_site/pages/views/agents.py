@@ -16,7 +16,7 @@ from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import money, signed_percent
-from arena_site.pages.freshness import weeks_over
+from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from markets.foundation.raw_sql import parse_timestamp, stored_unit
@@ -64,15 +64,20 @@ class DecisionRow(NamedTuple):
 
 
 class LargestPosition(NamedTuple):
-    """The position with the largest profit or loss, and its share of the agent's; None for an agent with none."""
+    """The position with the largest profit or loss, its share of the agent's, and the agent's return without it.
+
+    The share is None for an agent without profit or loss.
+    """
 
     position: PositionRow
     share: Decimal | None
+    return_without: Decimal
 
 
 @require_safe
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
+    as_of = requested_instant(request, timezone.now())
     agent = _loaded_agent(number, slug)
     balance = agent.cohort.methodology.starting_balance
     held, past = positions_of(agent)
@@ -95,21 +100,22 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
             "states": count_states(positions),
-            "largest": _largest(positions, worth.pnl),
+            "largest": _largest(positions, worth),
             "realized": sum((position.realized_pnl for position in positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
             "decisions": _weeks(agent, decisions),
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),
-            "figure": _figure(agent),
+            "figure": _figure(agent, as_of),
+            "as_of": as_of,
         },
     )
 
 
 def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
     """The chart of the agent's page."""
-    figure = _figure(_loaded_agent(number, slug))
+    figure = _figure(_loaded_agent(number, slug), requested_instant(request, timezone.now()))
     return [figure] if figure else []
 
 
@@ -121,8 +127,8 @@ def _loaded_agent(number: int, slug: str) -> Agent:
     return agent
 
 
-def _figure(agent: Agent) -> Figure | None:
-    """The agent's value over time."""
+def _figure(agent: Agent, until: datetime | None) -> Figure | None:
+    """The agent's value over time, up to an instant."""
 
     def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
         ((_, value),) = newest
@@ -131,7 +137,7 @@ def _figure(agent: Agent) -> Figure | None:
         worth = f"{money(value)}, a return of {signed_percent(gain)}"
         return f"{name}’s portfolio in cohort {agent.cohort.number} is worth {worth}."
 
-    return values_figure([agent], name="value", title=title, height=320)
+    return values_figure([agent], name="value", title=title, height=320, until=until)
 
 
 @require_safe
@@ -198,8 +204,10 @@ def _decisions(agent: Agent) -> list[DecisionRow]:
         ]
 
 
-def _largest(positions: Sequence[PositionRow], pnl: Decimal) -> LargestPosition | None:
+def _largest(positions: Sequence[PositionRow], worth: Valuation) -> LargestPosition | None:
     largest = max(positions, key=lambda position: abs(position.pnl), default=None)
     if largest is None or not largest.pnl:
         return None
-    return LargestPosition(largest, largest.pnl / pnl if pnl else None)
+    pnl = worth.pnl
+    without = (pnl - largest.pnl) / worth.starting_balance * 100
+    return LargestPosition(largest, largest.pnl / pnl if pnl else None, without)

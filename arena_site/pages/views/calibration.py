@@ -1,32 +1,48 @@
 """Calibration of stated probabilities and of bets."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.calibration import confidence_figure, reliability_figure, stakes_figure
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
 from arena_site.pages.charts.figures import Figure
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
-from scoring.calibration import Calibration, ForecasterCalibration
+from markets.services.cache_versions import Scope, current_versions
+from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES
+from scoring.forecast_boards import PAST_REPORT_LIFETIME_S
 from scoring.models import Leaderboard
 
 
-def _calibration(selection: PageSelection) -> Calibration:
+def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:
+    """The calibration now, or as of an instant: it takes seconds, so it is cached until a leaderboard changes."""
     arm, methodology, category = (selection.values[name] for name in ("arm", "methodology", "category"))
-    return calibration_of(arm, methodology, category)
+    if as_of is None:
+        return calibration_of(arm, methodology, category)
+    version = current_versions().get(Scope.FORECAST_HISTORY)
+    key = f"past-calibration:{version}:{arm}:{methodology}:{category.encode().hex()}:{as_of.timestamp()}"
+    stored: Calibration | None = cache.get(key) if version else None
+    if stored is None:
+        stored = calibration_of(arm, methodology, category, at=as_of)
+        cache.set(key, stored, PAST_REPORT_LIFETIME_S)
+    return stored
 
 
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
     selection, versions, categories = _selection(request)
-    result = _calibration(selection)
-    forecasts, bets, stakes = _figures(result, selection)
+    as_of = requested_instant(request, timezone.now())
+    result = _calibration(selection, as_of)
+    forecasts, bets, stakes = _figures(result, selection, as_of)
     return render(
         request,
         "calibration.html",
@@ -40,6 +56,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
                 ]
             ),
             "calibration": result,
+            "as_of": as_of,
             "forecasts": forecasts,
             "bets": bets,
             "stakes": stakes,
@@ -50,12 +67,8 @@ def calibration(request: HttpRequest) -> HttpResponse:
 def calibration_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
     selection, _, _ = _selection(request)
-    return list(
-        filter(
-            None,
-            _figures(_calibration(selection), selection),
-        )
-    )
+    as_of = requested_instant(request, timezone.now())
+    return list(filter(None, _figures(_calibration(selection, as_of), selection, as_of)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequence[str]]:
@@ -67,13 +80,15 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequ
         request,
         {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
     )
-    return selection, versions, categories
+    return selection.with_text("as_of", request.GET.get("as_of", "")), versions, categories
 
 
-def _figures(result: Calibration, selection: PageSelection) -> tuple[Figure | None, Figure | None, Figure | None]:
+def _figures(
+    result: Calibration, selection: PageSelection, as_of: datetime | None
+) -> tuple[Figure | None, Figure | None, Figure | None]:
     """The figures of forecasts, of bets, and of stakes."""
     forecasts, trades, query = result.forecasts, result.trades, selection.suffix
-    forecast_at, trade_at = (each.leaderboard.computed_at if each.leaderboard else None for each in (forecasts, trades))
+    forecast_at, trade_at = (_instant(each, as_of) for each in (forecasts, trades))
     stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
     return (
         reliability_figure(
@@ -82,6 +97,13 @@ def _figures(result: Calibration, selection: PageSelection) -> tuple[Figure | No
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),
     )
+
+
+def _instant(protocol: ProtocolCalibration, as_of: datetime | None) -> datetime | None:
+    """The instant of a protocol's figures."""
+    if as_of is not None or protocol.leaderboard is None:
+        return as_of
+    return protocol.leaderboard.computed_at
 
 
 def _reliability(rows: Sequence[ForecasterCalibration]) -> list[SquareDiagram]:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from arena_site.pages.addresses import by_address
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
+from arena_site.pages.citations import dated_query
 
 Figures = Callable[..., Iterable[Figure]]
 """A page's figures, given its request and the arguments in its address."""
@@ -43,7 +44,7 @@ def chart_file(request: HttpRequest, *, figures: Figures, chart: str, extension:
         content = _csv(figure)
     else:
         page_path = request.path.rpartition("charts/")[0]
-        svg = svg_image(figure, request.build_absolute_uri(page_path + (figure.dated or figure.query)))
+        svg = svg_image(figure, request.build_absolute_uri(page_path + dated_query(figure)))
         content = png_image(svg) if extension == "png" else svg
     disposition = "attachment" if extension == "csv" else "inline"
     parts = ["demo"] if settings.ARENA_DEMO else []

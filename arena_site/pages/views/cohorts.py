@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import decision_badge, money, page_url
-from arena_site.pages.freshness import current_pause, weeks_over
+from arena_site.pages.freshness import current_pause, requested_instant, weeks_over
 from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
@@ -100,6 +101,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
     for decision in decisions:
         by_agent[decision.agent][decision.week] = (page_url("decision", decision.pk), decision_badge(decision))
     now = timezone.now()
+    as_of = requested_instant(request, now)
     over = weeks_over(cohort, now)
     bankrupt = {agent.pk for agent in agents if agent.status == Agent.Status.BANKRUPT}  # and no longer asked
     for agent in agents:
@@ -129,7 +131,8 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
                 key=attrgetter("link__sequence"),
                 default=None,
             ),
-            "figure": _figure(cohort, agents, selection),
+            "figure": _figure(cohort, agents, selection, as_of),
+            "as_of": as_of,
             "ranges": selection.links("range", RANGE_LABELS),
         },
     )
@@ -137,7 +140,8 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
 
 def cohort_figures(request: HttpRequest, number: int) -> list[Figure]:
     """The chart of the cohort's page."""
-    figure = _figure(*_cohort_and_agents(number), _range_selection(request))
+    until = requested_instant(request, timezone.now())
+    figure = _figure(*_cohort_and_agents(number), _range_selection(request), until)
     return [figure] if figure else []
 
 
@@ -154,15 +158,15 @@ def _range_selection(request: HttpRequest) -> PageSelection:
     return PageSelection.from_request(request, {"range": sorted(RANGES, key="ALL".__ne__)})
 
 
-def _figure(cohort: Cohort, agents: list[Agent], selection: PageSelection) -> Figure | None:
-    """The values of the cohort's agents over time."""
+def _figure(cohort: Cohort, agents: list[Agent], selection: PageSelection, until: datetime | None) -> Figure | None:
+    """The values of the cohort's agents over time, up to an instant."""
 
     def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
         (leader, value), *_ = newest
         return f"{leader.family.display_name} has the largest portfolio of cohort {cohort.number}: {money(value)}."
 
     span = RANGES[selection["range"]]
-    return values_figure(agents, name="values", title=title, span=span, query=selection.suffix)
+    return values_figure(agents, name="values", title=title, span=span, query=selection.suffix, until=until)
 
 
 def _decisions(cohort: Cohort) -> list[Any]:

@@ -1,5 +1,7 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
+from datetime import datetime
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -10,8 +12,9 @@ from arena_site.pages.addresses import family_slug
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
 from scoring.cohort_returns import cohort_returns
@@ -20,6 +23,7 @@ from scoring.comparison import comparison as comparison_of
 from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
 from scoring.disagreements import RECENT_SETS
+from scoring.forecast_boards import reliability_bins
 from scoring.leaderboard_entries import overall_leaderboards
 
 
@@ -46,6 +50,7 @@ def comparisons(request: HttpRequest) -> HttpResponse:
 @require_safe
 def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     """Two families under both protocols: tests of their difference, portfolios and largest disagreements."""
+    as_of = requested_instant(request, timezone.now())
     competition = competition_index()
     one, other = _families(competition, first, second)
     result = comparison_of(one, other, competition)
@@ -58,8 +63,9 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "second": other,
             "comparison": result,
             "forecasts": [(arm, ARMS[arm.arm]) for arm in result.forecasts],
-            "returns": _returns_figure(one, other, competition),
-            "calibration": _calibration_figure(result),
+            "returns": _returns_figure(one, other, competition, as_of),
+            "calibration": _calibration_figure(result, as_of),
+            "as_of": as_of,
             "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,
             "others": [family for family in ranked if family not in (one, other)],
@@ -71,8 +77,9 @@ def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Fi
     """The charts of a comparison's page."""
     competition = competition_index()
     one, other = _families(competition, first, second)
-    calibration = _calibration_figure(comparison_of(one, other, competition))
-    return list(filter(None, [_returns_figure(one, other, competition), calibration]))
+    as_of = requested_instant(request, timezone.now())
+    calibration = _calibration_figure(comparison_of(one, other, competition), as_of)
+    return list(filter(None, [_returns_figure(one, other, competition, as_of), calibration]))
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
@@ -82,23 +89,25 @@ def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[F
     return competition.by_slug[first], competition.by_slug[second]
 
 
-def _returns_figure(one: Family, other: Family, competition: CompetitionIndex) -> Figure | None:
+def _returns_figure(one: Family, other: Family, competition: CompetitionIndex, as_of: datetime | None) -> Figure | None:
     """Both families' returns by weeks since a cohort's start."""
     agents = [agent for agent in competition.agents if agent.family in (one, other)]
     names = f"{one.display_name} and {other.display_name}"
-    title = f"Mean returns of {names} in the weeks after a cohort starts."
-    returns = cohort_returns(agents, at=timezone.now())
+    title = RETURNS_TITLE.format(whose=names)
+    returns = cohort_returns(agents, at=as_of or timezone.now())
     return returns_figure(returns, agents, {one.slug: one, other.slug: other}, title, height=360)
 
 
-def _calibration_figure(comparison: Comparison) -> Figure | None:
-    """Both families' reliability when they are shown the market's prices."""
+def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figure | None:
+    """Both families' reliability when they are shown the market's prices, now or as of an instant."""
     priced = next((arm for arm in comparison.forecasts if arm.arm == PRICED), None)
     if priced is None:
         return None
-    bins = priced.bins
+    bins, at = priced.bins, priced.computed_at
+    if as_of is not None:
+        both = (comparison.first.slug, comparison.second.slug)
+        past = {slug: reliability_bins(slug, PRICED, as_of) for slug in both}
+        bins, at = {slug: found for slug, found in past.items() if found}, as_of
     families = [family for family in (comparison.first, comparison.second) if family.slug in bins]
     diagrams = [reliability_diagram(family.display_name, bins[family.slug], family) for family in families]
-    return reliability_figure(
-        diagrams, who=" or ".join(family.display_name for family in families), at=priced.computed_at
-    )
+    return reliability_figure(diagrams, who=" or ".join(family.display_name for family in families), at=at)

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -18,13 +19,15 @@ from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import ARMS
 from markets.prompt_conditions import PRICED
 from scoring.cohort_returns import cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
 from scoring.constants import FORECAST, TRADING
+from scoring.forecast_boards import reliability_bins
 from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
 
 LATEST = 10
@@ -60,6 +63,7 @@ def families(request: HttpRequest) -> HttpResponse:
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """A family: its entry on each leaderboard, its result in each cohort, and its releases."""
+    as_of = requested_instant(request, timezone.now())
     competition = competition_index()
     family = competition.by_slug[slug]
     agents = _agents(family, competition)
@@ -86,8 +90,9 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 for arm, forecast_leaderboard in forecast_leaderboards.items()
                 if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
-            "returns": _returns_figure(family, agents),
-            "calibration": _calibration_figure(family, forecast_leaderboards),
+            "returns": _returns_figure(family, agents, as_of),
+            "calibration": _calibration_figure(family, forecast_leaderboards, as_of),
+            "as_of": as_of,
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
             ),
@@ -110,27 +115,32 @@ def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
     family = competition.by_slug[slug]
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     by_arm = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
-    return list(
-        filter(None, [_returns_figure(family, _agents(family, competition)), _calibration_figure(family, by_arm)])
-    )
+    as_of = requested_instant(request, timezone.now())
+    returns = _returns_figure(family, _agents(family, competition), as_of)
+    return list(filter(None, [returns, _calibration_figure(family, by_arm, as_of)]))
 
 
 def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]:
     return [agent for agent in competition.agents if agent.family.pk == family.pk]
 
 
-def _returns_figure(family: Family, agents: Sequence[AgentSummary]) -> Figure | None:
+def _returns_figure(family: Family, agents: Sequence[AgentSummary], as_of: datetime | None) -> Figure | None:
     """The returns of a family's agents by weeks since a cohort's start."""
-    title = f"Mean return of {family.display_name} in the weeks after a cohort starts."
-    returns = cohort_returns(agents, at=timezone.now())
+    title = RETURNS_TITLE.format(whose=family.display_name)
+    returns = cohort_returns(agents, at=as_of or timezone.now())
     return returns_figure(returns, agents, {family.slug: family}, title, height=340)
 
 
-def _calibration_figure(family: Family, leaderboards: Mapping[str, StoredLeaderboard]) -> Figure | None:
-    """The family's reliability diagram in each arm."""
-    shown = {arm: leaderboard for arm, leaderboard in leaderboards.items() if leaderboard.parts[1]}
-    diagrams = [reliability_diagram(ARMS[arm], board.parts[1], family) for arm, board in shown.items()]
-    at = max(filter(None, (leaderboard.computed_at for leaderboard in shown.values())), default=None)
+def _calibration_figure(
+    family: Family, leaderboards: Mapping[str, StoredLeaderboard], as_of: datetime | None
+) -> Figure | None:
+    """The family's reliability diagram in each arm, now or as of an instant."""
+    bins_by_arm = {arm: (board.computed_at, board.parts[1]) for arm, board in leaderboards.items()}
+    if as_of is not None:
+        bins_by_arm = {arm: (as_of, reliability_bins(family.slug, arm, as_of)) for arm in leaderboards}
+    shown = {arm: bins for arm, (_, bins) in bins_by_arm.items() if bins}
+    diagrams = [reliability_diagram(ARMS[arm], bins, family) for arm, bins in shown.items()]
+    at = max(filter(None, (bins_by_arm[arm][0] for arm in shown)), default=None)
     return reliability_figure(diagrams, who=family.display_name, at=at)
 
 

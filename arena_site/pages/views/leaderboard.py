@@ -13,7 +13,6 @@ from arena_site.pages.board_figures import brier_figure
 from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.citations import citation
-from arena_site.pages.filters import iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
@@ -82,8 +81,7 @@ def leaderboard_figures(request: HttpRequest) -> list[Figure]:
     now = timezone.now()
     selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
     board, headline = _board(requested_instant(request, now), now)
-    dated = selection.query(as_of=iso(board.computed_at)) if board.computed_at else ""
-    figure = brier_figure(board, headline, competition_index().by_slug, query=selection.suffix, dated=dated)
+    figure = brier_figure(board, headline, competition_index().by_slug, query=selection.suffix)
     return [figure] if board.entries else []
 
 

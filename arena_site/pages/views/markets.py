@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family, Position, Trade
@@ -15,6 +16,7 @@ from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.price_history import price_figure
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection
@@ -104,6 +106,7 @@ def _selected(selection: PageSelection, families: Mapping[str, Family]) -> Query
 @require_safe
 def market(request: HttpRequest, pk: int) -> HttpResponse:
     """A market: its price history, its resolution, its positions and trades, and the questions on it."""
+    as_of = requested_instant(request, timezone.now())
     market = get_object_or_404(Market, pk=pk)
     source, outcomes = SOURCES[market.source], list(market.outcomes.all())
     by_pk = {outcome.pk: outcome for outcome in outcomes}
@@ -138,7 +141,8 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
             "observations": list(observations.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
-            "figure": price_figure(market, outcomes, trades, agents),
+            "figure": price_figure(market, outcomes, trades, agents, as_of),
+            "as_of": as_of,
             "questions": questions,
             "duplicate": _duplicate_question(questions),
         },
@@ -150,7 +154,8 @@ def market_figures(request: HttpRequest, pk: int) -> list[Figure]:
     market = get_object_or_404(Market, pk=pk)
     trades = _trades(market)
     agents = {agent.pk: agent for agent in competition_index().agents}
-    figure = price_figure(market, list(market.outcomes.all()), trades, agents)
+    until = requested_instant(request, timezone.now())
+    figure = price_figure(market, list(market.outcomes.all()), trades, agents, until)
     return [figure] if figure else []
 
 

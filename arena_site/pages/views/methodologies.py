@@ -11,6 +11,8 @@ from django.views.decorators.http import require_safe
 from agents.models import Chain
 from arena_site.pages.formulas import scoring_formulas
 from cohorts.models import Methodology
+from scoring.constants import FORECAST, MARKET, UNIFORM
+from scoring.leaderboard_entries import leaderboard_entries
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
@@ -51,6 +53,7 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "category_percent": rules and rules.category_share * 100,
             "prompts": [*_prompts(shown), *(_prompts(rules, prefix="Forecasts: ") if rules else ())],
             "formulas": scoring_formulas(shown),
+            "anchors": _anchors(),
             "chains": Chain.objects.all(),
             "largest_first_bet": shown.maximum_bet(shown.starting_balance),
         },
@@ -61,6 +64,13 @@ def _plainly(rule: str) -> str:
     for sentence, plainer in PLAINER.items():
         rule = rule.replace(sentence, plainer)
     return rule
+
+
+def _anchors() -> dict[str, float] | None:
+    """The Brier scores of the market and of equal probabilities on the current leaderboard; None while one lacks."""
+    scores = {entry["forecaster"]: entry["brier"] for entry in leaderboard_entries(FORECAST)}
+    market, uniform = scores.get(MARKET), scores.get(UNIFORM)
+    return None if market is None or uniform is None else {"market": market, "uniform": uniform}
 
 
 def _prompts(rules: Methodology | ForecastRules, prefix: str = "") -> list[tuple[str, str]]:

@@ -1,19 +1,21 @@
 """The list of questions, a question with its prices and forecasts, and a forecast with its prompt and answer."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Forecast, RefusedForecast, Trade
+from agents.models import Family, Forecast, RefusedForecast, Trade
 from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.forecast_history import forecast_histories
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry, QuestionOption
@@ -103,6 +105,7 @@ def questions(request: HttpRequest) -> HttpResponse:
 def question(request: HttpRequest, pk: int) -> HttpResponse:
     """A question: its options, the prices and all forecasts side by side, and its outcome."""
     options = Prefetch("options", _options("outcome__market__question"))
+    as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
     shown, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
@@ -123,9 +126,10 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "options": shown_option_prices(question),
             "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
-            "histories": forecast_histories(
-                question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families
-            ),
+            "histories": _histories(question, entries, competition.families, as_of)
+            if as_of
+            else forecast_histories(question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families),
+            "as_of": as_of,
             "days": len(entries),
             "days_shown": len(shown),
             "duplicate": next((entry.duplicate for entry in entries if entry.duplicate), None),
@@ -159,9 +163,17 @@ def _options(*columns: str) -> QuerySet[QuestionOption]:
 def question_figures(request: HttpRequest, pk: int) -> list[Figure]:
     """The charts of the question's page."""
     question = get_object_or_404(Question.objects.prefetch_related("options"), pk=pk)
-    entries = _entries(question)[:DAYS_DRAWN]
-    forecasts = list(_forecasts(entries).values_list(*CHART_COLUMNS, named=True))
-    return [figure for _, figure in forecast_histories(question, entries, forecasts, competition_index().families)]
+    until = requested_instant(request, timezone.now())
+    return [figure for _, figure in _histories(question, _entries(question), competition_index().families, until)]
+
+
+def _histories(
+    question: Question, entries: Sequence[QuestionEntry], families: Mapping[int, Family], until: datetime | None
+) -> list[tuple[str, Figure]]:
+    """The charts of the question's latest days up to an instant."""
+    drawn = [entry for entry in entries if until is None or entry.question_set.day <= until][:DAYS_DRAWN]
+    forecasts = list(_forecasts(drawn).values_list(*CHART_COLUMNS, named=True))
+    return forecast_histories(question, drawn, forecasts, families, until)
 
 
 def _entries(question: Question) -> list[QuestionEntry]:

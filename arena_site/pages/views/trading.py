@@ -12,16 +12,17 @@ from django.views.decorators.http import require_safe
 from agents.models import Decision, Family
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.portfolios import returns_figure
+from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
-from arena_site.pages.filters import iso
+from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
+from scoring.largest_bets import with_returns_without_largest_bet
 from scoring.leaderboard_entries import leaderboard_entries
 from scoring.models import Leaderboard
 
@@ -51,6 +52,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     entries = leaderboard_entries(
         TRADING, methodology=selection["methodology"], category=selection["category"], at=as_of
     )
+    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
@@ -133,9 +135,9 @@ def _figure(
         returns,
         agents,
         families,
-        "Mean return of each model in the weeks after a cohort starts.",
+        RETURNS_TITLE.format(whose="each model"),
         query=selection.suffix,
-        dated=selection.query(as_of=iso(computed_at)) if computed_at else "",
+        dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
     )
 
 
@@ -151,7 +153,7 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
 
 
 def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
-    """A sparkline of the mean return of each family, all on one scale."""
+    """A sparkline of the average change of each family by cohort age, all on one scale."""
     curves = {slug: [mean and mean.mean for mean in means] for slug, means in returns.families.items()}
     shown = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
     return {slug: sparkline(curve, 0.0, min(shown), max(shown)) for slug, curve in curves.items()}

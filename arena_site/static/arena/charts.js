@@ -7,6 +7,7 @@ const HEADROOM = 0.06;
 const MINIMUM_RANGE = 0.01;
 const TOP = 36;
 const BOTTOM = 52;
+const NUMBERS_HEIGHT = 16; // of the row with the numbers of cohorts
 const DAY = 864e5;
 const MINUTE = 6e4;
 const TIME_STEPS = [
@@ -146,6 +147,7 @@ class LineChart {
     if (this.whole[0] === this.whole[1]) this.whole[1] += 1;
     this.shown = this.whole; // the positions at both ends
     this.height = this.svg.viewBox.baseVal.height;
+    this.numbered = this.data.curves.some((curve) => curve.numbers);
     this.addLayers();
     this.addToolbar();
     this.addListeners();
@@ -167,7 +169,7 @@ class LineChart {
       const markers = svgElement("g", { class: "markers", "clip-path": `url(#${id})`, stroke: "none" });
       part(".leader").before(markers);
       for (const each of group.querySelectorAll(".line, .band")) each.setAttribute("clip-path", `url(#${id})`);
-      const parts = { line: part(".line"), band: part(".band"), leader: part(".leader"), end: part(".end-marker"), label: part("text") };
+      const parts = { line: part(".line"), few: part(".few"), band: part(".band"), leader: part(".leader"), end: part(".end-marker"), label: part("text") };
       return { group, markers, ...parts, data: this.data.curves[index] };
     });
     this.events = [...this.svg.querySelectorAll(".events path")];
@@ -333,7 +335,7 @@ class LineChart {
     this.gap = this.narrow ? 12 : 24; // between the ends of lines and their names
     this.right = width - (this.narrow ? Math.min(this.widestName() + this.gap, width * 0.38) : 160);
     for (const { label, data } of this.curves) shorten(label, data.name, width - this.right - this.gap);
-    this.bottom = this.currentHeight - BOTTOM;
+    this.bottom = this.currentHeight - BOTTOM - (this.numbered ? NUMBERS_HEIGHT : 0);
     const { positions, baseline, curves, events } = this.data;
     const [first, last] = this.shown;
     // One point beyond each edge, for the lines across it.
@@ -392,6 +394,13 @@ class LineChart {
     return this.data.axis === "questions" ? ticks.filter(Number.isInteger) : ticks;
   }
 
+  // Of how many cohorts the lines are means at a position; a range where they differ.
+  numbersAt(position) {
+    const index = Math.max(0, firstFrom(this.data.positions, position + 1e-9) - 1);
+    const known = this.data.curves.map((curve) => curve.numbers?.[index]).filter(Boolean);
+    return known.length ? [...new Set([Math.min(...known), Math.max(...known)])].join("–") : "0";
+  }
+
   drawAxes() {
     const step = valueStep(this.low, this.high, 7);
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
@@ -407,10 +416,12 @@ class LineChart {
       const x = this.x(at);
       parts.push(svgElement("line", { class: "tick", x1: x, x2: x, y1: this.bottom, y2: this.bottom + 5 }));
       parts.push(write(this.axis.tick(at), { x, y: this.bottom + 21, "text-anchor": "middle" }));
+      if (this.numbered) parts.push(write(this.numbersAt(at), { class: "cohorts", x, y: this.bottom + 39, "text-anchor": "middle" }));
     }
+    if (this.numbered) parts.push(write("Cohorts", { x: this.left - 8, y: this.bottom + 39, "text-anchor": "end" }));
     yTitle.dataset.title ??= yTitle.textContent;
     yTitle.textContent = this.relative ? "Return (%)" : yTitle.dataset.title;
-    set(xTitle, { x: (this.left + this.right) / 2, y: this.bottom + 44 });
+    set(xTitle, { x: (this.left + this.right) / 2, y: this.bottom + 44 + (this.numbered ? NUMBERS_HEIGHT : 0) });
     this.ticks.replaceChildren(...parts, xTitle);
     const line = this.svg.querySelector(".baseline");
     if (!line) return;
@@ -429,10 +440,12 @@ class LineChart {
     // The last point of each line inside the chart; undefined if there is none.
     const ends = points.map((each) => [...each].reverse().find(([, y, at]) => first <= at && at <= last && y >= TOP - 8 && y <= this.bottom));
     const heights = spread(ends.map((end) => end?.[1] ?? this.bottom), TOP + 9, this.bottom);
-    this.curves.forEach(({ group, data, line, band, leader, end, label, markers }, index) => {
+    this.curves.forEach(({ group, data, line, few, band, leader, end, label, markers }, index) => {
       group.classList.toggle("faded", !this.isShown(index));
       group.classList.toggle("isolated", this.isolated.has(index));
-      line.setAttribute("d", path(points[index]));
+      const from = few ? this.x(positions[Math.max(0, data.first_of_few - 1)]) : Infinity;
+      line.setAttribute("d", path(points[index].filter(([x]) => x <= from)));
+      few?.setAttribute("d", path(points[index].filter(([x]) => x >= from)));
       if (band) {
         const around = positions.map((at, place) => [this.x(at), data.band[place]]).filter(([, both]) => both);
         const low = around.map(([x, both]) => [x, this.y(both[0])]);

@@ -145,6 +145,30 @@ def test_cited_address_shows_the_same_ranks_for_ever(client: Client, season: Non
     assert [shown_board(client, address) for address in cited] == [before]
 
 
+def test_return_without_the_largest_bet_stands_on_board_agent_page_and_api(client: Client) -> None:
+    agent = AgentFactory(slug=GPT)
+    won, lost, held = (MarketFactory(prices={"YES": "0.40", "NO": "0.60"}) for _ in range(3))
+    for market, amount in ((won, "1000.00"), (lost, "400.00"), (held, "200.00")):
+        bet(agent, market, "YES", amount)
+    resolve(won, "YES", at=WEEK + DAY)  # +1,500
+    resolve(lost, "NO", at=WEEK + DAY)  # −400
+    compute_scores(at=WEEK + 2 * DAY)
+    (entry,) = api_rows(client, "/api/v1/leaderboard/")
+    assert (entry["return_percent"], entry["return_without_largest_bet"]) == (11.0, -4.0)
+    assert (
+        client.get("/api/v1/leaderboard/?as_of=2026-03-09").json()["results"][0]["return_without_largest_bet"] is None
+    )
+    assert "−4.00 %" in table_row(section(get_page(client, "/trading/"), "trading"), "GPT-5.2")
+    assert "Without it the return would be −4.00 %." in visible_text(get_page(client, f"/cohorts/1/{GPT}/"))
+
+
+def test_chart_of_returns_says_that_it_ends_elsewhere_than_the_table(client: Client, season: None) -> None:
+    figure = visible_text(element(get_page(client, "/trading/"), "#returns"))
+    assert "Average change of each model by cohort age." in figure
+    assert "Later weeks rest on fewer cohorts (week 3: one), so a line does not end at the mean return." in figure
+    assert "Lines are faded where fewer than three cohorts have reached the age." in figure
+
+
 def test_every_link_to_another_board_or_range_leads_to_one(client: Client, season: None) -> None:
     queries = {link.split("#")[0] for link in links(get_page(client, "/trading/"), 'a[href^="?"]')}
     assert {"?category=Politics", "?as_of=2026-03-15"} <= queries
@@ -229,6 +253,18 @@ def test_new_score_renews_the_calibration_of_bets_on_an_unchanged_board(client: 
     boards.update(report=before)
     refresh_trading_leaderboards(at=END)
     assert boards.get(methodology="").report["calibration"]["bets"] == before["calibration"]["bets"] + 1
+
+
+def test_words_for_scores_are_anchored_to_market_and_uniform(client: Client, season: None) -> None:
+    scores = {
+        entry["forecaster"]: entry["brier"] for entry in api_rows(client, "/api/v1/leaderboard/?protocol=forecast")
+    }
+    rows = table_rows(element(get_page(client, "/methodology/"), ".anchors"))
+    assert rows[1:] == [
+        [f"below the market’s ({scores['market']:.3f})", "better than the market"],
+        ["between the market’s and uniform", "knows something, less than the market"],
+        [f"uniform ({scores['uniform']:.3f}) and above", "no better than equal probabilities"],
+    ]
 
 
 # --- two families ---------------------------------------------------------------------------------------

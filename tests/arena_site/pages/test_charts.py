@@ -213,6 +213,19 @@ def test_script_receives_the_values_of_the_curves():
     assert chart.data["positions"] == [round(at.timestamp() * 1000) for at in HOURS]
 
 
+def test_a_line_is_faded_where_it_is_a_mean_of_fewer_than_three_cohorts():
+    curve = Curve("one", "#000000", [0.0, 1.0, 2.0, 3.0], numbers=[4, 3, 2, 1])
+    chart = line_chart([0, 1, 2, 3], [curve], axis="weeks", unit="percent")
+    (line,) = chart.lines
+    numbers = {tick.value: number.text for tick, number in zip(chart.x_ticks, chart.numbers, strict=True)}
+    assert (line.path.count("L"), line.few.count("L")) == (1, 2)
+    assert line.few.startswith(f"M{line.path.rpartition('L')[2]}")
+    assert (numbers[0], numbers[3]) == ("4", "1")
+    assert chart.data["curves"][0]["first_of_few"] == 2
+    whole = line_chart([0, 1, 2, 3], [Curve("one", "#000000", [0.0, 1.0, 2.0, 3.0])], axis="weeks", unit="percent")
+    assert (whole.lines[0].few, whole.numbers, whole.x_title_place - whole.bottom) == ("", (), 44)
+
+
 def test_a_band_is_drawn_and_the_axis_has_room_for_it():
     banded = Curve("one", "#000000", [1.0, 2.0, 3.0], band=[(1.0, 1.0), (0.0, 9.0), None])
     chart = line_chart(HOURS, [banded])

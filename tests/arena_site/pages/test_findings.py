@@ -49,10 +49,10 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
             "prices", (0.02, -0.01, 0.05), {"needed": 0},
         ),
         (
-            "6 of 7 models stake significantly less than their own forecasts suggest, most of all GPT-5.2: the"
-            " confidence that its stakes imply is on average 30.0 percentage points below its stated probabilities (95"
-            " % interval 20.0 to 40.0 on 1,270 bets).",
-            "stakes", (-0.3, -0.4, -0.2), {"details": {"alike": 6, "models": 7}},
+            "6 of 7 models stake significantly less than Kelly’s rule would at their own forecasts and prices, most of"
+            " all GPT-5.2: a bet takes 5.0 % of its cash on average, Kelly’s rule 20.0 % (difference 15.0 percentage"
+            " points, 95 % interval 10.0 to 20.0 on 1,270 bets).",
+            "stakes", (-0.15, -0.2, -0.1), {"details": {"alike": 6, "models": 7, "stake": 0.05, "kelly": 0.2}},
         ),
         (
             "No model is shown to earn money: the mean return of GPT-5.2, the best trader, is +2.00 %, and its interval"
