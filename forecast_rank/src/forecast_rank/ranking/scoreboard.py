@@ -21,6 +21,7 @@ from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
+from forecast_rank.metrics.sample_mean import clustered_share_intervals
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import (
@@ -114,7 +115,10 @@ class FigureTable:
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
         groups = self._groups(sums)
-        ends = np.clip(self._interval(sums, groups), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
+        if key == "accuracy" and self.settings.bootstrap:
+            ends = clustered_share_intervals(sums, level=self.settings.level)
+        else:
+            ends = np.clip(self._interval(sums, groups), *SCORE_RANGES.get(key, (-np.inf, np.inf)))
         least = LEAST_EVENTS
         if key == "average_return":
             least = LEAST_EVENTS_OF_RETURNS
