@@ -161,13 +161,14 @@ def paired_by_cluster(
     """
     table = np.asarray(values, dtype=np.float64)
     people, _, clusters = table.shape
-    seen, filled = ~np.isnan(table), np.nan_to_num(table)
-    plays = seen.any(axis=2)
+    seen = ~np.isnan(table)
+    filled = np.nan_to_num(table)
+    plays = seen.sum(axis=2) > 0
     first, second = np.triu_indices(people, 1)
     away, observed = np.zeros((len(first), clusters)), np.zeros((len(first), clusters))
     common = plays[first] & plays[second]
     for pair, (one, other) in enumerate(zip(first, second, strict=True)):
-        both = common[pair]
+        both = plays[one] & plays[other]
         away[pair] = (filled[one, both] - filled[other, both]).sum(axis=0)
         observed[pair] = (seen[one, both] | seen[other, both]).sum(axis=0)
     units, events = common.sum(axis=1), (observed > 0).sum(axis=1)
