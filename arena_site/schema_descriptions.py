@@ -246,8 +246,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "LeaderboardEntry": {
         "brier_ci": "95 % interval over events; never leaves 0 to 1; allows for one unseen event.",
         "cohorts": "Cohorts played.",
-        "return_se": "Standard error of the mean return.",
-        "return_ci": "Student's t interval of the mean return, 95 %.",
         "bss_random": "Brier skill score against 0.25.",
         "bss_market": "Brier skill score against the prices paid.",
         "win_rate": "Share of resolved bets whose side won.",

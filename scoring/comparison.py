@@ -1,7 +1,6 @@
 """Comparison of two families, for the page and the API; a difference is the first less the second."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from agents.models import Family
 from cohorts.models import Cohort
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.competition import CompetitionIndex
-from scoring.constants import ALL_METHODOLOGIES, DETECTABLE_DIFFERENCE, FORECAST, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
 
@@ -21,13 +20,15 @@ Pair = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReturnTest:
-    """The paired test of two families' returns over their common cohorts, in percentage points."""
+    """The paired test of two families' returns over their common cohorts by week, in percentage points."""
 
     cohorts: int
+    weeks: int
     difference: float
     se: float | None
     p: float | None
     p_holm: float | None
+    margin: float | None
     cohorts_more: float | None
     pairs: int
 
@@ -85,11 +86,13 @@ class Comparison:
 
 def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
     """The comparison by the stored leaderboards, or by those of a past instant."""
-    paths = (("returns",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
+    paths = (("returns",), ("weeks",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
     leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
     trading = leaderboards.get((TRADING, ""))
     entries = trading.entries if trading else {}
-    cohorts, test = shared_cohorts(first, second, (trading and trading.parts[0]) or {}, index)
+    returns, weeks = (trading.parts[0] or {}, trading.parts[1] or {}) if trading else ({}, {})
+    cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
+    test = return_test(first, second, weeks, index)
     return Comparison(
         first,
         second,
@@ -126,61 +129,41 @@ def both_directions(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
 
 
 def shared_cohorts(
-    first: Family, second: Family, returns: Mapping[str, Mapping[str, float]], index: CompetitionIndex
-) -> tuple[list[SharedCohort], ReturnTest | None]:
-    """The common cohorts, newest first, and the test of the returns' difference among all pairs of families.
-
-    `returns` are those of the trading leaderboard, by family slug and cohort number (text, as in JSON). Other external
-    agents than these two are left out of the pairs.
-    """
-    excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
-    families = [slug for slug in returns if slug not in excluded]
-    numbers = sorted({int(number) for slug in families for number in returns[slug]})
-    mine, theirs = returns.get(first.slug, {}), returns.get(second.slug, {})
-    common = sorted((int(number) for number in mine.keys() & theirs.keys()), reverse=True)
-    if not common:
-        return [], None
+    first: Mapping[str, float], second: Mapping[str, float], index: CompetitionIndex
+) -> list[SharedCohort]:
+    """The cohorts that both played, newest first, by their returns by cohort number (text, as in JSON)."""
     by_number = {cohort.number: cohort for cohort in index.cohorts.values()}
-    cohorts = [SharedCohort(by_number[number], mine[str(number)], theirs[str(number)]) for number in common]
-    table = [[returns[slug].get(str(number), math.nan) for number in numbers] for slug in families]
-    return cohorts, _return_test(table, families.index(first.slug), families.index(second.slug))
+    common = sorted((int(number) for number in first.keys() & second.keys()), reverse=True)
+    return [SharedCohort(by_number[number], first[str(number)], second[str(number)]) for number in common]
 
 
-def _return_test(table: list[list[float]], first: int, second: int) -> ReturnTest:
-    """The paired test of scores with cohorts in place of questions, corrected for all pairs of families."""
-    import numpy as np
-    from forecast_rank.metrics.paired_tests import paired_tests
-    from forecast_rank.metrics.panel import from_arrays
+def return_test(
+    first: Family, second: Family, weeks: Mapping[str, Mapping[str, Mapping[str, float]]], index: CompetitionIndex
+) -> ReturnTest | None:
+    """The test of the returns' difference, corrected for all pairs of families; None without a common cohort.
 
-    returns = np.array(table)
-    panel = from_arrays(np.where(np.isnan(returns), np.nan, 0.5)[:, :, None], np.zeros((returns.shape[1], 1)))
-    tests = paired_tests(panel, returns[panel.forecaster, panel.question], difference=DETECTABLE_DIFFERENCE)
-    low, high = sorted((first, second))
-    row = int(np.flatnonzero((tests.first == low) & (tests.second == high))[0])
-    sign = 1 if first == low else -1
-    return ReturnTest(
-        cohorts=int(tests.n[row]),
-        difference=sign * float(tests.difference[row]),
-        se=_finite(tests.se[row]),
-        p=_finite(tests.p[row]),
-        p_holm=_finite(tests.p_holm[row]),
-        cohorts_more=_finite(tests.questions_more[row]),
-        pairs=len(tests.n),
-    )
+    `weeks` are the returns of the trading leaderboard by family slug, cohort number and week. Other external agents
+    than these two are left out of the pairs, so that of two ranked families it is the test of the leaderboard.
+    """
+    from scoring.return_tests import return_tests
 
-
-def _finite(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    if not weeks.get(first.slug, {}).keys() & weeks.get(second.slug, {}).keys():
+        return None
+    excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
+    pairs = return_tests({slug: own for slug, own in weeks.items() if slug not in excluded}).pairs
+    test = both_directions(pairs)[first.slug, second.slug]
+    fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
+    return ReturnTest(**fields, pairs=len(pairs))
 
 
 def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:
-    _, pairs, *bins = leaderboard.parts
+    _, _, pairs, *bins = leaderboard.parts
     test = both_directions(pairs or ()).get((first.slug, second.slug))
     return ForecastComparison(
         arm,
         leaderboard.entries.get(first.slug),
         leaderboard.entries.get(second.slug),
-        test and {**test, "pairs": len(pairs)},
+        test and {"margin": None, **test, "pairs": len(pairs)},
         {family.slug: found for family, found in zip((first, second), bins, strict=True) if found},
         leaderboard.computed_at,
     )

@@ -105,18 +105,16 @@ def _against_market(topic: str, entry: Entry) -> Iterator[Finding]:
 
 
 def _paired(topic: str, best: Entry, other: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """The paired test of the best model and another; a lower Brier score is ahead."""
+    """The paired test of the best model and another, its interval corrected as p is; a lower Brier score is ahead."""
     names = {best["forecaster"], other["forecaster"]}
     pair = next((pair for pair in pairs if {pair["first"], pair["second"]} == names), None)
-    if pair is None or pair["se"] is None or pair["p_holm"] is None:
+    if pair is None or pair.get("margin") is None:
         return
-    from scipy.special import stdtrit
-
     ahead = -pair["difference"] if pair["first"] == best["forecaster"] else pair["difference"]
-    half = float(stdtrit(max(pair["events"] - 1, 1), 0.975)) * pair["se"]
+    margin = pair["margin"]
     needed = None if pair["questions_more"] is None else int(pair["questions_more"])
     yield Finding(
-        topic, best["display_name"], other["display_name"], ahead, ahead - half, ahead + half,
+        topic, best["display_name"], other["display_name"], ahead, ahead - margin, ahead + margin,
         min(best["n"], other["n"]), pair["p_holm"], needed, {},
     )  # fmt: skip
 

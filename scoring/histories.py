@@ -199,12 +199,12 @@ def agent_values(
         if completed is None or before_end:
             running.append(agent.pk)
     unseen = bisect_left(instants, since) if since is not None else 0  # instants that need no look
-    for agent_id, place, total in _newest_values(running, instants[unseen:]):
+    for agent_id, place, total in newest_values(running, instants[unseen:]):
         values[agent_id][unseen + place] = total
     return dict(values)
 
 
-def _newest_values(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[tuple[int, int, Decimal]]:
+def newest_values(agents: Sequence[int], instants: Sequence[datetime]) -> Iterator[tuple[int, int, Decimal]]:
     """(agent, index of the instant, value) for each instant of a running cohort by which the agent has a snapshot.
 
     SQL, since the ORM has no way to look up one index entry for each agent and instant: whatever it offers reads all

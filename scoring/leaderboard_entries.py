@@ -42,6 +42,22 @@ def leaderboard_entries(
     return leaderboards.values_list("entries", flat=True).first() or []
 
 
+def trading_board(
+    *, methodology: str = ALL_METHODOLOGIES, category: str = "", at: datetime | None = None
+) -> tuple[list[dict[str, Any]], Sequence[Mapping[str, Any]]]:
+    """The entries of a trading leaderboard, and the paired tests of the families' returns."""
+    if at is not None:
+        from scoring.services.trading_leaderboards import trading_leaderboard
+
+        contents = trading_leaderboard(methodology, at=at, category=category)
+        return contents.entries, contents.report["pairs"]
+    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
+    entries, pairs = stored.values_list("entries", "report__pairs").first() or ([], [])
+    if category:
+        entries = leaderboard_entries(TRADING, methodology=methodology, category=category)
+    return entries, pairs or []
+
+
 def ranked_by(entries: Sequence[Entry]) -> str:
     """The field of a forecast leaderboard's entries by which it is ranked."""
     return str(entries[0]["ranked_by"]) if entries else "brier"

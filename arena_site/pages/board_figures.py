@@ -73,7 +73,7 @@ def return_figure(
         tied=headline.tied if headline else [],
     )
     title = _title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
-    note = "Mean return on paper money over cohorts, with its 95 % interval."
+    note = "Mean return on paper money over cohorts, with its 95 % interval over calendar weeks."
     return Figure("mean-returns", title, chart, note, at=at)
 
 

@@ -55,8 +55,7 @@ def _difference(
         better, less = ("better", "lower") if f.estimate > 0 else ("worse", "higher")
         basis = f"{_interval(f, score)} {questions}"
         return f"{first} {is_better} {better} than {second} {condition}: its Brier score is {size} {less} ({basis})."
-    # The interval is of one pair alone: beside a corrected p it may exclude 0.
-    basis = questions if f.p is not None else f"{_interval(f, score)} {questions}"
+    basis = f"{_interval(f, score)} {questions}"
     return (
         f"{first} {is_not} significantly better or worse than {second} {condition}: the difference in Brier score is"
         f" {size} ({basis}){_needed(f)}."
@@ -150,8 +149,8 @@ def _plural(value: int, noun: str) -> str:
 
 
 PAIRED = (
-    "Paired test on the questions that both answered, clustered by event. The interval is of this pair alone; p is"
-    " corrected for the number of pairs of models."
+    "Paired test on the questions that both answered, clustered by event. The interval and p are corrected for the"
+    " number of pairs of models."
 )
 ALPHA = "Difference of Brier scores on the same questions; the interval resamples events."
 HEADINGS: Mapping[str, tuple[str, str, str]] = {
@@ -173,7 +172,8 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
     ),
     "profit": (
         "The best trader", "trading",
-        "Mean over cohorts with Student’s t. Cohorts overlap, so the interval is too narrow.",
+        "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets. With fewer than about"
+        " twelve cohorts one rare shared win can still fall outside.",
     ),
     "calibration": (
         "Calibration of the best model", "calibration",

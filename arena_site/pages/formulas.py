@@ -13,7 +13,7 @@ FROZEN = {
     r"{$maximum_bet_fraction \times \text{cash before the bet}}, 1\right)",
     "brier": r"B = \frac{1}{n} \sum\limits_i (c_i - w_i)^2",
     "return_percent": r"r_c = 100 \times \frac{\text{value} - $starting_balance}{$starting_balance}, \quad "
-    r"\bar{r} \pm t_{0.975} \frac{s}{\text{√}n}",
+    r"\bar{r} \pm t_{0.975} \text{SE}",
     "win_rate": r"\text{win rate} = \frac{1}{n} \sum\limits_i w_i",
     "bss_random": r"\text{BSS}_{\text{random}} = 1 - \frac{B}{0.25}",
     "bss_market": r"\text{BSS}_{\text{market}} = 1 - \frac{B}{\frac{1}{n} \sum\limits_i (q_i - w_i)^2}",

@@ -165,7 +165,7 @@ UNCERTAINTY: Mapping[str, Term] = {
     "interval": Term(
         "95 % interval",
         "The range of values that are compatible with the data at a confidence of 95 %. For scores it is made by"
-        " resampling whole events; for returns over cohorts by Student’s t.",
+        " resampling whole events; for returns over calendar weeks, since cohorts share weeks and markets.",
     ),
     "standard-error": Term(
         "Standard error",
@@ -179,7 +179,8 @@ UNCERTAINTY: Mapping[str, Term] = {
     "paired-test": Term(
         "Paired test",
         "A test of the difference between two models on the questions that both answered, in which forecasts of one"
-        " event count as dependent.",
+        " event count as dependent; for returns on the cohorts that both played, in which changes of one calendar week"
+        " do.",
     ),
     "corrected-p": Term(
         "Corrected p",
@@ -188,8 +189,7 @@ UNCERTAINTY: Mapping[str, Term] = {
     ),
     "statistically-tied": Term(
         "Statistically tied",
-        "Not significantly different: the corrected p of the paired test is 0.05 or more. For returns: the 95 %"
-        " intervals overlap.",
+        "Not significantly different: the corrected p of the paired test is 0.05 or more, or there is no test yet.",
     ),
     "power": Term(
         "Questions needed for 80 % power",

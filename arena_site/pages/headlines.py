@@ -41,10 +41,8 @@ def forecast_headline(
     if not ranked or events < MINIMUM_EVENTS:
         return None
     leader, *others = ranked
-    tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
-    if tests:
-        p_values = [tests.get(frozenset((leader["forecaster"], entry["forecaster"]))) for entry in others]
-        tied = [entry for entry, p in zip(others, p_values, strict=True) if p is None or p >= SIGNIFICANCE]
+    if pairs:
+        tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in others], pairs)
     else:
         tied = [entry for entry in others if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
@@ -68,17 +66,18 @@ def forecast_headline(
 ADJUSTED = {"adjusted_brier": "adjusted "}
 
 
-def trading_headline(entries: Sequence[Entry], cohorts: Iterable[Cohort], *, at: datetime) -> Headline | None:
+def trading_headline(
+    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], cohorts: Iterable[Cohort], *, at: datetime
+) -> Headline | None:
     """The model of the highest mean return, with the age of the cohorts that have not ended.
 
-    Tied is whose 95 % interval overlaps that of the leader, or has none.
+    Tied is who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests, or has no test.
     """
     ranked = _ranked(entries)
     if not ranked:
         return None
     leader, *others = ranked
-    low = leader["return_ci"] and leader["return_ci"][0]
-    tied = [entry for entry in others if low is None or not entry["return_ci"] or entry["return_ci"][1] >= low]
+    tied = _tied(leader["family"], [(entry["family"], entry) for entry in others], pairs)
     number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
@@ -93,6 +92,17 @@ def trading_headline(entries: Sequence[Entry], cohorts: Iterable[Cohort], *, at:
             " no model is shown to earn most."
         )
     return Headline(leader, tied, sentence)
+
+
+def _tied(leader: str, others: Iterable[tuple[str, Entry]], pairs: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    """The entries, given with the names of the tests, that no test tells from the leader."""
+    tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
+    tied = []
+    for name, entry in others:
+        p = tests.get(frozenset((leader, name)))
+        if p is None or p >= SIGNIFICANCE:
+            tied.append(entry)
+    return tied
 
 
 def _ranked(entries: Sequence[Entry]) -> list[Entry]:

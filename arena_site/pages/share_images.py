@@ -12,7 +12,7 @@ from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.forecast_boards import forecast_board
-from scoring.leaderboard_entries import leaderboard_entries
+from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
 
 SIZE = (1200, 630)
@@ -38,11 +38,11 @@ def _forecasts(now: datetime) -> Figure:
 
 
 def _trading(now: datetime) -> Figure:
-    entries = leaderboard_entries(TRADING)
+    entries, pairs = trading_board()
     stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
     at = stored.values_list("computed_at", flat=True).first()
     competition = competition_index()
-    headline = trading_headline(entries, competition.cohorts.values(), at=at or now)
+    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at or now)
     return return_figure(entries, headline, competition.by_slug, at)
 
 

@@ -23,13 +23,17 @@ class PairedTestSerializer(serializers.Serializer):
     se = NumberField()
     p = NumberField(help_text="Two-sided.")
     p_holm = NumberField(help_text="Corrected for all pairs of families.")
+    margin = NumberField(
+        help_text="Half the 95 % interval of the difference, corrected as p_holm is: 0 is outside where p_holm < 0.05."
+    )
     pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
 
 class ReturnTestSerializer(PairedTestSerializer):
-    """The paired test of the two returns over the cohorts that both played."""
+    """The paired test of the two returns over the cohorts that both played, with calendar weeks as clusters (CR3)."""
 
     cohorts = serializers.IntegerField()
+    weeks = serializers.IntegerField(help_text="Calendar weeks of these cohorts.")
     difference = serializers.FloatField(help_text="The first's mean return less the second's, in percentage points.")
     cohorts_more = NumberField(help_text="Cohorts still needed to find a true difference of 5 points.")
 

@@ -32,14 +32,24 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     rank = serializers.IntegerField(
         allow_null=True, help_text="By mean return; equal returns share a rank. Null for external agents."
     )
-    rank_low = serializers.IntegerField(allow_null=True)
-    rank_high = serializers.IntegerField(allow_null=True)
+    rank_low = serializers.IntegerField(
+        allow_null=True, help_text="1 plus the number of families that are significantly better."
+    )
+    rank_high = serializers.IntegerField(
+        allow_null=True, help_text="Number of families less those that are significantly worse."
+    )
     cohorts = serializers.IntegerField()
     total_value = serializers.CharField(help_text="Mean over cohorts, in dollars.")
     pnl = serializers.CharField(help_text="Sum over cohorts, in dollars.")
     return_percent = serializers.FloatField(help_text="Mean over cohorts.")
-    return_se = NumberField()
-    return_ci = IntervalField()
+    return_se = NumberField(help_text="Standard error of the mean return, with calendar weeks as clusters (CR3).")
+    return_se_cohorts = NumberField(
+        help_text="s / √n over cohorts, as the sources have it: too small, since cohorts share weeks and markets."
+    )
+    return_ci = IntervalField(
+        help_text="95 % interval over calendar weeks. With fewer than about twelve cohorts one rare shared win can "
+        "still fall outside."
+    )
     return_without_largest_bet = NumberField(
         required=False,
         help_text="Mean return without the one position, of all cohorts, with the largest profit or loss. "
@@ -50,6 +60,9 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     bss_random = NumberField()
     bss_market = NumberField()
     win_rate = NumberField()
+    win_rate_ci = IntervalField(
+        help_text="95 % interval over events; never leaves 0 to 1; allows for one unseen event. Null below four events."
+    )
     resolved_bets = serializers.IntegerField()
     cost_usd = serializers.CharField()
 

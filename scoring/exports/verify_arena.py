@@ -6,7 +6,8 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
-- the Brier score of every bet and forecast, and both leaderboards: ranks, means and standard errors.
+- the Brier score of every bet and forecast, and both leaderboards: ranks, means and standard errors, and of the
+  trading leaderboard all intervals and rank ranges.
 
 docs/data.md of the arena describes each rule. Exit codes: 0 sound, 1 violations, 2 no archive or beyond a limit,
 3 sound as far as it goes, but only a part (a cohort, or a window of time).
@@ -40,7 +41,6 @@ CALL = ("sequence", "attempt", "model", "returned_model", "provider", "quantizat
 INSTRUCTION = ("sequence", "kind", "payload", "executed", "reason")
 AMOUNTS = ("shares", "price", "amount", "cost_basis", "realized_pnl")
 LEFT = {
-    "leaderboard_trading": "rank_low, rank_high, return_ci, brier_ci",
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
     "forecasts": "probabilities, stated, normalised, rationale against the raw answers",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
@@ -48,6 +48,8 @@ LEFT = {
 """What `verify_export` recomputes and this program only checks by the hash of its table."""
 ZERO, CENT, MICROSHARE = Decimal(0), Decimal("0.01"), Decimal("0.000001")
 LOG_CLIP, TIE, TOLERANCE, EXTREMISING, EQUAL_COVERAGE = 1e-6, 1e-12, 1e-9, 1.5, 0.95
+LEVEL, LEAST_COHORTS, LEAST_EVENTS, NO_SPREAD = 0.95, 2, 4, 1e-10
+WEEK = timedelta(weeks=1)
 REFERENCES = ("market", "uniform", "ensemble", "ensemble_median", "ensemble_extremised")
 MAX_BYTES, MAX_FILES, MAX_JSON, MAX_CELL, MAX_SHOWN = 2**32, 1_000, 2**26, 2**26, 20
 
@@ -67,7 +69,9 @@ class Violations(list):
 
 
 def same(one, other):
-    """Equality, of floating point numbers up to 1e-9."""
+    """Equality, of floating point numbers up to 1e-9, also within lists."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, float) or isinstance(other, float):
         return one is other if one is None or other is None else math.isclose(one, other, rel_tol=TOLERANCE,
                                                                               abs_tol=TOLERANCE)  # fmt: skip
@@ -811,11 +815,164 @@ def check_forecast_scores(archive, found):
     found.extend(f"forecast_scores: of forecast {pk}, which is not in the archive" for pk in lost)
 
 
+# Intervals
+
+
+def beta_share(x, a, b):
+    """The probability that a Beta(a, b) variable is at most x, by the continued fraction of the incomplete beta."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - beta_share(1 - x, b, a)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 10_000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d, c = 1 / (1 + term * d or tiny), 1 + term / c or tiny
+            value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front * value
+
+
+def inverse(share, target, low, high):
+    """Where an increasing function reaches a value, by bisection."""
+    while True:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            return middle
+        if share(middle) < target:
+            low = middle
+        else:
+            high = middle
+
+
+def two_sided_p(statistic, freedom):
+    """The probability of a Student's t at least so far from 0."""
+    return beta_share(freedom / (freedom + statistic**2), freedom / 2, 0.5)
+
+
+def t_quantile(freedom):
+    """The 97.5 % point of Student's t."""
+    x = inverse(lambda x: beta_share(x, freedom / 2, 0.5), 1 - LEVEL, 0.0, 1.0)
+    return math.sqrt(freedom * (1 - x) / x)
+
+
+def bounded_interval(values, events):
+    """The beta interval of a mean of values from 0 to 1 by events, with one unseen event of values 0 or 1."""
+    sums, sizes = defaultdict(float), Counter(events)
+    for value, event in zip(values, events, strict=True):
+        sums[event] += value
+    if len(sizes) < LEAST_EVENTS:
+        return None
+    total, observed = len(values), math.fsum(values)
+    unseen = sum(size**2 for size in sizes.values()) / total
+    mass = total + unseen
+    mean = (observed + unseen / 2) / mass
+    spread = math.fsum((sums[event] - mean * size) ** 2 for event, size in sizes.items())
+    spread += unseen**2 / 2 * (mean**2 + (1 - mean) ** 2)
+    k = mean * (1 - mean) * mass**2 / spread - 1
+    low, high = (
+        inverse(lambda x: beta_share(x, mean * k, (1 - mean) * k), tail, 0.0, 1.0)
+        for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    )
+    return [min(low, observed / total), max(high, observed / total)]
+
+
+def week_error(sums, observed, units):
+    """The CR3 standard error of a sum over units, per unit, with weeks as clusters, and its degrees of freedom."""
+    weeks = [week for week in observed if observed[week]]
+    if len(weeks) < 2:
+        return None, None
+    total, mass, size = math.fsum(sums.values()), sum(observed.values()), len(weeks)
+    square = 0.0
+    for week in weeks:
+        share = observed[week] / mass
+        square += ((sums[week] - total * share) / (1 - share)) ** 2
+    error = math.sqrt((size - 1) / size * square)
+    error = error if error > NO_SPREAD * math.fsum(map(abs, sums.values())) else 0.0
+    freedom = mass**2 / sum(number**2 for number in observed.values()) - 1
+    if fourth := math.fsum(value**4 for value in sums.values()):
+        freedom = min(freedom, math.fsum(value**2 for value in sums.values()) ** 2 / fourth)
+    return error / units, max(freedom, 1.0)
+
+
+def weekly_returns(archive):
+    """Each agent's return by week, in per cent: changes of its value from Sunday to Sunday, the last up to now."""
+    marks, newest = defaultdict(dict), {}
+    for row in archive.rows("snapshots"):
+        pk, at = row["agent"], datetime.fromisoformat(row["taken_at"])
+        before = at - timedelta(microseconds=1)
+        midnight = before.replace(hour=0, minute=0, second=0, microsecond=0)
+        sunday = midnight - timedelta(days=(midnight.weekday() + 1) % 7) + WEEK
+        marks[pk][sunday] = max(marks[pk].get(sunday, (at, ZERO)), (at, row["total_value"]))
+        newest[pk] = max(newest.get(pk, at), at)
+    returns = {}
+    for pk, agent in archive.by("agents").items():
+        cohort = archive.by("cohorts", "number")[agent["cohort"]]
+        week, completed = datetime.fromisoformat(cohort["week_start"]), cohort["completed_at"]
+        end = datetime.fromisoformat(completed) if completed else newest.get(pk, week)
+        value, returns[pk] = agent["starting_balance"], {}
+        while week + WEEK < end:
+            after = marks[pk].get(week + WEEK, (None, value))[1]
+            returns[pk][week] = float((after - value) / agent["starting_balance"] * 100)
+            week, value = week + WEEK, after
+        returns[pk][week] = float((agent["total_value"] - value) / agent["starting_balance"] * 100)
+    return returns
+
+
+def return_error(weeks):
+    """The standard error of a family's mean return over cohorts and its interval's half width; `weeks` by cohort."""
+    if len(weeks) < LEAST_COHORTS:
+        return None, None
+    sums, observed = defaultdict(float), Counter()
+    for own in weeks.values():
+        for week, value in own.items():
+            sums[week] += value
+            observed[week] += 1
+    error, freedom = week_error(sums, observed, len(weeks))
+    return error, t_quantile(freedom) * error if error else None
+
+
+def rank_ranges(families):
+    """Each family's range of ranks by paired tests of all pairs by week with Holm's correction; `families` by slug."""
+    tests = []
+    for place, first in enumerate(families):
+        for second in list(families)[place + 1 :]:
+            common = families[first].keys() & families[second].keys()
+            sums, observed = defaultdict(float), Counter()
+            for cohort in common:
+                one, other = families[first][cohort], families[second][cohort]
+                for week in one.keys() | other.keys():
+                    sums[week] += one.get(week, 0.0) - other.get(week, 0.0)
+                    observed[week] += 1
+            if len(common) < LEAST_COHORTS:
+                continue
+            error, freedom = week_error(sums, observed, len(common))
+            gap = math.fsum(sums.values()) / len(common)
+            if error:
+                tests.append((two_sided_p(gap / error, freedom), first, second, gap))
+            elif error == 0 and gap == 0:
+                tests.append((1.0, first, second, gap))
+    better, worse, corrected = Counter(), Counter(), 0.0
+    for place, (p, first, second, gap) in enumerate(sorted(tests, key=lambda test: test[0])):
+        corrected = max(corrected, p * (len(tests) - place))
+        if corrected < 1 - LEVEL:
+            winner, loser = (first, second) if gap > 0 else (second, first)
+            better[loser] += 1
+            worse[winner] += 1
+    return {family: (1 + better[family], len(families) - worse[family]) for family in families}
+
+
 # Leaderboards
 
 
 def check_trading_leaderboard(archive, found):
-    """Means over cohorts, ranks by mean return, scores pooled over bets, and costs, by methodology."""
+    """Means over cohorts, ranks and their ranges, scores pooled over bets, intervals and costs, by methodology."""
     externals = {row["slug"] for row in archive.rows("families") if row["external"]}
     cohorts, bets, cost = (
         archive.by("cohorts", "number"),
@@ -826,12 +983,15 @@ def check_trading_leaderboard(archive, found):
         if call["decision"] is not None:
             cost[archive.by("decisions")[call["decision"]]["agent"]] += call["cost_usd"]
     stated = {(row["methodology"], row["family"]): row for row in archive.rows("leaderboard_trading")}
+    by_week, markets = weekly_returns(archive), archive.by("markets")
     for version in ["", *sorted({cohort["methodology"] for cohort in cohorts.values()})]:
         agents = defaultdict(list)
         for agent in archive.by("agents").values():
             if version in ("", cohorts[agent["cohort"]]["methodology"]):
                 agents[agent["family"]].append(agent)
         mean = {family: fmean(agent["return_percent"] for agent in own) for family, own in agents.items()}
+        weeks = {family: {agent["cohort"]: by_week[agent["id"]] for agent in own} for family, own in agents.items()}
+        ranges = rank_ranges({family: own for family, own in weeks.items() if family not in externals})
         for family, own in agents.items():
             row = stated.pop((version, family), None)
             if row is None:
@@ -844,9 +1004,15 @@ def check_trading_leaderboard(archive, found):
             brier = fmean(each["score"] for each in scores) if scores else None
             market = fmean(each["market_score"] for each in scores) if scores else None
             rank = 1 + sum(mean[other] > mean[family] for other in mean if other not in externals)
+            events = [event_of(markets[each["market"]]) for each in scores]
+            (low, high), (error, half) = ranges.get(family, (None, None)), return_error(weeks[family])
             due = {
                 "rank": None if family in externals else rank, "cohorts": len(own), "return_percent": mean[family],
-                "return_se": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
+                "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
+                "return_se": error, "rank_low": low, "rank_high": high,
+                "return_ci": None if half is None else [mean[family] - half, mean[family] + half],
+                "brier_ci": bounded_interval([each["score"] for each in scores], events),
+                "win_rate_ci": bounded_interval([each["outcome"] for each in scores], events),
                 "total_value": cents(sum(agent["total_value"] for agent in own) / len(own)),
                 "pnl": sum(agent["pnl"] for agent in own), "resolved_bets": len(scores), "brier": brier,
                 "bss_random": 1 - brier / 0.25 if scores else None,
@@ -856,6 +1022,11 @@ def check_trading_leaderboard(archive, found):
             }  # fmt: skip
             found.differ(f"leaderboard_trading: {version or 'all'}, {family}", row, due)
     found.extend(f"leaderboard_trading: {key} did not play" for key in stated)
+
+
+def event_of(market):
+    """The event of a market, or the market itself: bets on one event are not independent."""
+    return (market["source"], market["event_id"]) if market["event_id"] else market["id"]
 
 
 def check_forecast_leaderboards(archive, found):

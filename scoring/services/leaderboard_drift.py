@@ -25,6 +25,7 @@ from scoring.models import (
     Leaderboard,
     LeaderboardHistory,
     QuestionDifficulty,
+    Snapshot,
 )
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
@@ -71,7 +72,7 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
 
 
 def _have_portfolios_changed(since: datetime) -> bool:
-    """True if cash, prices or scores are newer than an instant, or a job is at work on them."""
+    """True if cash, prices, scores or snapshots are newer than an instant, or a job is at work on them."""
     return any(
         rows.exists()
         for rows in (
@@ -79,6 +80,7 @@ def _have_portfolios_changed(since: datetime) -> bool:
             JournalEntry.objects.filter(occurred_at__gt=since),
             Position.objects.open().filter(outcome__price_at__gt=since),
             BrierScore.objects.filter(scored_at__gt=since),
+            Snapshot.objects.filter(taken_at__gt=since),
         )
     )
 

@@ -24,7 +24,8 @@ from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
 from markets.services.venue_alerts import alert_venue_down, clear_venue_down, refresh_stale_prices
 from markets.sources.polymarket import Clob
-from scoring.models import Snapshot
+from scoring.constants import TRADING
+from scoring.models import Leaderboard, Snapshot
 from scoring.services.family_totals import refresh_family_totals
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
@@ -68,6 +69,9 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     failpoint("snapshots.recorded")
     if not report.replay:
         refresh_trading_leaderboards(at=instant)
+    elif report.snapshots:  # a Sunday's snapshot moves returns from one week to another
+        stored = Leaderboard.objects.filter(protocol=TRADING).aggregate(at=Max("computed_at"))["at"]
+        refresh_trading_leaderboards(at=max(instant, stored or instant))
     return report
 
 

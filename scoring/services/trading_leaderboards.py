@@ -7,13 +7,10 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import numpy as np
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet, Sum
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
-from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges
-from forecast_rank.metrics.uncertainty import table_sums
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents
@@ -26,12 +23,14 @@ from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_history import BEGINNING, LeaderboardKey, LeaderboardPeriod
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
+from scoring.return_tests import mean_return, return_tests
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
+from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
-SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
+SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets")
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
-FORMAT = 3
+FORMAT = 4
 """The format of the stored SCORED fields: those of an older one are computed anew, although scores are the same."""
 
 
@@ -42,8 +41,15 @@ class LeaderboardContents(NamedTuple):
     report: dict[str, Any]
 
 
+class CohortResult(NamedTuple):
+    """What a family's agent in a cohort is worth, and its return by week."""
+
+    value: Valuation
+    weeks: WeeklyReturns
+
+
 class BetScore(NamedTuple):
-    """The columns of a Brier score that a leaderboard reads; `event` is the unit by which intervals resample."""
+    """The columns of a Brier score that a leaderboard reads; `event` is the cluster of the intervals."""
 
     score: float
     market_score: float
@@ -108,9 +114,9 @@ def trading_leaderboard(
     at: datetime | None = None,
     category: str = "",
 ) -> LeaderboardContents:
-    """The leaderboard, ranked by mean return over cohorts, and the returns in percent by family slug and cohort number.
+    """The leaderboard, ranked by mean return over cohorts; its report holds the returns and their paired tests.
 
-    Equal returns share a rank.
+    Equal returns share a rank. Rank ranges are those that the tests leave.
 
     External agents follow without a rank: they may answer a quarter of an hour later than the line-up.
 
@@ -120,34 +126,38 @@ def trading_leaderboard(
     bets on its markets; an agent has one bankroll for all of them, so values, returns and ranks stay those over all.
     """
     participants, values = _participants(methodology, at)
-    values_of: dict[Family, dict[int, Valuation]] = defaultdict(dict)
+    weeks = weekly_returns(participants, values, at)
+    results_of: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
     for agent in participants:
-        values_of[agent.family][agent.cohort.number] = values[agent.pk]
+        results_of[agent.family][agent.cohort.number] = CohortResult(values[agent.pk], weeks[agent.pk])
     costs = _costs(methodology, at)
     if scored_before is not None:
-        scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in values_of}
+        scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in results_of}
     else:
-        scored = _scored(methodology, at, category, values_of)
-    return ranked_contents(values_of, scored, costs)
+        scored = _scored(methodology, at, category, results_of)
+    return ranked_contents(results_of, scored, costs)
 
 
 def ranked_contents(
-    values_of: Mapping[Family, Mapping[int, Valuation]],
+    results_of: Mapping[Family, Mapping[int, CohortResult]],
     scored: Mapping[int, Mapping[str, Any]],
     costs: Mapping[int, Decimal],
 ) -> LeaderboardContents:
-    """The leaderboard of families by their values by cohort number, and by their SCORED fields and costs by id."""
-    rows = [_entry(family, [*own.values()], scored[family.pk], costs) for family, own in values_of.items()]
-    returns = {
-        family: {cohort: value.return_percent for cohort, value in own.items()} for family, own in values_of.items()
-    }
+    """The leaderboard of families by their results by cohort number, and by their SCORED fields and costs by id."""
+    returns: dict[str, dict[int, float]] = {}
+    weeks: dict[str, dict[int, WeeklyReturns]] = {}
+    rows = []
+    for family, results in results_of.items():
+        returns[family.slug] = {cohort: result.value.return_percent for cohort, result in results.items()}
+        weeks[family.slug] = {cohort: result.weeks for cohort, result in results.items()}
+        rows.append(_entry(family, [*results.values()], weeks[family.slug], scored[family.pk], costs))
     ranked = [row for row in rows if not row["external"]]
-    ranges = rank_ranges([own for family, own in returns.items() if not family.external])
-    for row, (low, high) in zip(ranked, ranges, strict=True):
-        row["rank_low"], row["rank_high"] = int(low), int(high)
+    tests = return_tests({row["family"]: weeks[row["family"]] for row in ranked})
+    for row, (low, high) in zip(ranked, tests.rank_ranges, strict=True):
+        row["rank_low"], row["rank_high"] = low, high
         row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
     rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
-    return LeaderboardContents(rows, {"returns": {family.slug: own for family, own in returns.items()}})
+    return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs})
 
 
 def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
@@ -202,9 +212,14 @@ def past_scored(
 
 
 def _entry(
-    family: Family, values: Sequence[Valuation], scored: Mapping[str, Any], costs: Mapping[int, Decimal]
+    family: Family,
+    results: Sequence[CohortResult],
+    weeks: Mapping[int, WeeklyReturns],
+    scored: Mapping[str, Any],
+    costs: Mapping[int, Decimal],
 ) -> dict[str, Any]:
-    returns = t_interval([value.return_percent for value in values])
+    values = [result.value for result in results]
+    returns, by_week = t_interval([value.return_percent for value in values]), mean_return(weeks)
     return {
         "family": family.slug,
         "display_name": family.display_name,
@@ -216,38 +231,29 @@ def _entry(
         "total_value": str(to_cents(sum((value.total for value in values), Decimal(0)) / len(values))),
         "pnl": str(sum((value.pnl for value in values), Decimal(0))),
         "return_percent": returns.value,
-        "return_se": returns.standard_error,
-        "return_ci": returns.interval,
+        "return_se": by_week.standard_error,
+        "return_se_cohorts": returns.standard_error,
+        "return_ci": by_week.interval,
         **scored,
         "cost_usd": f"{costs.get(family.pk, Decimal(0)):.6f}",
     }
 
 
 def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
-    """The SCORED fields of a family: its bet-sizing score over all its bets, the interval over events."""
+    """The SCORED fields of a family: bet-sizing score and win rate over all its bets, their intervals over events."""
     if not scores:
         return dict.fromkeys(SCORED) | {"resolved_bets": 0}
-    values = [row.score for row in scores]
+    values, events, won = [row.score for row in scores], [row.event for row in scores], [row.outcome for row in scores]
     brier = fmean(values)
     return {
         "brier": brier,
-        "brier_ci": bounded_cluster_interval(values, [row.event for row in scores]),
+        "brier_ci": bounded_cluster_interval(values, events),
         "bss_random": skill_score(brier, RANDOM_BRIER),
         "bss_market": skill_score(brier, fmean([row.market_score for row in scores])),
-        "win_rate": win_rate([row.outcome for row in scores]),
+        "win_rate": win_rate(won),
+        "win_rate_ci": bounded_cluster_interval(won, events),
         "resolved_bets": len(scores),
     }
-
-
-def rank_ranges(returns: Sequence[Mapping[int, float]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The rank range of each family by its mean return, (families, 2): all hold together, cohorts as independent.
-
-    `returns` holds the returns of each family by cohort.
-    """
-    cohorts = sorted({cohort for row in returns for cohort in row})
-    table = [[row.get(cohort, np.nan) for cohort in cohorts] for row in returns]
-    sums = table_sums(np.array(table, dtype=np.float64).reshape(len(returns), len(cohorts)))
-    return simultaneous_rank_ranges(sums, lower_is_better=False)
 
 
 def _scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:

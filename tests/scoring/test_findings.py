@@ -61,12 +61,14 @@ def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
 
 
 def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
+    """The interval is corrected as p is: it leaves out 0 only where the pair is significant."""
     pair = {"first": "a", "second": "b", "difference": -0.03, "se": 0.01, "events": 12, "questions_more": 275.0}
-    for p, supported in ((0.01, True), (0.2, False)):
-        store([entry("a"), entry("b", brier=0.13)], pairs=[pair | {"p_holm": p}])
+    for p, margin, supported in ((0.01, 0.0261, True), (0.2, 0.0401, False)):
+        store([entry("a"), entry("b", brier=0.13)], pairs=[pair | {"p_holm": p, "margin": margin}])
         worst = by_topic()["worst"]
         assert (worst.first, worst.second, worst.estimate, worst.supported) == ("A", "B", 0.03, supported)
-        assert (worst.low, worst.high) == pytest.approx((0.03 - 0.02201, 0.03 + 0.02201), abs=1e-5)  # t of 11 degrees
+        assert (worst.low, worst.high) == pytest.approx((0.03 - margin, 0.03 + margin))
+        assert (worst.low > 0) == supported
         assert worst.needed == 275
 
 

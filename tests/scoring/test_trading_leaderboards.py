@@ -5,6 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
+from scipy import stats
 
 from agents.models import Agent, Family
 from cohorts.models import Methodology
@@ -28,6 +30,7 @@ from tests.factories import (
     DecisionFactory,
     MarketFactory,
     ModelCallFactory,
+    SnapshotFactory,
     bet,
     resolve,
     reverse_to,
@@ -114,6 +117,101 @@ def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agen
     assert row["return_ci"] == pytest.approx((8.75 - 12.7062 * 21.25, 8.75 + 12.7062 * 21.25), rel=1e-5)
     assert Decimal(row["pnl"]) == Decimal("1750.00")
     assert Decimal(row["total_value"]) == Decimal("10875.00")
+
+
+def mark(agent: Agent, days: int, value: str) -> None:
+    """A snapshot, so many days after the first Sunday."""
+    SnapshotFactory(agent=agent, taken_at=WEEK + timedelta(days=days), cash=Decimal(value))
+
+
+def test_interval_of_the_return_takes_calendar_weeks_as_clusters() -> None:
+    """Cohort 1 gains 2 and 4 points in weeks 1 and 2, cohort 2 gains 1 and 2 in weeks 2 and 3.
+
+    Y = 2, 5, 2 and n = 1, 2, 1: R = 9/4, r = -1/4, 1/2, -1/4 and h = 1/4, 1/2, 1/4, so that SE is
+    sqrt(2/3 (1/9 + 1 + 1/9)) / 2, with 33^2 / 657 degrees of freedom. The sources' s / sqrt(n) is 3 / 2.
+    """
+    first = AgentFactory()
+    second = again(first)
+    for agent, amount in ((first, "400.00"), (second, "200.00")):
+        bet(agent, market := MarketFactory(), "YES", amount)
+        resolve(market, "YES")
+    for agent, days, value in ((first, 7, "10200"), (first, 13, "10600"), (second, 14, "10100"), (second, 20, "10300")):
+        mark(agent, days, value)
+    row = entry(first.family)
+    assert row["return_percent"] == pytest.approx(4.5)
+    assert row["return_se"] == pytest.approx((2 / 3 * 11 / 9) ** 0.5 / 2)
+    assert row["return_se_cohorts"] == pytest.approx(1.5)
+    reach = stats.t(33**2 / 657).ppf(0.975) * (2 / 3 * 11 / 9) ** 0.5 / 2
+    assert row["return_ci"] == pytest.approx((4.5 - reach, 4.5 + reach))
+    assert trading_leaderboard().report["weeks"][first.family.slug] == {
+        1: {"2026-03-08": 2.0, "2026-03-15": 4.0}, 2: {"2026-03-15": 1.0, "2026-03-22": 2.0},
+    }  # fmt: skip
+
+
+def test_past_leaderboard_takes_the_weeks_by_then() -> None:
+    agent = AgentFactory()
+    mark(agent, 7, "10200")
+    mark(agent, 13, "10600")
+    mark(agent, 15, "10500")
+    weeks = trading_leaderboard(at=WEEK + timedelta(days=14)).report["weeks"]
+    assert weeks == {agent.family.slug: {1: {"2026-03-08": 2.0, "2026-03-15": 4.0}}}
+
+
+def test_missing_snapshot_of_a_sunday_is_the_one_before_it() -> None:
+    agent = AgentFactory()
+    mark(agent, 5, "10100")
+    mark(agent, 22, "10300")
+    weeks = trading_leaderboard(at=WEEK + timedelta(days=22)).report["weeks"][agent.family.slug][1]
+    assert weeks == {"2026-03-08": 1.0, "2026-03-15": 0.0, "2026-03-22": 0.0, "2026-03-29": 2.0}
+
+
+def test_families_that_differ_in_one_shared_week_are_tied_in_ranks_and_on_every_page(client: Client) -> None:
+    """15, 16.5 and 18 % in three cohorts, but all of it in the week that they share: one win, and no three.
+
+    Paired by cohort t would be 19.1 with 2 degrees of freedom, p = .003.
+    """
+    ada = [AgentFactory()]
+    idle = [AgentFactory(cohort=ada[0].cohort)]
+    for _ in range(2):
+        ada.append(again(ada[-1]))
+        idle.append(AgentFactory(cohort=ada[-1].cohort, family=idle[0].family))
+    market = MarketFactory()
+    for agent, amount in zip(ada, ("1000.00", "1100.00", "1200.00"), strict=True):
+        bet(agent, market, "YES", amount)
+    resolve(market, "YES")
+    for agent in (*ada, *idle):
+        mark(agent, 14, "10000")
+        mark(agent, 20, "10000")
+    first, second = ada[0].family, idle[0].family
+    assert entry(first)["return_percent"] == pytest.approx(16.5)
+    ranges = {row["family"]: (row["rank_low"], row["rank_high"]) for row in trading_leaderboard().entries}
+    assert ranges == {first.slug: (1, 2), second.slug: (1, 2)}
+    refresh_trading_leaderboards(at=SETTLED)
+    (pair,) = Leaderboard.objects.get(methodology="").report["pairs"]
+    test = client.get(f"/api/v1/comparisons/{first.slug}/{second.slug}/").json()["trades"]["test"]
+    assert {name: test[name] for name in test if name != "pairs"} == pytest.approx(
+        {name: pair[name] for name in test if name != "pairs"}
+    )
+    assert test["p_holm"] > 0.05
+    assert test["margin"] > test["difference"] > 0
+    page = client.get("/trading/").content.decode()
+    assert "no model is shown to earn most" in page
+    assert (
+        "No significant difference" in client.get(f"/compare/{first.slug}/{second.slug}/", follow=True).content.decode()
+    )
+
+
+def test_interval_of_the_win_rate_stays_within_0_and_1_and_has_a_width() -> None:
+    """Four of four by the beta form: mu = .9 and k = 4, the 2.5 % point of Beta(3.6, .4) is 1 - .487631."""
+    agent = AgentFactory()
+    for number in range(4):
+        assert entry(agent.family)["win_rate_ci"] is None, number
+        bet(again(agent), market := MarketFactory(), "YES", "2500.00")
+        resolve(market, "YES")
+        compute_scores(at=SETTLED)
+    row = entry(agent.family)
+    assert row["win_rate"] == 1
+    assert row["win_rate_ci"] == pytest.approx((1 - 0.487631, 1.0), abs=1e-6)
 
 
 def test_leaderboard_ranks_by_mean_return_and_equals_share_a_rank(ada: Agent) -> None:

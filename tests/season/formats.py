@@ -102,6 +102,11 @@ def plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {score(1.96 * error)}"
 
 
+def reach(margin: float | None) -> str:
+    """The corrected margin of a paired test."""
+    return "" if margin is None else f"± {score(margin)}"
+
+
 def dots(*values: Any, write: Any = score) -> str:
     return " · ".join(map(write, values))
 

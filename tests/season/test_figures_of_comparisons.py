@@ -160,12 +160,13 @@ def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int)
     if test is None:
         return "They have no common cohort yet."
     ahead = names[test["difference"] < 0]
-    error = "" if test["se"] is None else f" ± {formats.number(1.96 * float(test['se']))}"
+    error = "" if test["margin"] is None else f" ± {formats.number(float(test['margin']))}"
     is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
     text = f"{ahead} ahead " if is_shown else "No significant difference "
     text += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
-    text += f"{formats.plural(test['cohorts'], 'common cohort')}. "
-    text += chance(test["p_holm"], formats.count(pairs)) or "One cohort is too few for a test."
+    text += f"{formats.plural(test['cohorts'], 'common cohort')} in {formats.plural(test['weeks'], 'calendar week')}. "
+    few = "One cohort is too few for a test." if test["cohorts"] < 2 else "Too few calendar weeks for a test."
+    text += chance(test["p_holm"], formats.count(pairs)) or few
     if test["p_holm"] is not None and not is_shown and test["cohorts_more"]:
         more = formats.count(test["cohorts_more"])
         text += f" About {more} more cohorts are needed to notice a gap of 5 points (80 % power)."
@@ -180,7 +181,7 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
     ahead = f"{names[test['difference'] > 0]} ahead, with the market’s prices "
     text = ahead if is_shown else "No significant difference "
-    error = "" if test["se"] is None else f" ± {formats.score(1.96 * test['se'])}"
+    error = "" if test["margin"] is None else f" ± {formats.score(test['margin'])}"
     text += (
         f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
     )
@@ -223,7 +224,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
         test = arm["test"]
         if test and test["n"]:
             line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
-            line += "" if test["se"] is None else f" {formats.plus_minus(test['se'])}"
+            line += "" if test["margin"] is None else f" {formats.reach(test['margin'])}"
             line += f", p {formats.p_value(test['p_holm'])} corrected, "
             assert f"{line}{formats.count(test['questions_more'])} more questions needed to detect 0.01." in page.text
     verdicts = visible_text(page.html, ".headlines")

@@ -30,13 +30,18 @@ def alpha(entry: Any) -> Any:
     return formats.signed_score(entry["alpha"]), formats.interval(entry["alpha_ci"], formats.signed_score, " to ")
 
 
+def win_rate_notes(entry: Any) -> str:
+    bets = formats.plural(entry["resolved_bets"], "bet")
+    return " ".join(filter(None, [formats.interval(entry["win_rate_ci"], formats.share), bets]))
+
+
 TRADING = {
     "Rank": rank,
     "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
     "Without its largest bet": lambda e: formats.signed_percent(e["return_without_largest_bet"]),
     "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
     "Bet-sizing score": lambda e: formats.with_interval(e, "brier"),
-    "Win rate": lambda e: (formats.share(e["win_rate"]), formats.plural(e["resolved_bets"], "bet")),
+    "Win rate": lambda e: (formats.share(e["win_rate"]), win_rate_notes(e)),
     "Cost": lambda e: formats.cost(e["cost_usd"]),
 }
 FORECASTS = {
@@ -99,7 +104,7 @@ PARTICIPATION = {
 PAIRS = {
     "Forecasts": lambda p: formats.count(p["n"]),
     "Events": lambda p: formats.count(p["events"]),
-    "Difference in Brier score": lambda p: (formats.signed_score(p["difference"]), formats.plus_minus(p["se"])),
+    "Difference in Brier score": lambda p: (formats.signed_score(p["difference"]), formats.reach(p["margin"])),
     "Corrected p": lambda p: formats.p_value(p["p_holm"]).removeprefix("= "),
     "Questions needed for 80 % power": lambda p: formats.count(p["questions_more"]),
 }

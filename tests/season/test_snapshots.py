@@ -9,7 +9,7 @@ import pytest
 from agents.models import Agent, Position
 from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
-from scoring.models import Snapshot
+from scoring.models import Leaderboard, Snapshot
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
@@ -122,6 +122,24 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
         assert run("take_snapshots", at)["replay"]
     assert at_rest(taken_at__gt=SUNDAY) == [row for row in originals if row["taken_at"] < taken[-1]]
     assert holding.requests == []
+
+
+def test_replay_of_a_sunday_moves_returns_to_their_week_on_the_leaderboard(holding: Venue) -> None:
+    """The price moves in the first week, but the snapshot that shows it is missing until it is replayed."""
+    holding.move(RAIN, Yes="0.52", No="0.48")
+    run("sync_markets", SUNDAY + timedelta(days=2))
+    run("take_snapshots", SUNDAY + timedelta(days=8))
+
+    def weeks() -> Any:
+        slug = Agent.objects.get(model_id=GPT).family.slug
+        return Leaderboard.objects.get(methodology="").report["weeks"][slug]["1"]
+
+    assert weeks() == {"2026-03-08": 0.0, "2026-03-15": 1.5}  # 1,250 shares gained 12 cents each
+    before = Leaderboard.objects.get(methodology="").computed_at
+    assert run("take_snapshots", SUNDAY + timedelta(weeks=1))["replay"]
+    assert weeks() == {"2026-03-08": 1.5, "2026-03-15": 0.0}
+    assert Leaderboard.objects.get(methodology="").computed_at == before
+    assert run("verify_ledger", SUNDAY + timedelta(days=8)).code == 0
 
 
 def test_replay_makes_no_request_and_writes_no_price(holding: Venue) -> None:

@@ -17,9 +17,9 @@ from arena_site.pages.freshness import current_pause, instants, next_decision_ru
 from arena_site.pages.headlines import MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
 from scoring.competition import competition_index
-from scoring.constants import REFERENCES, TRADING
+from scoring.constants import REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
-from scoring.leaderboard_entries import leaderboard_entries, ranked_by
+from scoring.leaderboard_entries import ranked_by, trading_board
 
 SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (
@@ -42,7 +42,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     board, headline = _board(as_of, now)
     entries, report, computed_at, _ = board
     data = report.get("data", {})
-    trading = leaderboard_entries(TRADING, at=as_of)
+    trading, return_pairs = trading_board(at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
     cited = citation(request, selection, "forecast leaderboard", headline, computed_at)
     return render(
@@ -66,7 +66,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
                     if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
                 ]
             ),
-            "trading": trading_headline(trading, competition.cohorts.values(), at=computed_at or now),
+            "trading": trading_headline(trading, return_pairs, competition.cohorts.values(), at=computed_at or now),
             "has_external": any(entry["external"] for entry in scored),
             "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
             "methodology": competition.methodology,

@@ -23,7 +23,7 @@ from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.largest_bets import with_returns_without_largest_bet
-from scoring.leaderboard_entries import leaderboard_entries
+from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
 
 LATEST_DECISIONS = 10
@@ -49,14 +49,12 @@ def trading(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
-    entries = leaderboard_entries(
-        TRADING, methodology=selection["methodology"], category=selection["category"], at=as_of
-    )
+    entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
     entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
-    headline = trading_headline(entries, competition.cohorts.values(), at=computed_at or now)
+    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=computed_at or now)
     return render(
         request,
         "trading.html",

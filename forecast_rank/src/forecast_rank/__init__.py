@@ -42,6 +42,10 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.anytime_valid import (
         anytime_p as anytime_p, confidence_sequence as confidence_sequence, e_process as e_process
     )
+    from forecast_rank.metrics.cluster_means import (
+        cluster_means as cluster_means, observed_means as observed_means, paired_by_cluster as paired_by_cluster,
+        rank_ranges_of_tests as rank_ranges_of_tests
+    )
     from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
     from forecast_rank.metrics.irt import (
@@ -58,8 +62,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         quantile_score as quantile_score
     )
     from forecast_rank.metrics.paired_tests import (
-        benjamini_hochberg as benjamini_hochberg, holm as holm, paired_tests as paired_tests,
-        questions_needed as questions_needed
+        benjamini_hochberg as benjamini_hochberg, corrected_margins as corrected_margins, holm as holm,
+        paired_tests as paired_tests, questions_needed as questions_needed
     )
     from forecast_rank.metrics.panel import (
         Panel as Panel, Questions as Questions, from_arrays as from_arrays, references as references
@@ -82,8 +86,9 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.resampled_ranks import probability_best as probability_best, rank_range as rank_range
     from forecast_rank.metrics.sample_mean import (
-        bounded_cluster_interval as bounded_cluster_interval, cluster_interval as cluster_interval,
-        proportion_interval as proportion_interval, t_interval as t_interval
+        bounded_cluster_interval as bounded_cluster_interval, clopper_pearson as clopper_pearson,
+        cluster_interval as cluster_interval, clustered_share_intervals as clustered_share_intervals,
+        t_interval as t_interval
     )
     from forecast_rank.metrics.running_intervals import running_intervals as running_intervals
     from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard as sequential_leaderboard
@@ -130,6 +135,7 @@ _MODULES = {
     "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
     "metrics.anytime_valid": ("anytime_p", "confidence_sequence", "e_process"),
+    "metrics.cluster_means": ("cluster_means", "observed_means", "paired_by_cluster", "rank_ranges_of_tests"),
     "metrics.corp": ("corp_curve", "corp_decomposition"),
     "metrics.kelly_growth": ("expected_growth", "realised_growth"),
     "metrics.metaculus_scores": ("baseline_score", "peer_score", "time_weighted_scores"),
@@ -148,7 +154,7 @@ _MODULES = {
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
-    "metrics.paired_tests": ("benjamini_hochberg", "holm", "paired_tests", "questions_needed"),
+    "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
     "metrics.proper_scores": (
         "accuracy", "brier", "brier_sum", "by_category", "infinite_losses", "log_score", "settled", "spherical",
@@ -162,7 +168,9 @@ _MODULES = {
         "uniform_brier",
     ),
     "metrics.resampled_ranks": ("probability_best", "rank_range"),
-    "metrics.sample_mean": ("bounded_cluster_interval", "cluster_interval", "proportion_interval", "t_interval"),
+    "metrics.sample_mean": (
+        "bounded_cluster_interval", "clopper_pearson", "cluster_interval", "clustered_share_intervals", "t_interval",
+    ),
     "metrics.simultaneous_ranks": ("simultaneous_rank_ranges",),
     "metrics.studentised": ("studentised_draws", "studentised_interval"),
     "metrics.thurstone_mosteller": ("margin_ability",),

@@ -30,23 +30,26 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         methodology text - The version; empty over all.
         family text - The family's slug.
         rank integer - By mean return; null for external agents.
-        rank_low integer - Best rank within the 95 % range.
-        rank_high integer - Worst rank within the 95 % range.
+        rank_low integer - 1 plus the number of families that are significantly better.
+        rank_high integer - Number of families less those that are significantly worse.
         cohorts integer - Cohorts played.
         total_value decimal usd - Mean total value over cohorts.
         pnl decimal usd - Profit, summed over cohorts.
         return_percent number percent - Mean return over cohorts, per cent.
-        return_se number percent - Standard error of the mean return.
-        return_ci json percent - Student's t interval of the mean return, 95 %.
+        return_se number percent - Standard error of the mean return, with calendar weeks as clusters (CR3).
+        return_se_cohorts number percent - s / √n over cohorts, as the sources have it.
+        return_ci json percent - 95 % interval of the mean return over calendar weeks.
         brier number - Bet-sizing score, pooled over bets. Confidence is a share of cash: no proper score.
         brier_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
         bss_random number - Brier skill score against 0.25.
         bss_market number - Brier skill score against the prices paid.
         win_rate number - Share of resolved purchases that won.
+        win_rate_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
         resolved_bets integer - Purchases on markets with a winner.
         cost_usd decimal usd - Cost of all calls.
     """), recomputed="methodology family rank rank_low rank_high cohorts total_value pnl return_percent return_se "
-        "return_ci brier brier_ci bss_random bss_market win_rate resolved_bets cost_usd")  # fmt: skip
+        "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
+        "cost_usd")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - priced or blind.
         methodology text - The version; empty over all.

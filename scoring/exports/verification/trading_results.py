@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from statistics import fmean
 
@@ -9,9 +10,11 @@ from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Family
 from agents.models.ledger import marked_value
+from cohorts.weeks import GRID, WEEK, week_start
 from scoring.exports.verification.archive_reader import Archive, Row, mismatches
-from scoring.services.trading_leaderboards import BetScore, ranked_contents, score_fields
+from scoring.services.trading_leaderboards import BetScore, CohortResult, ranked_contents, score_fields
 from scoring.valuations import ZERO, Valuation
+from scoring.weekly_returns import split_return, tracked_until
 
 AMOUNTS = ("cash", "positions_value", "starting_balance")
 
@@ -92,18 +95,19 @@ def check_trading_leaderboard(archive: Archive) -> Iterator[str]:
         for row in archive.rows("families")
     }
     costs, scores = _costs(archive, families), archive.grouped("brier_scores", "agent")
-    # In the order of the arena's own computation: the bootstrap resamples are shared.
+    weeks = _weekly_returns(archive)
     agents = sorted(archive.agents.values(), key=lambda agent: agent["cohort"])
     for methodology in ["", *sorted({row["methodology"] for row in archive.cohorts.values()})]:
-        values: dict[Family, dict[int, Valuation]] = defaultdict(dict)
+        results: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
         bets: dict[int, list[Row]] = defaultdict(list)
         for agent in agents:
             if methodology in ("", archive.cohorts[agent["cohort"]]["methodology"]):
                 family = families[agent["family"]]
-                values[family][agent["cohort"]] = Valuation(*(agent[name] for name in AMOUNTS))
+                value = Valuation(*(agent[name] for name in AMOUNTS))
+                results[family][agent["cohort"]] = CohortResult(value, weeks[agent["id"]])
                 bets[family.pk] += scores.get(agent["id"], [])
-        scored = {family.pk: _score_fields(archive, bets[family.pk]) for family in values}
-        computed = {row["family"]: row for row in ranked_contents(values, scored, costs[methodology]).entries}
+        scored = {family.pk: _score_fields(archive, bets[family.pk]) for family in results}
+        computed = {row["family"]: row for row in ranked_contents(results, scored, costs[methodology]).entries}
         leaderboard = stated.pop(methodology, {})
         name = f"leaderboard_trading: {methodology or 'all'}"
         if leaderboard.keys() != computed.keys():
@@ -115,6 +119,24 @@ def check_trading_leaderboard(archive: Archive) -> Iterator[str]:
             yield from mismatches(f"{name}, {slug}", row, figures)
     for methodology in stated:
         yield f"leaderboard_trading: {methodology} is not the methodology of any cohort"
+
+
+def _weekly_returns(archive: Archive) -> dict[int, dict[str, float]]:
+    """The weekly returns of each agent, by its snapshots."""
+    marks: dict[int, dict[datetime, tuple[datetime, Decimal]]] = defaultdict(dict)
+    for row in archive.rows("snapshots"):
+        taken_at, own = datetime.fromisoformat(row["taken_at"]), marks[row["agent"]]
+        sunday = week_start(taken_at - GRID) + WEEK
+        own[sunday] = max(own.get(sunday, (taken_at, ZERO)), (taken_at, row["total_value"]))
+    weeks = {}
+    for pk, agent in archive.agents.items():
+        cohort, own = archive.cohorts[agent["cohort"]], marks[pk]
+        start = datetime.fromisoformat(cohort["week_start"])
+        completed = cohort["completed_at"] and datetime.fromisoformat(cohort["completed_at"])
+        end = tracked_until(start, completed, max((taken_at for taken_at, _ in own.values()), default=None))
+        values = {sunday: total for sunday, (_, total) in own.items()}
+        weeks[pk] = split_return(start, end, values.get, agent["total_value"], Decimal(agent["starting_balance"]))
+    return weeks
 
 
 def _score_fields(archive: Archive, scores: list[Row]) -> Row:

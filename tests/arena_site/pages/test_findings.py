@@ -33,7 +33,8 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
         ),
         (
             "GPT-5.2 does not forecast significantly better or worse than Grok 4.1 when shown the market’s prices: the"
-            " difference in Brier score is 0.020 (on 1,270 resolved questions, corrected p = 0.300); about 42 more"
+            " difference in Brier score is 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions, corrected"
+                " p = 0.300); about 42 more"
             " resolved questions are needed to find a true difference of 0.01 with a probability of 80 %.",
             "runner-up", (0.02, -0.01, 0.05), {"p": 0.3, "needed": 42},
         ),

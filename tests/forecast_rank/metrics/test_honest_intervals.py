@@ -77,8 +77,8 @@ class TestStudentised:
         sums = table_sums([[0.0] * 49 + [30.0], np.linspace(0, 1, 50).tolist()])
         assert np.isnan(studentised_interval(sums, resample_counts(50))).all(axis=1).tolist() == [True, False]
 
-    def test_who_always_scores_the_same_has_an_interval_of_that_point(self) -> None:
-        assert studentised_interval(table_sums([[0.3] * 7]), resample_counts(7)) == pytest.approx(np.full((1, 2), 0.3))
+    def test_who_always_scores_the_same_has_no_interval_of_width_0(self) -> None:
+        assert np.isnan(studentised_interval(table_sums([[0.3] * 7, [0.1] * 7]), resample_counts(7))).all()
 
     def test_ruin_has_no_interval_and_leaves_the_others_theirs(self) -> None:
         sums = EventSums(np.array([[nan, 1.0, 2.0, 0.5, 0.1], [0.1, 0.2, 0.3, 0.2, 0.1]]), np.ones((2, 5)))

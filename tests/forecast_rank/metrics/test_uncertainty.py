@@ -5,7 +5,13 @@ import pytest
 import statsmodels.api as sm
 from forecast_rank.metrics.panel import references
 from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
-from forecast_rank.metrics.sample_mean import bounded_cluster_interval, cluster_interval, t_interval
+from forecast_rank.metrics.sample_mean import (
+    bounded_cluster_interval,
+    clopper_pearson,
+    cluster_interval,
+    clustered_share_intervals,
+    t_interval,
+)
 from forecast_rank.metrics.uncertainty import (
     EventSums,
     bca_interval,
@@ -21,6 +27,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.stats._resampling import BootstrapResult
+from statsmodels.stats.proportion import proportion_confint
 
 from tests.forecast_rank.panels import panel, rows_of, scored, synthetic
 
@@ -388,3 +395,32 @@ class TestOneSample:
             assert 0 <= interval[0] <= np.mean(values) + 1e-12
             assert np.mean(values) - 1e-12 <= interval[1] <= 1
             assert interval[1] - interval[0] > 0.01
+
+
+class TestShares:
+    """`clopper_pearson` and `clustered_share_intervals`."""
+
+    def test_exact_interval_is_statsmodels(self) -> None:
+        for successes, trials in ((0, 4), (3, 10), (10, 10), (57, 80)):
+            expected = proportion_confint(successes, trials, method="beta")
+            assert clopper_pearson(successes / trials, trials) == pytest.approx(np.array(expected))
+
+    def test_ten_right_of_ten_by_hand(self) -> None:
+        """The probability p of ten successes is p^10 = .025 at the lower end."""
+        assert clustered_share_intervals(table_sums([[1.0] * 10])) == pytest.approx(np.array([[0.025**0.1, 1.0]]))
+
+    def test_independent_answers_are_clopper_pearsons_up_to_the_divisor(self) -> None:
+        """SE^2 = p (1 - p) / (n - 1), so that the effective number is n - 1."""
+        answers = [1.0] * 14 + [0.0] * 6
+        assert clustered_share_intervals(table_sums([answers]))[0] == pytest.approx(clopper_pearson(0.7, 19))
+
+    def test_copies_within_an_event_add_no_certainty(self) -> None:
+        sums = table_sums([[1.0] * 14 + [0.0] * 6, [1.0] * 20])
+        once, copied = (clustered_share_intervals(EventSums(k * sums.sums, k * sums.weights)) for k in (1, 5))
+        assert copied[1] == pytest.approx(once[1])
+        assert copied[0] == pytest.approx(once[0], abs=0.02)
+
+    def test_few_events_have_none_and_halves_alone_stay_in_range(self) -> None:
+        assert np.isnan(clustered_share_intervals(table_sums([[1.0, 0.0, 1.0]]))).all()
+        low, high = clustered_share_intervals(table_sums([[0.5] * 6]))[0]
+        assert 0 < low < 0.5 < high < 1

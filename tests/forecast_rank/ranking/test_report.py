@@ -328,8 +328,16 @@ class TestFigures:
     def test_intervals_end_where_scores_do(self) -> None:
         rows = answers(ann=[0.9, 0.6, 0.8, 0.4, 0.4, 0.3, 0.7])
         entries = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]
-        assert entries["ann"]["accuracy"] < 1
-        assert entries["ann"]["accuracy_ci"][1] == 1
+        low, high = entries["ann"]["accuracy_ci"]
+        assert 0 < low < entries["ann"]["accuracy"] < high < 1
+
+    def test_all_right_is_not_certain(self) -> None:
+        """Ten of ten by Clopper and Pearson: .025^(1/10); a score that is always the same has no interval."""
+        made = panel(answers(ann=[0.9] * 10, bob=[0.4] * 5 + [0.8] * 5))
+        entries = rank_panel(made, replace(QUICK, metrics=("brier",)))["forecasters"]
+        assert entries["ann"]["accuracy"] == 1
+        assert entries["ann"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
+        assert entries["ann"]["brier_ci"] is None
 
     def test_ten_equals_may_all_be_first_in_every_ranking(self) -> None:
         report = rank_panel(simulate("equal", events=30, seed=3).panel, replace(QUICK, metrics=CHEAP))

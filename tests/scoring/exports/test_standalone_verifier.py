@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 
 from scoring.exports import verify_arena
 from scoring.exports.manifest import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
+from scoring.return_tests import mean_return, return_tests
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, update_manifest
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +39,8 @@ def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, 
     assert (ran.returncode, ran.stderr) == (code, ""), ran.stdout
     lines = ran.stdout.splitlines()
     assert json.loads(lines[-1])["violations"] == 0
-    assert any(line.startswith("left to verify_export: leaderboard_trading: rank_low") for line in lines)
+    assert any(line.startswith("left to verify_export: leaderboard_forecast: rank_low") for line in lines)
+    assert "left to verify_export: leaderboard_trading" not in ran.stdout
     assert ("not proven: trading leaderboard" in ran.stdout) == (name != "whole")
     assert ("not proven: journals" in ran.stdout) == (name == "day")
 
@@ -48,6 +52,39 @@ def test_program_is_short_and_imports_the_standard_library_alone() -> None:
         line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
     }
     assert imported <= sys.stdlib_module_names
+
+
+def test_intervals_of_bets_are_those_of_the_library() -> None:
+    generator = np.random.default_rng(11)
+    for number in (3, 4, 9, 60, 300):
+        values, events = generator.random(number) ** 3, generator.integers(0, max(5, number // 2), number)
+        for sample in (values, values > 0.5, np.ones(number)):
+            due = bounded_cluster_interval(sample, events)
+            computed = verify_arena.bounded_interval(sample.tolist(), events.tolist())
+            assert computed == (due if due is None else pytest.approx(list(due), abs=1e-10))
+
+
+def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None:
+    """Families of 1 to 12 cohorts that start weekly and live ten weeks, one of them better than the others."""
+    generator, told_apart = np.random.default_rng(12), 0
+    for cohorts in (1, 2, 3, 6, 12):
+        families: dict[str, dict[int, dict[str, float]]] = {}
+        for number in range(7):
+            drift = 3.0 * (number == 0)
+            families[f"family-{number}"] = {
+                cohort: {f"{week:03d}": drift + float(generator.standard_t(3)) for week in range(cohort, cohort + 10)}
+                for cohort in range(cohorts)
+            }
+        tests = return_tests(families)
+        assert [*verify_arena.rank_ranges(families).values()] == tests.rank_ranges
+        told_apart += tests.rank_ranges[0] == (1, 1)
+        for family in families.values():
+            error, half = verify_arena.return_error(family)
+            due = mean_return(family)
+            assert error == (due.standard_error and pytest.approx(due.standard_error, rel=1e-12))
+            interval = due.interval
+            assert half == (interval and pytest.approx((interval[1] - interval[0]) / 2, rel=1e-10))
+    assert told_apart >= 1
 
 
 def test_signature_is_checked_against_a_published_key(exported: Path, copy: Copy) -> None:
@@ -93,6 +130,11 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("leaderboard_trading", every("return_percent", "999.0")),
     ("leaderboard_trading", cell("rank", "7")),
     ("leaderboard_trading", cell("return_se", "0.5")),
+    ("leaderboard_trading", cell("return_se_cohorts", "0.5")),
+    ("leaderboard_trading", cell("return_ci", "[-0.5,0.5]")),
+    ("leaderboard_trading", cell("rank_high", "1")),
+    ("leaderboard_trading", lambda rows: rows[0].update(brier_ci="[0.1,0.2]")),
+    ("leaderboard_trading", lambda rows: rows[0].update(win_rate_ci="[0.1,0.2]")),
     ("leaderboard_trading", cell("brier", "0.01")),
     ("leaderboard_forecast", cell("brier", "0.01")),
     ("leaderboard_forecast", cell("log", "-0.01")),

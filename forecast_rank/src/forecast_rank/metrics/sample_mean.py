@@ -1,4 +1,4 @@
-"""The mean of one sample with its interval: Student's t, bootstrap of clusters, or beta for values in [0, 1]."""
+"""Means with intervals: Student's t, bootstrap of clusters, beta for values in [0, 1], Clopper-Pearson of shares."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from scipy.special import betaincinv, stdtrit
 
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.studentised import studentised_interval
-from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, resample_counts
+from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, cluster_se, resample_counts, tail_levels
 
 LEAST_CLUSTERS = 4
 """Fewer clusters give an interval in [0, 1] that is too wide to be of use."""
@@ -108,19 +108,29 @@ def bounded_cluster_interval(
     return max(0.0, min(float(low), float(observed))), min(1.0, max(float(high), float(observed)))
 
 
-def proportion_interval(successes: ArrayLike, trials: ArrayLike, level: float = LEVEL) -> Floats:
-    """Clopper and Pearson's interval of a proportion, which holds also where all or none succeeded.
+def clopper_pearson(share: ArrayLike, trials: ArrayLike, *, level: float = LEVEL) -> Floats:
+    """The exact interval of a probability from the share of successes among independent trials.
+
+    From the quantile of Beta(x, n - x + 1) at (1 - level) / 2 to that of Beta(x + 1, n - x) at (1 + level) / 2, with x
+    successes among n trials, which need not be whole numbers.
 
     Parameters
     ----------
-    successes, trials : arrays of int that broadcast together
+    share : array
+        x / n, in [0, 1]; NaN gives no interval.
+    trials : array
+        n, above 0.
     level : float
         In (0, 1).
 
     Returns
     -------
-    array, shape (..., 2)
-        Within [0, 1].
+    array, shape (…, 2)
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0, 1).
 
     References
     ----------
@@ -129,14 +139,58 @@ def proportion_interval(successes: ArrayLike, trials: ArrayLike, level: float = 
 
     Examples
     --------
-    >>> proportion_interval([10, 3], 10).round(2).tolist()
-    [[0.69, 1.0], [0.07, 0.65]]
+    >>> clopper_pearson(1.0, 10).round(4).tolist()  # ten of ten: 0.025^(1/10)
+    [0.6915, 1.0]
     """
-    won, tried = np.broadcast_arrays(np.asarray(successes, np.float64), np.asarray(trials, np.float64))
-    tail = (1 - level) / 2
-    low = np.where(won > 0, betaincinv(np.maximum(won, 1e-300), tried - won + 1, tail), 0.0)
-    high = np.where(won < tried, betaincinv(won + 1, np.maximum(tried - won, 1e-300), 1 - tail), 1.0)
-    return np.stack([low, high], axis=-1)
+    low_tail, high_tail = tail_levels(level)
+    rate, number = np.broadcast_arrays(np.asarray(share, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    successes, failures = rate * number, (1 - rate) * number
+    with np.errstate(invalid="ignore"):
+        low = np.where(successes > 0, betaincinv(np.maximum(successes, 1e-300), failures + 1, low_tail), 0.0)
+        high = np.where(failures > 0, betaincinv(successes + 1, np.maximum(failures, 1e-300), high_tail), 1.0)
+    ends = np.stack([low, high], axis=-1)
+    return np.where(np.isnan(rate * number)[..., None], np.nan, ends)
+
+
+def clustered_share_intervals(sums: EventSums, *, level: float = LEVEL) -> Floats:
+    """Clopper-Pearson intervals of shares by clusters, at the effective number of independent trials.
+
+    n = min(W, p (1 - p) / SE^2 (t_(W - 1) / t_(G - 1))^2) trials, with SE the `cluster_se`, W the sum of weights, G the
+    number of events and t Student's quantiles; G trials where the events do not vary.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N, E)
+        Of values in [0, 1].
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    array, shape (N, 2)
+        Within [0, 1]; NaN for fewer than four events.
+
+    References
+    ----------
+    Korn, E. L. and Graubard, B. I. (1998). Confidence intervals for proportions with small expected number of positive
+    counts estimated from survey data. Survey Methodology 24, 193-201.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.uncertainty import table_sums
+    >>> clustered_share_intervals(table_sums([[1.0] * 10])).round(4).tolist()
+    [[0.6915, 1.0]]
+    """
+    _, high = tail_levels(level)
+    share, error, events = sums.means, cluster_se(sums), sums.events
+    weight = sums.weights.sum(axis=1)
+    variance = np.maximum(share * (1 - share), 0.0)
+    varies = (variance > 0) & (error > 1e-10)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quantiles = stdtrit(np.maximum(weight - 1, 1), high) / stdtrit(np.maximum(events - 1, 1), high)
+        effective = np.fmin(weight, variance / np.square(error) * np.square(quantiles))
+    trials = np.where(varies, effective, np.fmin(weight, events))
+    return clopper_pearson(np.where(events >= LEAST_CLUSTERS, share, np.nan), trials, level=level)
 
 
 class MeanEstimate(NamedTuple):

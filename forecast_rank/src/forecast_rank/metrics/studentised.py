@@ -89,7 +89,7 @@ def studentised_interval(
     -------
     array, shape (N, 2)
         Low and high; both NaN where either is unbounded: too many resamples hold no spread. This is so for fewer than
-        four events, and where all but a few events have the same score.
+        four events, and where all events, or all but a few, have the same score.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def studentised_interval(
     error, mean = cluster_se(sums), sums.means
     constant = error <= NO_SPREAD * np.abs(mean)
     with np.errstate(invalid="ignore"):
-        ends = mean[:, None] - np.where(constant, 0.0, np.stack([upper, lower]) * error).T
-    ends[constant] = mean[constant, None]
-    honest = np.isfinite(ends).all(axis=1) & (sums.events > 1)
+        ends = mean[:, None] - (np.stack([upper, lower]) * error).T
+    # A score that never varied says nothing of how much it could: an interval of width 0 would claim certainty.
+    honest = np.isfinite(ends).all(axis=1) & (sums.events > 1) & ~constant
     return np.where(honest[:, None], ends, np.nan)

@@ -21,7 +21,7 @@ from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
-from forecast_rank.metrics.sample_mean import proportion_interval
+from forecast_rank.metrics.sample_mean import clopper_pearson, clustered_share_intervals
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
 from forecast_rank.metrics.studentised import NO_SPREAD, studentised_interval
 from forecast_rank.metrics.uncertainty import (
@@ -127,9 +127,10 @@ class FigureTable:
         self.set_figure(key, means, under)
         self.set_figure(f"{key}_se", cluster_se(sums), under)
         groups = self._groups(sums)
-        ends = np.clip(self._interval(sums, groups), *(limits or SCORE_RANGES.get(key, UNLIMITED)))
-        if key == "accuracy" and limits is None:
-            ends = self._proportions(ends, means, sums.events)
+        if key == "accuracy" and limits is None and self.settings.bootstrap:
+            ends = clustered_share_intervals(sums, level=self.settings.level)
+        else:
+            ends = np.clip(self._interval(sums, groups), *(limits or SCORE_RANGES.get(key, UNLIMITED)))
         least = LEAST_EVENTS
         if key == "average_return" and limits is None:
             least = LEAST_EVENTS_OF_RETURNS
@@ -215,7 +216,7 @@ class FigureTable:
     def _proportions(self, ends: Floats, means: Floats, events: Codes) -> Floats:
         """The intervals with Clopper and Pearson's, an event counting once, where all forecasts succeeded or none."""
         pure = ((means == 0) | (means == 1)) & (events >= LEAST_EVENTS) & (self.settings.bootstrap > 0)
-        exact = proportion_interval(np.where(pure, means * events, 0), np.maximum(events, 1), self.settings.level)
+        exact = clopper_pearson(np.where(pure, means, 0), np.maximum(events, 1), level=self.settings.level)
         return np.where(pure[:, None], exact, ends)
 
     def _explain(

@@ -1,0 +1,80 @@
+"""Errors and paired tests of returns by calendar week: the one test behind ranks, ties and comparisons of traders."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
+
+from scoring.constants import DETECTABLE_DIFFERENCE
+from scoring.weekly_returns import WeeklyReturns
+
+LEAST_COHORTS = 2
+"""Of one cohort there is neither an interval nor a test."""
+FamilyReturns = Mapping[Any, WeeklyReturns]
+"""A family's weekly returns by cohort."""
+
+
+class MeanReturn(NamedTuple):
+    """The standard error and the 95 % interval of a family's mean return over cohorts, by calendar week."""
+
+    standard_error: float | None
+    interval: tuple[float, float] | None
+
+
+class ReturnTests(NamedTuple):
+    """The paired tests of all pairs of families as JSON values, and the rank range of each family that they leave."""
+
+    pairs: list[dict[str, Any]]
+    rank_ranges: list[tuple[int, int]]
+
+
+def mean_return(family: FamilyReturns) -> MeanReturn:
+    """The error of a family's mean return, with calendar weeks as clusters."""
+    if len(family) < LEAST_COHORTS:
+        return MeanReturn(None, None)
+    means = observed_means(_table([family]))
+    low, high = means.intervals()[0].tolist()
+    return MeanReturn(_finite(means.standard_error[0]), None if math.isnan(low) else (low, high))
+
+
+def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:
+    """The tests of all pairs of families, by slug, on their common cohorts; differences in percentage points."""
+    slugs = list(families)
+    tests = paired_by_cluster(_table([*families.values()]), least_units=LEAST_COHORTS, difference=DETECTABLE_DIFFERENCE)
+    pairs = [
+        {
+            "first": slugs[first],
+            "second": slugs[second],
+            "cohorts": int(tests.n[place]),
+            "weeks": int(tests.events[place]),
+            "difference": _finite(tests.difference[place]),
+            "se": _finite(tests.se[place]),
+            "p": _finite(tests.p[place]),
+            "p_holm": _finite(tests.p_holm[place]),
+            "margin": _finite(tests.margin[place]),
+            "cohorts_more": _finite(tests.questions_more[place]),
+        }
+        for place, (first, second) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
+    ]
+    ranges = rank_ranges_of_tests(tests, len(slugs)).astype(int).tolist()
+    return ReturnTests(pairs, [(low, high) for low, high in ranges])
+
+
+def _table(families: Sequence[FamilyReturns]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The returns by family, cohort and week; NaN where a cohort does not run."""
+    cohorts = sorted({cohort for family in families for cohort in family}, key=int)
+    weeks = sorted({week for family in families for returns in family.values() for week in returns})
+    cohort_places = {cohort: place for place, cohort in enumerate(cohorts)}
+    week_places = {week: place for place, week in enumerate(weeks)}
+    table = np.full((len(families), len(cohorts), len(weeks)), np.nan)
+    for row, family in enumerate(families):
+        for cohort, returns in family.items():
+            for week, value in returns.items():
+                table[row, cohort_places[cohort], week_places[week]] = value
+    return table
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
