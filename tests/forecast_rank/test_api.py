@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import polars as pl
@@ -120,6 +120,47 @@ class TestSources:
         frame = pl.DataFrame(COLUMNS)
         fr.rank(frame, **QUICK)
         assert frame.equals(pl.DataFrame(COLUMNS))
+
+
+class TestColumns:
+    """Headings that are named for columns; the column that has such a name itself is ignored."""
+
+    NAMED = "question=Date,forecaster=model,probability=Forecast (%)"
+    TABLE: ClassVar[dict[str, list[Any]]] = {
+        "Model": ["ann", "bob"] * 2, "date": ["2026-01-01", "2026-01-01", "2026-01-02", "2026-01-02"],
+        "forecast (%)": [80, 60, 30, 40], "outcome": [1, 1, 0, 0], "question": ["the same text"] * 4,
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "frame", "pandas"])
+    def test_named_headings_are_read(self, kind: str, tmp_path: Path) -> None:
+        frame, file = pl.DataFrame(self.TABLE), tmp_path / f"f.{kind}"
+        if kind == "csv":
+            file.write_text(frame.write_csv(separator=";"))
+        elif kind == "parquet":
+            frame.write_parquet(file)
+        elif kind == "jsonl":
+            frame.write_ndjson(file)
+        source: Any = {"frame": frame, "pandas": pd.DataFrame(self.TABLE)}.get(kind, file)
+        reading = fr.read(source, columns=self.NAMED)
+        assert reading.panel.questions.names == ["2026-01-01", "2026-01-02"]
+        assert reading.panel.probability.tolist() == [0.8, 0.6, 0.3, 0.4]
+        assert reading.ignored == ["question"]
+        named = {"question": "date", "forecaster": "model", "probability": "forecast (%)"}
+        assert fr.rank(source, columns=named, metrics="brier", bootstrap=0).ranked("brier")["ann"][0] == 1
+
+    @pytest.mark.parametrize(
+        ("columns", "error", "why"),
+        [
+            ("question=day", fr.UnreadableFile, "the frame has no column 'day' for question"),
+            ("query=date", fr.InvalidSetting, "columns: unknown query"),
+            ("date", fr.InvalidSetting, "columns: 'date' is not of the form COLUMN=HEADING"),
+            ("question=date,event=date", fr.InvalidSetting, "columns: 'date' is named for two columns"),
+            ("question=date,question=model", fr.InvalidSetting, "columns: question is named twice"),
+        ],
+    )
+    def test_fault_in_the_names_is_told(self, columns: str, error: type[Exception], why: str) -> None:
+        with pytest.raises(error, match=why):
+            fr.read(pl.DataFrame(self.TABLE), columns=columns)
 
 
 class TestRank:
@@ -284,6 +325,14 @@ class TestCompare:
         assert fr.compare(report, report, ranking="accuracy")["forecaster"].to_list() == ["ann", "bob"]
         with pytest.raises(KeyError, match="no ranking 'elo'; there are brier"):
             fr.compare(report, report, ranking="elo")
+
+    def test_ranking_that_is_compared_need_not_be_the_brier_score(self) -> None:
+        frame = pl.DataFrame(LONGER)
+        table = fr.compare(frame, frame, metrics="log", bootstrap=0)
+        log = fr.rank(frame, metrics="log", bootstrap=0).ranked("log")
+        assert dict(table.select("forecaster", "a").rows()) == {name: value for name, (_, value) in log.items()}
+        with pytest.raises(KeyError, match="no ranking in common"):
+            fr.compare(fr.rank(frame, metrics="calibration", bootstrap=0), fr.rank(frame, metrics="alpha", bootstrap=0))
 
 
 class TestImport:

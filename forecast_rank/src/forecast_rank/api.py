@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ def read(
     fractional_outcomes: bool = False,
     normalise: bool = False,
     order: Iterable[str] | str = (),
+    columns: Mapping[str, str] | Iterable[str] | str = (),
 ) -> LoadedForecasts:
     """The forecasts of a file or frame in long or wide form, checked row by row.
 
@@ -57,6 +58,9 @@ def read(
     order : list of str, or str separated by commas
         The names of all options in order, for the ranked probability score. Otherwise they have the order of an ordered
         categorical (pandas) or Enum (polars), else that of the question's first forecast.
+
+    columns : dict, or str such as "question=date,forecaster=model"
+        The headings of columns that are not named after what they hold.
 
     Returns
     -------
@@ -84,10 +88,11 @@ def read(
         fractional_outcomes=fractional_outcomes,
         normalise=normalise,
         order=comma_separated(order),
+        columns=named_columns(columns),
     )
 
 
-def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", **settings: Any) -> pl.DataFrame:
+def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = None, **settings: Any) -> pl.DataFrame:
     """The figures and ranks of forecasters in two reports, such as of two halves of a season.
 
     Ranks are those among the forecasters of each report. The difference tells nothing about chance: for two forecasters
@@ -97,8 +102,9 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", *
     ----------
     a, b : Report, or a source as in `read`
         A source is ranked first.
-    ranking : str
-        A ranking of both reports: "brier", "average_return:0.5".
+    ranking : str, optional
+        A ranking of both reports: "brier", "average_return:0.5"; by default that by the Brier score, else the first
+        that both have.
     **settings
         Keywords of `rank` for sources.
 
@@ -111,7 +117,7 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", *
     Raises
     ------
     KeyError
-        If a report has no such ranking.
+        If a report has no such ranking, or the reports have none in common.
 
     Examples
     --------
@@ -125,6 +131,8 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", *
     import polars as pl
 
     reports = [item if isinstance(item, Report) else rank(item, **settings) for item in (a, b)]
+    if ranking is None:
+        ranking = _common_ranking(*reports)
     first, second = (report.ranked(ranking) for report in reports)
     rows = []
     for name in dict.fromkeys([*first, *second]):
@@ -134,6 +142,15 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str = "brier", *
     figures = dict.fromkeys(("a", "b", "difference"), pl.Float64)
     schema = {"forecaster": pl.String, **figures, "rank_a": pl.Int64, "rank_b": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _common_ranking(a: Report, b: Report) -> str:
+    """The Brier score's ranking, else the first that both reports have. Raises KeyError."""
+    names, others = ([*report.to_dict()["rankings"]] for report in (a, b))
+    common = [name for name in names if name in others]
+    if not common:
+        raise KeyError(f"the reports have no ranking in common: {', '.join(names)}, and {', '.join(others)}")
+    return "brier" if "brier" in common else common[0]
 
 
 def rank(
@@ -155,6 +172,7 @@ def rank(
     fractional_outcomes: bool = False,
     normalise: bool = False,
     order: Iterable[str] | str = (),
+    columns: Mapping[str, str] | Iterable[str] | str = (),
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
@@ -196,7 +214,7 @@ def rank(
         Forecasters with fewer questions have scores, but no rank and no rank range.
     pairs : int
         How many forecasters, the first by their Brier score, are compared in pairs; 0 for no pairs.
-    format, strict, fractional_outcomes, normalise, order
+    format, strict, fractional_outcomes, normalise, order, columns
         As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
@@ -241,7 +259,7 @@ def rank(
         raise InvalidSetting(f"like: pm_rank, not {like}")
     if defects and not like:
         raise InvalidSetting("defects: only together with like")
-    order = comma_separated(order)
+    order, columns = comma_separated(order), named_columns(columns)
     settings = Settings(
         metrics=comma_separated(metrics),
         gammas=comma_separated(gamma),
@@ -255,7 +273,7 @@ def rank(
         min_questions=min_questions,
         pairs=pairs,
     )
-    if not (like or explain or order) and is_streamed(source, format):
+    if not (like or explain or order or columns) and is_streamed(source, format):
         reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
@@ -269,6 +287,7 @@ def rank(
             fractional_outcomes=fractional_outcomes,
             normalise=normalise,
             order=order,
+            columns=columns,
         )
     if explain:
         print(loaded.explanation(), end="\n\n")
@@ -280,6 +299,7 @@ def rank(
         "fractional_outcomes": fractional_outcomes,
         "normalise": normalise,
         "order": list(order),
+        "columns": dict(columns),
         "option_order": loaded.option_order,
         "like": like,
     }
@@ -310,6 +330,21 @@ def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plo
     if plots is not None:
         report.plot(plots, plot_format)
     return report
+
+
+def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str, str]:
+    """Headings by column, of a dictionary or of texts such as "question=date". Raises InvalidSetting."""
+    if isinstance(columns, Mapping):
+        return dict(columns)
+    named: dict[str, str] = {}
+    for text in comma_separated(columns):
+        name, sign, heading = text.partition("=")
+        if not (sign and name.strip() and heading.strip()):
+            raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
+        if name.strip() in named:
+            raise InvalidSetting(f"columns: {name.strip()} is named twice")
+        named[name.strip()] = heading.strip()
+    return named
 
 
 def comma_separated(values: Any) -> tuple[str, ...]:

@@ -26,10 +26,11 @@ DESCRIPTION = (
 )
 FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
-_READING = ("format", "strict", "fractional_outcomes", "normalise", "order")
+_READING = ("format", "strict", "fractional_outcomes", "normalise", "order", "columns")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
-    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "allow_rejected", "like", "defects",
+    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "columns",
+    "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -82,6 +83,13 @@ def add_arguments(parser: Any) -> None:
     )
     parser.add_argument(
         "--order", type=_names, default=(), metavar="OPTIONS", help="all options in order, for ranked_probability"
+    )
+    parser.add_argument(
+        "--columns",
+        type=_names,
+        default=(),
+        metavar="COLUMN=HEADING",
+        help="headings of columns that are not named after what they hold, such as question=date,forecaster=model",
     )
     parser.add_argument("--strict", action="store_true", help="exit with code 2 at the first row that is rejected")
     parser.add_argument("--allow-rejected", action="store_true", help="rank even if most rows are rejected")

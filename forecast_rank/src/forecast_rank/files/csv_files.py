@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forecast_rank.files.faults import Fault, UnreadableFile
-from forecast_rank.files.headings import Headings, known_name, understand_headings
+from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, known_name, understand_headings
 from forecast_rank.files.input_table import UnparsedTable
 from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, not_utf8, schema_of, text_frame
 from forecast_rank.metrics.flat_arrays import Codes
@@ -19,10 +19,10 @@ from forecast_rank.metrics.flat_arrays import Codes
 SEPARATORS = {",": "commas", ";": "';'", "\t": "tabs"}
 
 
-def read_csv(path: Path) -> UnparsedTable:
+def read_csv(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a CSV file with whatever separator finds most headings. Raises UnreadableFile."""
-    separator, header = csv_header(path)
-    headings = understand_headings(path, header)
+    separator, header = csv_header(path, named)
+    headings = understand_headings(path, header, named=named)
     for number in (pl.Float64, pl.String):
         kinds = schema_of(headings, number)
         try:
@@ -62,10 +62,12 @@ def read_csv_texts(path: Path) -> tuple[pl.DataFrame, Codes]:
     return frame.filter(counted), _lines(path, separator, frame.height, counted.to_numpy())
 
 
-def csv_header(path: Path) -> tuple[str, list[str]]:
+def csv_header(path: Path, named: NamedHeadings = NOT_NAMED) -> tuple[str, list[str]]:
     """The separator that finds most known columns, and the headings. Raises UnreadableFile."""
     headers = {sign: next((record for _, record in _records(path, sign)), []) for sign in SEPARATORS}
-    separator = max(SEPARATORS, key=lambda sign: sum(known_name(heading) is not None for heading in headers[sign]))
+    separator = max(
+        SEPARATORS, key=lambda sign: sum(known_name(heading, named) is not None for heading in headers[sign])
+    )
     return separator, headers[separator]
 
 

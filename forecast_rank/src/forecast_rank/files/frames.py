@@ -12,7 +12,7 @@ import polars as pl
 
 from forecast_rank.files.columns import FLAGS, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.headings import Headings, understand_headings
+from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, understand_headings
 from forecast_rank.files.input_table import UnparsedTable
 from forecast_rank.files.limits import check_expansion, check_row_count
 from forecast_rank.files.text_files import REFUSED
@@ -22,16 +22,16 @@ _BYTES_PER_CELL = 64
 """Memory that a cell takes at least until it is ranked: 12 million rows of five columns peaked at 91 bytes each."""
 
 
-def read_frame(source: Any) -> UnparsedTable:
+def read_frame(source: Any, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a polars, pandas or Arrow table. Raises UnreadableFile, and TypeError for anything else."""
-    frame = polars_frame(source)
-    return _typed_table(frame.lazy(), understand_headings(FRAME, frame.columns), FRAME)
+    frame = polars_frame(source, named=named)
+    return _typed_table(frame.lazy(), understand_headings(FRAME, frame.columns, named=named), FRAME)
 
 
-def read_parquet(path: Path) -> UnparsedTable:
+def read_parquet(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a Parquet file. Raises UnreadableFile."""
     try:
-        headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+        headings = understand_headings(path, list(pl.read_parquet_schema(path)), named=named)
         rows = pl.scan_parquet(path).select(pl.len()).collect().item()
         check_row_count(rows)
         check_expansion(path, rows * len(headings.read) * _BYTES_PER_CELL)
@@ -51,7 +51,7 @@ def check_columns(frame: pl.DataFrame, names: Iterable[str], label: str = FRAME)
         )
 
 
-def polars_frame(source: Any, *, every_column: bool = False) -> pl.DataFrame:
+def polars_frame(source: Any, *, every_column: bool = False, named: NamedHeadings = NOT_NAMED) -> pl.DataFrame:
     """A polars frame of a table; a pandas column that holds Python objects is read value by value.
 
     Of a pandas frame the columns that `understand_headings` ignores are left empty, but with `every_column`.
@@ -69,7 +69,7 @@ def polars_frame(source: Any, *, every_column: bool = False) -> pl.DataFrame:
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
     values = {str(name): source[name] for name in source.columns}
-    read = set(names if every_column else understand_headings(FRAME, names).read)
+    read = set(names if every_column else understand_headings(FRAME, names, named=named).read)
     columns = {name: _pandas_column(name, values[name]) if name in read else [None] * len(source) for name in values}
     return pl.DataFrame(columns)
 

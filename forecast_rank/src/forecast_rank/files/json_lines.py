@@ -11,20 +11,22 @@ import polars as pl
 
 from forecast_rank.files.columns import KNOWN, REQUIRED
 from forecast_rank.files.faults import Fault, UnreadableFile
-from forecast_rank.files.headings import Headings, understand_headings
+from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, understand_headings
 from forecast_rank.files.input_table import Columns, UnparsedTable
 from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, not_utf8, schema_of, text_frame
 from forecast_rank.metrics.flat_arrays import Codes
 
 
-def read_json_lines(path: Path) -> UnparsedTable:
+def read_json_lines(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a JSON Lines file; the first object has the keys of long form. Raises UnreadableFile."""
     first: dict[str, object] = next((item for _, item in _objects(path) if isinstance(item, dict)), {})
-    headings = understand_headings(path, list(first), complete=False)
+    headings = understand_headings(path, list(first), complete=False, named=named)
     if headings.forecasters:  # not every line need have a forecast of everybody
         keys = dict.fromkeys(key for _, item in _objects(path) if isinstance(item, dict) for key in item)
-        return _read_by_line(path, understand_headings(path, list(keys)))
-    others = {name: name for name in KNOWN if name not in headings.known.values()}  # keys of later lines
+        return _read_by_line(path, understand_headings(path, list(keys), named=named))
+    others = {
+        named.get(name, name): name for name in KNOWN if name not in headings.known.values()
+    }  # keys of later lines
     headings = Headings(headings.known | others, {}, headings.percent, headings.ignored)
     for number in (pl.Float64, pl.String):
         try:

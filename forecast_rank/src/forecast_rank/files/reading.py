@@ -7,7 +7,7 @@ from typing import Any
 from forecast_rank.files.csv_files import csv_header, read_csv
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.frames import read_frame, read_parquet
-from forecast_rank.files.headings import known_name
+from forecast_rank.files.headings import NOT_NAMED, NamedHeadings, known_name
 from forecast_rank.files.input_table import InputTable, UnparsedTable
 from forecast_rank.files.json_lines import read_json_lines
 from forecast_rank.files.parsing import parse_cells
@@ -15,7 +15,7 @@ from forecast_rank.files.plain_files import PlainFile, first_bytes, plain_file
 from forecast_rank.files.workbooks import read_workbook
 
 FORMATS = {"csv": (".csv", ".tsv"), "parquet": (".parquet", ".pq"), "jsonl": (".jsonl", ".ndjson"), "xlsx": (".xlsx",)}
-_READERS: dict[str, Callable[[Path], UnparsedTable]] = {
+_READERS: dict[str, Callable[[Path, NamedHeadings], UnparsedTable]] = {
     "csv": read_csv, "parquet": read_parquet, "jsonl": read_json_lines, "xlsx": read_workbook,
 }  # fmt: skip
 _NAMES = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON Lines", "xlsx": "Excel workbook"}
@@ -23,18 +23,18 @@ _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
-def read_table(source: Any, format: str | None = None) -> InputTable:
+def read_table(source: Any, format: str | None = None, named: NamedHeadings = NOT_NAMED) -> InputTable:
     """The known columns of a file, by its format or its content, or of a polars, pandas or Arrow table.
 
     Raises UnreadableFile.
     """
     if not isinstance(source, Path | str):
-        return parse_cells(read_frame(source))
+        return parse_cells(read_frame(source, named))
     with plain_file(source) as plain:
-        return read_plain_file(plain, format)
+        return read_plain_file(plain, format, named)
 
 
-def read_plain_file(plain: PlainFile, format: str | None = None) -> InputTable:
+def read_plain_file(plain: PlainFile, format: str | None = None, named: NamedHeadings = NOT_NAMED) -> InputTable:
     """The known columns of a file. Raises UnreadableFile."""
     path = plain.path
     try:
@@ -44,14 +44,14 @@ def read_plain_file(plain: PlainFile, format: str | None = None) -> InputTable:
         raise UnreadableFile(f"{path}: {error.strerror or error}") from error
     if not start:
         raise UnreadableFile(f"{path} is empty")
-    format = format or format_of(path)
-    table = _READERS[format](path)
+    format = format or format_of(path, named)
+    table = _READERS[format](path, named)
     compressed = {"compression": plain.compression} if plain.compression else {}
     table.understood = {"file": plain.name, "format": _NAMES[format], **compressed, **table.understood}
     return parse_cells(table)
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path, named: NamedHeadings = NOT_NAMED) -> str:
     """The format that the content shows, else that of the suffix. Raises UnreadableFile."""
     start = first_bytes(path, 256)
     if start.startswith(b"PAR1"):
@@ -66,7 +66,7 @@ def format_of(path: Path) -> str:
     if text.startswith(b"["):
         raise UnreadableFile(f"{path} is a JSON list: write one object to a line (jq -c '.[]')")
     by_suffix = next((format for format, suffixes in FORMATS.items() if path.suffix.lower() in suffixes), None)
-    if by_suffix != "csv" and _has_headings(path):
+    if by_suffix != "csv" and _has_headings(path, named):
         return "csv"
     if by_suffix is None:
         raise UnreadableFile(
@@ -76,9 +76,9 @@ def format_of(path: Path) -> str:
     return by_suffix
 
 
-def _has_headings(path: Path) -> bool:
+def _has_headings(path: Path, named: NamedHeadings) -> bool:
     """Whether the first line has known headings."""
     try:
-        return any(known_name(heading) for heading in csv_header(path)[1])
+        return any(known_name(heading, named) for heading in csv_header(path, named)[1])
     except UnreadableFile:
         return False

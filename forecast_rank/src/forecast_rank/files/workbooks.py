@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.headings import known_name, understand_headings
+from forecast_rank.files.headings import NOT_NAMED, NamedHeadings, known_name, understand_headings
 from forecast_rank.files.input_table import UnparsedTable
 from forecast_rank.files.limits import check_expansion
 from forecast_rank.files.text_files import text_frame
 
 
-def read_workbook(path: Path) -> UnparsedTable:
+def read_workbook(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a sheet; a row's line is its number in the sheet. Raises UnreadableFile."""
     _check_archive(path)
     from python_calamine import CalamineError, CalamineWorkbook
@@ -23,7 +23,7 @@ def read_workbook(path: Path) -> UnparsedTable:
     try:
         with CalamineWorkbook.from_path(str(path)) as workbook:
             sheets = {name: workbook.get_sheet_by_name(name) for name in workbook.sheet_names}
-            name = max(sheets, key=lambda name: _known_headings(sheets[name]), default=None)
+            name = max(sheets, key=lambda name: _known_headings(sheets[name], named), default=None)
             cells = [] if name is None else sheets[name].to_python(skip_empty_area=False)
     except (CalamineError, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
@@ -32,7 +32,7 @@ def read_workbook(path: Path) -> UnparsedTable:
     texts = [[_text(cell) for cell in row] for row in cells]
     top = next((k for k, row in enumerate(texts) if any(row)), 0)
     header = [heading or "" for heading in texts[top]]
-    headings = understand_headings(path, header)
+    headings = understand_headings(path, header, named=named)
     at = [header.index(heading) for heading in headings.read]
     rows = [(number, row) for number, row in enumerate(texts[top + 1 :], start=top + 2) if any(row)]
     lines = np.array([number for number, _ in rows], dtype=np.int64)
@@ -56,10 +56,10 @@ def _check_archive(path: Path) -> None:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
 
 
-def _known_headings(sheet: Any) -> int:
+def _known_headings(sheet: Any, named: NamedHeadings) -> int:
     """How many headings of the first row that is not empty are known."""
     first: list[Any] = next((row for row in sheet.iter_rows() if any(cell != "" for cell in row)), [])
-    return sum(known_name(str(cell)) is not None for cell in first)
+    return sum(known_name(str(cell), named) is not None for cell in first)
 
 
 def _text(cell: Any) -> str | None:

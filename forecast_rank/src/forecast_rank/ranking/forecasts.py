@@ -12,6 +12,7 @@ import polars as pl
 from forecast_rank.files.columns import BINARY
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.frames import FRAME
+from forecast_rank.files.headings import NOT_NAMED, InvalidHeadings, NamedHeadings, check_named
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import read_plain_file, read_table
@@ -190,6 +191,7 @@ def read_forecasts(
     fractional_outcomes: bool = False,
     normalise: bool = False,
     order: Sequence[str] = (),
+    columns: NamedHeadings = NOT_NAMED,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
@@ -209,11 +211,17 @@ def read_forecasts(
     of an ordered categorical (pandas) or Enum (polars), else of the question's first forecast; forecasters, questions,
     events and categories are sorted by name. A question without an event is an event of its own.
     """
+    try:
+        check_named(columns)
+    except InvalidHeadings as error:
+        raise InvalidSetting(str(error)) from error
+    if columns and format in PUBLISHED_FORMATS:
+        raise InvalidSetting(f"columns: those of the format {format} have their names")
     with ExitStack() as opened:
         files = _paths(source)
         unread: list[RejectedLine] = []
         if files is None:
-            name, table = FRAME, read_table(source)
+            name, table = FRAME, read_table(source, named=columns)
         else:
             name = " ".join(map(str, files))
             plain = [opened.enter_context(plain_file(file)) for file in files]
@@ -224,7 +232,7 @@ def read_forecasts(
             elif len(files) > 1:
                 raise UnreadableFile(f"{name}: several files need --format {'|'.join(PUBLISHED_FORMATS)}")
             else:
-                table = read_plain_file(plain[0], format)
+                table = read_plain_file(plain[0], format, columns)
         if order:
             _check_order(table, order, name)
             table.option_order = list(order)
