@@ -20,8 +20,9 @@ from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
+from arena_site.sealed_runs import RunViewSet
 from cohorts.api import CohortViewSet, MethodologyViewSet
-from markets.api import MarketViewSet, PriceViewSet, RunViewSet, UniverseViewSet
+from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
 from markets.foundation.rest.filters import check_parameters
 from markets.foundation.rest.problems import Problem
 from markets.foundation.rest.viewsets import extend_schema

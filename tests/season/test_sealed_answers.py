@@ -221,6 +221,15 @@ def test_sealed_forecast_is_listed_with_its_hash_alone(client: Client, sealed_fo
     assert client.get(f"{API}elicitations/{elicitation}/").json()["calls"] == []
 
 
+def test_run_tells_nothing_of_sealed_answers(client: Client, sealed: Venue, settings: Any) -> None:
+    path = "runs/?kind=run_decisions"
+    assert rows(client, path)[0]["summary"] == {}
+    assert rows(client, f"{path}&fields=summary")[0]["summary"] == {}
+    assert rows(client, path)[-1]["summary"]["trades"] == 1
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert rows(client, path)[0]["summary"]["trades"] == 2
+
+
 def test_page_of_a_sealed_answer_says_until_when(client: Client, sealed: Venue) -> None:
     decision = Decision.objects.filter(reasoning=SECRET)[0]
     page = client.get(f"/decisions/{decision.pk}/").text
