@@ -6,6 +6,7 @@ from django.conf import settings
 
 from agents.gateway.catalogue import ModelCatalogue
 from agents.gateway.client import Gateway
+from agents.gateway.completions import GatewayFailure
 from agents.services.model_calls import CallSettings
 
 
@@ -25,6 +26,14 @@ def call_settings(gateway: Gateway) -> CallSettings:
         transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,
         lease=timedelta(seconds=settings.ARENA_LEASE_S),
     )
+
+
+def reachable_catalogue() -> ModelCatalogue | None:
+    """The gateway's catalogue for an estimate, which falls back to the stored terms where there is none."""
+    try:
+        return model_catalogue()
+    except GatewayFailure:
+        return None
 
 
 def model_catalogue() -> ModelCatalogue | None:
