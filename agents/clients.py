@@ -8,6 +8,7 @@ from django.conf import settings
 
 from agents.gateway.catalogue import ModelCatalogue
 from agents.gateway.client import Gateway
+from agents.gateway.completions import GatewayFailure
 from agents.services.model_calls import CallSettings
 
 
@@ -29,6 +30,14 @@ def call_settings(gateway: Gateway, *, minutes: float | None = None) -> CallSett
         lease=timedelta(seconds=settings.ARENA_LEASE_S),
         asking_ends_s=math.inf if minutes is None else time.monotonic() + minutes * 60,
     )
+
+
+def reachable_catalogue() -> ModelCatalogue | None:
+    """The gateway's catalogue for an estimate, which falls back to the stored terms where there is none."""
+    try:
+        return model_catalogue()
+    except GatewayFailure:
+        return None
 
 
 def model_catalogue() -> ModelCatalogue | None:

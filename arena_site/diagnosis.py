@@ -18,12 +18,13 @@ from agents.gateway.catalogue import ModelCatalogue
 from agents.gateway.completions import GatewayFailure
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
-from agents.services.cost_estimate import EXPECTED_COMPLETION_TOKENS, estimate_forecasts, prompt_tokens
-from agents.services.costs import CHARACTERS_PER_TOKEN, dearest_cost
+from agents.services.cost_estimate import PROMPT_CHARACTERS, CostPlan, plan_costs, prompt_tokens
+from agents.services.costs import CHARACTERS_PER_TOKEN
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
 from arena_site.health import missing_migrations
+from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from markets.foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
@@ -32,10 +33,6 @@ from markets.sources.polymarket import Clob
 from markets.sources.registry import SOURCES
 
 CLOCK_TOLERANCE_S = 60
-PROMPT_CHARACTERS = 70_000
-"""Characters of a prompt with 500 captured markets; assumed where no market is stored yet."""
-SHIPPED_WEEKS, SHIPPED_MAX_TOKENS = 5, 16_000
-"""The first methodology's, for a database without tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,7 @@ class Diagnosis:
         self.at = at
         self.has_tables = False
         self.clocks: dict[str, float] = {}
-        self.weeks = SHIPPED_WEEKS
-        self.cohort_cost = self.week_cost = Decimal(0)
+        self.plan: CostPlan | None = None
 
     def items(self) -> Iterator[Item]:
         yield self._settings()
@@ -158,19 +154,17 @@ class Diagnosis:
         return catalogue, _item(name, True, read)
 
     def _releases(self, catalogue: ModelCatalogue) -> Iterator[Item]:
-        """An item per release of the coming line-up; adds up what one decision of each costs."""
-        releases, self.weeks, max_tokens = self._line_up()
+        """An item per release of the coming line-up, each with the catalogue's terms; plans what they cost."""
+        releases, methodology = self._line_up()
+        max_tokens, weeks = methodology.max_tokens, methodology.decision_weeks
         week = effective_from(at=self.at) if self.has_tables else week_start(self.at)
         prompt, measured = self._prompt_tokens()
         known = catalogue if catalogue.models else None
-        unusable = unusable_releases(releases, known, week=week, weeks=self.weeks)
+        unusable = unusable_releases(releases, known, week=week, weeks=weeks)
         faults = {each.release.model_id: str(each) for each in unusable}
         renewal = approval(unusable) if self.has_tables else "uv run manage.py arena --current"
         for release in releases:
             name, listed = f"release {release.model_id}", catalogue.models.get(release.model_id)
-            if listed:
-                release.price_overrides = listed.price_overrides
-            self.cohort_cost += dearest_cost(prompt, EXPECTED_COMPLETION_TOKENS, release.token_prices)
             if fault := faults.get(release.model_id):
                 yield _item(name, False, fault, renewal)
             elif not catalogue.models:
@@ -181,13 +175,16 @@ class Diagnosis:
             else:
                 basis = "today's" if measured else "an assumed"
                 yield _item(name, True, f"listed; {basis} prompt of {prompt:,} tokens fits")
+        shipped = None if self.has_tables else methodology
+        self.plan = plan_costs(
+            at=self.at, releases=releases, methodology=shipped, catalogue=catalogue, stored=self.has_tables
+        )
 
-    def _line_up(self) -> tuple[list[Release], int, int]:
+    def _line_up(self) -> tuple[list[Release], Methodology]:
         if self.has_tables:
-            rules = Methodology.objects.current()
-            return lineup_releases(effective_from(at=self.at)), rules.decision_weeks, rules.max_tokens
+            return lineup_releases(effective_from(at=self.at)), Methodology.objects.current()
         shipped = [Release(family=Family(slug=each.slug), **each.release_fields) for each in LINEUP_2026]
-        return shipped, SHIPPED_WEEKS, SHIPPED_MAX_TOKENS
+        return shipped, Methodology(**V2)
 
     def _prompt_tokens(self) -> tuple[int, bool]:
         """The tokens of today's prompt, and whether it could be made."""
@@ -199,14 +196,11 @@ class Diagnosis:
         return int(PROMPT_CHARACTERS / CHARACTERS_PER_TOKEN), False
 
     def _cost(self) -> Item:
-        """The cost of a week in which as many cohorts decide as ever overlap."""
-        decisions, limit = self.weeks * self.cohort_cost, settings.ARENA_SPEND_LIMIT_USD
-        forecasts = estimate_forecasts(at=self.at).cost_usd * 7 if self.has_tables else Decimal(0)
-        self.week_cost = decisions + forecasts
-        forecast_cost = f"${forecasts:.2f} of forecasts" if forecasts else "forecasts not known before the first day's"
-        cohorts = f"${self.cohort_cost:.2f} for the decisions of a cohort, ${decisions:.2f} once {self.weeks} overlap"
-        ok, remedy = max(decisions, forecasts) <= limit, "Raise ARENA_SPEND_LIMIT_USD in .env."
-        return _item("a week's cost", ok, f"about {cohorts}; {forecast_cost}; limit ${limit:.2f} each", remedy)
+        plan, limit = self.plan, settings.ARENA_SPEND_LIMIT_USD
+        assert plan is not None, "the releases come first"
+        ok = max(plan.decisions_usd, plan.forecasts_usd) <= limit
+        detail = f"{plan}; limit ${limit:.2f} for each protocol's week"
+        return _item("a week's cost", ok, detail, "Raise ARENA_SPEND_LIMIT_USD in .env.")
 
     def _spending(self) -> Iterator[Item]:
         """An item for each protocol that has cost anything this week."""
@@ -223,8 +217,9 @@ class Diagnosis:
         name = "gateway credits"
         if remaining is None:
             return _item(name, True, "the gateway states no limit")
-        detail = f"${remaining:.2f} left; a week takes about ${self.week_cost:.2f}"
-        return _item(name, remaining >= self.week_cost, detail, "Buy credits, or raise the key's limit at the gateway.")
+        week = self.plan.week_usd if self.plan else Decimal(0)
+        detail = f"${remaining:.2f} left; a week takes about ${week:.2f}"
+        return _item(name, remaining >= week, detail, "Buy credits, or raise the key's limit at the gateway.")
 
     def _get(self, service: HttpService, path: str) -> Exchange:
         """The response of any status, its `Date` compared with this machine's clock."""

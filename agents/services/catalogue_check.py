@@ -16,6 +16,7 @@ from agents.services.release_check import (
     find_successor,
     raise_unusable_alerts,
     release_of,
+    store_first_terms,
     store_releases,
     unusable_releases,
 )
@@ -58,6 +59,7 @@ def check_lineup(catalogue: ModelCatalogue, *, at: datetime) -> LineUpCheck:
         for release in before:
             usable = release.pk not in unusable
             after += _next_release(release, catalogue, check.findings, usable=usable, at=at)
+        store_first_terms([release for release in before if release in after], catalogue)
         if after and after != before:
             _propose(check, after, at=at)
     return check

@@ -209,9 +209,10 @@ def renew_lineup(
         elif unusable := unusable_releases(releases, None, week=week):
             raise UnusableLineUp(unusable)
         changes = lineup_changes(before, releases)
-        if not changes:
-            return None, ()
-        return approve_releases(releases, by=by, reason="; ".join(map(str, changes)), at=at), changes
+        reason = "; ".join(map(str, changes))
+        line_up = approve_releases(releases, by=by, reason=reason, at=at) if changes else None
+        store_first_terms(releases, catalogue)
+        return line_up, changes
 
 
 def approve_releases(releases: Sequence[Release], *, by: str, reason: str, at: datetime) -> LineUp:
@@ -234,13 +235,27 @@ def store_releases(releases: Iterable[Release]) -> None:
             release.save()
 
 
+def store_first_terms(releases: Iterable[Release], catalogue: ModelCatalogue | None) -> None:
+    """Stores what the catalogue says of releases of which nothing is known yet, so that their cost can be told."""
+    if catalogue is not None:
+        store_catalogue_terms([each for each in releases if each.supported_parameters is None], catalogue)
+
+
 def store_catalogue_terms(releases: Iterable[Release], catalogue: ModelCatalogue) -> None:
     """Stores what the catalogue says of each release besides its id and its prices without conditions."""
     for release in releases:
-        if listed := catalogue.models.get(release.model_id):
-            release.canonical_slug = listed.canonical_slug or release.canonical_slug
-            release.supported_parameters = listed.supported_parameters
-            release.context_length = listed.context_length
-            release.max_completion_tokens = listed.max_completion_tokens
-            release.price_overrides = listed.price_overrides
+        if set_catalogue_terms(release, catalogue):
             release.save(update_fields=CATALOGUE_TERMS)
+
+
+def set_catalogue_terms(release: Release, catalogue: ModelCatalogue | None) -> bool:
+    """Sets, unsaved, what the catalogue says of a release; False if it does not list it."""
+    listed = catalogue.models.get(release.model_id) if catalogue else None
+    if listed is None:
+        return False
+    release.canonical_slug = listed.canonical_slug or release.canonical_slug
+    release.supported_parameters = listed.supported_parameters
+    release.context_length = listed.context_length
+    release.max_completion_tokens = listed.max_completion_tokens
+    release.price_overrides = listed.price_overrides
+    return True

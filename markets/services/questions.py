@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -71,13 +71,8 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
     stored = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=0).first()
     if stored is not None:
         return stored
-    replay = is_replay(freeze.at)
-    ranked = rank_candidates(open_candidates(freeze.at, replay=replay), freeze.rule, freeze.at)
-    pairs = duplicate_pairs(ranked)
-    duplicate_keys = {duplicate.key for _, duplicate in pairs}
-    unique = [candidate for candidate in ranked if candidate.key not in duplicate_keys]
-    eligible = select_candidates(unique, freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO)
-    quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=replay)
+    eligible, pairs = _eligible_candidates(freeze)
+    quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=is_replay(freeze.at))
     selected = select_candidates(
         eligible, freeze.rule, freeze.rule.questions_per_day, usable=lambda c: _is_priced(c, quotes)
     )
@@ -110,6 +105,40 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
             return _store(freeze, part, [(c, QuestionEntry.Reason.TRADED) for c in added], quotes, {})
         except IntegrityError:
             continue  # another run added a part: leave out its questions
+
+
+def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
+    """The prompt blocks of the day's batches as a freeze would store them, at recorded prices. Stores nothing.
+
+    Without the markets that agents trade. Empty if no question qualifies.
+    """
+    eligible, _ = _eligible_candidates(freeze)
+    quotes = _quotes(freeze, eligible, replay=True)
+    number, size = freeze.rule.questions_per_day, freeze.rule.questions_per_call
+    selected = select_candidates(eligible, freeze.rule, number, usable=lambda c: _is_priced(c, quotes))
+    blocks = []
+    for start in range(0, len(selected), size):
+        for arm in freeze.rule.arms:
+            lines = [json_line(QUESTION_COLUMNS)]
+            for place, candidate in enumerate(selected[start : start + size], start=start + 1):
+                names = [option.name for option in candidate.options]
+                prices = [quote.price for quote in _option_quotes(candidate, quotes)]
+                quoted = dict(zip(names, prices, strict=True)) if arm != BLIND else None
+                lines.append(_question_line(place, candidate, names, quoted, candidate.closes_at))
+            blocks.append("\n".join(lines))
+    return blocks
+
+
+def _eligible_candidates(
+    freeze: FreezeParameters,
+) -> tuple[list[QuestionCandidate], list[tuple[str, QuestionCandidate]]]:
+    """The candidates to price, and the pairs of an original's key and its duplicate at another venue."""
+    candidates = open_candidates(freeze.at, replay=is_replay(freeze.at))
+    ranked = rank_candidates(candidates, freeze.rule, freeze.at)
+    pairs = duplicate_pairs(ranked)
+    duplicate_keys = {duplicate.key for _, duplicate in pairs}
+    unique = [candidate for candidate in ranked if candidate.key not in duplicate_keys]
+    return select_candidates(unique, freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
 
 
 def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
@@ -305,8 +334,16 @@ def question_block(entries: Sequence[QuestionEntry], *, priced: bool) -> str:
         prices = (
             {name: price if price is None else Decimal(price) for name, price in quoted.items()} if priced else None
         )
-        closes = entry.closes_on.isoformat() if entry.closes_on else None
-        lines.append(
-            json_line([str(question.pk), question.text, question.rules, question.exclusive, options, prices, closes])
-        )
+        lines.append(_question_line(question.pk, question, options, prices, entry.closes_on))
     return "\n".join(lines)
+
+
+def _question_line(
+    id: int,
+    question: Question | QuestionCandidate,
+    options: Sequence[str],
+    prices: Mapping[str, Decimal | None] | None,
+    closes: date | None,
+) -> str:
+    day = f"{closes:%Y-%m-%d}" if closes else None
+    return json_line([str(id), question.text, question.rules, question.exclusive, options, prices, day])

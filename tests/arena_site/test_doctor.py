@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,21 +15,27 @@ from typing import Any
 
 import httpx
 import pytest
+import time_machine
 from django.core.management import call_command
 from django.db import connection
 from pytest_httpserver import HTTPServer
 
-from agents.models import LineUp, LineUpEntry, ModelCall
+from agents.models import Agent, LineUp, LineUpEntry, ModelCall
+from agents.services.cost_estimate import plan_costs
+from agents.services.release_check import current_releases
 from arena_site.diagnosis import connection_fault
 from arena_site.sandbox.personas import catalogue
 from arena_site.sandbox.server import Addresses, running
-from markets.models import Run
+from cohorts.models import Cohort
+from markets.models import QuestionSet, Run
+from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import CommandOutput, run
 from tests.databases import PROJECT, postgres_url
 from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, ReleaseFactory, UniverseFactory
 from tests.venue import GEMINI, GPT, SUNDAY
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).parents[2]
 KEY = "sk-or-v1-0123456789abcdef"
 RELEASE = f"release {GPT}"
 
@@ -136,7 +143,7 @@ def test_week_costs_the_dearest_price_that_can_apply(healthy: Any, httpserver: H
     price = {"prompt": "0.00000175", "completion": "0.000014"}
     gateway(httpserver, healthy, pricing=price | {"overrides": [dear]})
     cost = next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "a week's cost")
-    assert cost["detail"].startswith("about $27.25 for the decisions of a cohort")  # 26,923 tokens of prompt
+    assert cost["detail"].startswith("about $27.58 for the decisions of a cohort")  # 26,923 tokens of prompt
 
 
 def test_release_is_no_fault_of_a_catalogue_that_can_not_be_read(healthy: Any, httpserver: HTTPServer) -> None:
@@ -147,8 +154,88 @@ def test_release_is_no_fault_of_a_catalogue_that_can_not_be_read(healthy: Any, h
 
 def test_week_costs_as_many_decisions_as_ever_overlap(healthy: Any) -> None:
     cost = next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "a week's cost")
-    # 26,923 tokens at 9.873 and 2,000 at 54.478 dollars per million, of all seven models
-    assert cost["detail"].startswith("about $0.37 for the decisions of a cohort, $1.87 once 5 overlap; ")
+    # 26,923 tokens at 9.873 and 8,000 at 54.478 dollars per million, of all seven models, which think
+    assert cost["detail"].startswith("about $0.70 for the decisions of a cohort, $3.51 once 5 overlap; ")
+
+
+def week_and_season() -> set[str]:
+    """The costs of the line-up as the dry runs, `doctor` and the dashboard's forms say them."""
+    ran = [run(command, SUNDAY, dry_run=True) for command in ("run_decisions", "run_forecasts")]
+    found = {str(each["costs"]) for each in ran}
+    item = next(each for each in run("doctor", SUNDAY)["items"] if each["name"] == "a week's cost")
+    found.add(item["detail"].partition("; limit")[0])
+    with time_machine.travel(SUNDAY, tick=False):
+        forms = ("run_decisions", "run_forecasts") if Cohort.objects.exists() else ("run_forecasts", "start_cohort")
+        for action in forms:
+            page = sign_in("operator").get(action_path(action), {"confirm": ""})
+            found.add(page.context["preview"].summary.partition("The coming line-up costs ")[2].removesuffix("."))
+    return found
+
+
+def test_one_figure_of_a_week_and_a_season_before_the_first_call(healthy: Any) -> None:
+    """With nothing stored, with markets alone, with a cohort, and with an answer on record."""
+    (unknown,) = week_and_season()
+    assert unknown.startswith("about $0.70 for the decisions of a cohort, $3.51 once 5 overlap; $")
+    assert run("sync_markets", SUNDAY).code == 0
+    (measured,) = week_and_season()
+    assert measured != unknown
+    assert run("start_cohort", SUNDAY).code == 0
+    assert week_and_season() == {measured}
+    dry = run("run_forecasts", SUNDAY, dry_run=True)
+    assert 0 < Decimal(dry["season_usd"]) == pytest.approx(5 * Decimal(dry["week_usd"]), abs=Decimal("0.03"))
+    ModelCallFactory(decision=DecisionFactory(agent=Agent.objects.earliest("pk")), model=GPT, tokens_output=18000)
+    (thinking,) = week_and_season()
+    more = Decimal(thinking[7:11]) - Decimal(measured[7:11])
+    assert more == pytest.approx(Decimal("0.14"), abs=Decimal("0.011"))  # 10,000 tokens at 14 dollars a million
+    assert "7 models without an answer on record: 8,000 tokens assumed of one that thinks, 2,000 of another" in thinking
+    assert not ModelCall.objects.exclude(tokens_output=18000).exists()
+
+
+def test_first_forecasts_are_estimated_from_the_catalogue(healthy: Any) -> None:
+    assumed = run("run_forecasts", SUNDAY, dry_run=True)
+    assert (assumed["questions"], assumed["asked"], assumed["recorded"]) == (30, 28, 0)
+    assert assumed["basis"].endswith("as no market is stored yet")
+    assert run("sync_markets", SUNDAY).code == 0
+    drafted = run("run_forecasts", SUNDAY, dry_run=True)
+    assert drafted["basis"] == "the questions that the stored markets would make"
+    assert run("run_forecasts", SUNDAY, dry_run=True, questions=4)["questions"] == 4
+    with time_machine.travel(SUNDAY, tick=False):
+        page = sign_in("operator").get(action_path("run_forecasts"), {"confirm": ""})
+    cost = f"Expected cost: ${Decimal(drafted['cost_usd']):.2f}."
+    assert cost in page.context["preview"].summary
+    assert Decimal(drafted["cost_usd"]) > Decimal("0.1")
+    assert not QuestionSet.objects.exists()
+    assert not Run.objects.filter(kind="run_forecasts").exists()
+    ran = run("run_forecasts", SUNDAY)
+    tokens = [call.tokens_input for call in ModelCall.objects.filter(model=GPT)]
+    assert (ran["questions"], len(tokens) * 7) == (drafted["questions"], drafted["asked"])
+    frozen = run("run_forecasts", SUNDAY, dry_run=True)
+    assert (frozen["asked"], frozen["cost_usd"]) == (0, "0.000000")
+
+
+def test_model_that_thinks_is_expected_to_take_more_tokens(healthy: Any, httpserver: HTTPServer) -> None:
+    """8,000 at 14 dollars a million in place of 2,000, for a decision and for 28 batches of forecasts a week."""
+    gateway(httpserver, healthy, supported_parameters=["temperature"])
+    plain = run("run_decisions", SUNDAY, dry_run=True)
+    httpserver.clear()
+    gateway(httpserver, healthy, supported_parameters=["reasoning", "temperature"])
+    thinking = run("run_decisions", SUNDAY, dry_run=True)
+    more = Decimal("0.000014") * 6000 * (5 + 28)
+    assert Decimal(thinking["week_usd"]) - Decimal(plain["week_usd"]) == pytest.approx(more, abs=Decimal("0.011"))
+    item = next(each for each in run("doctor", SUNDAY)["items"] if each["name"] == "a week's cost")
+    assert item["detail"].startswith(thinking["costs"])
+
+
+def test_docs_say_what_the_flagships_cost(healthy: Any) -> None:
+    flagships = current_releases(at=SUNDAY)
+    for release in flagships:
+        release.supported_parameters = ["reasoning"]
+    plan = plan_costs(at=SUNDAY, releases=flagships)
+    deploy = " ".join((ROOT / "docs" / "deploy.md").read_text().split())
+    assert f"about ${plan.week_usd:.0f} a week and ${plan.season_usd:.0f} a season of {plan.weeks} weeks" in deploy
+    readme = (ROOT / "README.md").read_text()
+    live = readme.partition("## Run it live")[2].partition("## ")[0]
+    assert re.findall(r"manage.py (\w+)", live) == ["migrate", "approve_lineup", "doctor", "arena", "createsuperuser"]
 
 
 def test_spend_at_the_limit_is_a_fault_with_its_remedy(healthy: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents import clients
 from agents.models import Family
-from agents.services.cost_estimate import estimate_run
+from agents.services.cost_estimate import estimate_run, plan_costs
 from agents.services.decisions import DecisionReport, run_decisions
 from agents.services.task_alerts import refresh_task_alerts
 from agents.signals import decisions_recorded
@@ -51,9 +51,11 @@ class Command(ArenaCommand):
         return CommandResult(report.summary(), report.log, report.failures, alerted=report.failed)
 
     def _dry_run(self, at: datetime, cohort: Cohort | None, family: str | None) -> CommandResult:
-        nothing = DecisionReport().summary() | {"dry_run": True}
+        catalogue = clients.reachable_catalogue()
+        costs = plan_costs(at=at, catalogue=catalogue).summary()
+        nothing = DecisionReport().summary() | {"dry_run": True} | costs
         try:
-            estimate = estimate_run(at=at, cohort=cohort, family=family)
+            estimate = estimate_run(at=at, cohort=cohort, family=family, catalogue=catalogue)
         except NoMarkets as error:
             return CommandResult(nothing, failures=[str(error)])
         for call in estimate.calls:

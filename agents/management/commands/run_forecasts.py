@@ -4,9 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from agents import clients
-from agents.models import Family
-from agents.services.forecasts import run_forecasts
+from agents.models import Elicitation, Family
+from agents.services.cost_estimate import estimate_forecasts, plan_costs
+from agents.services.forecasts import ForecastReport, run_forecasts
+from agents.services.model_calls import spent_in_week
 from agents.services.task_alerts import refresh_task_alerts
+from cohorts.weeks import week_start
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry
 
@@ -22,6 +25,10 @@ class Command(ArenaCommand):
         )
         parser.add_argument("--family", metavar="SLUG", help="only this family")
         parser.add_argument("--minutes", type=float, metavar="N", help="ask nobody new after so many minutes")
+        parser.add_argument("--dry-run", action="store_true", help="list the models to ask and the cost; ask none")
+
+    def records_run(self, options: dict[str, Any]) -> bool:
+        return not options["dry_run"]
 
     def covers_all(self, options: dict[str, Any]) -> bool:
         return options["family"] is None
@@ -33,6 +40,8 @@ class Command(ArenaCommand):
         family = options["family"]
         if family is not None and not Family.objects.filter(slug=family).exists():
             self.refuse(f"--family {family}: there is no such family")
+        if options["dry_run"]:
+            return self._dry_run(at, questions, family)
         with (
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,
@@ -44,3 +53,18 @@ class Command(ArenaCommand):
             )
         refresh_task_alerts(at=at)
         return CommandResult(report.summary(), report.log, report.failures, alerted=report.failed)
+
+    def _dry_run(self, at: datetime, questions: int | None, family: str | None) -> CommandResult:
+        catalogue = clients.reachable_catalogue()
+        estimate = estimate_forecasts(at=at, questions=questions, family=family, catalogue=catalogue)
+        for release, batches in estimate.asked:
+            self.stderr.write(f"would ask {release}: {batches} batch{'es' if batches != 1 else ''}")
+        summary = ForecastReport().summary() | {
+            "dry_run": True,
+            "questions": estimate.questions,
+            "asked": sum(batches for _, batches in estimate.asked),
+            "cost_usd": f"{estimate.cost_usd:.6f}",
+            "spent_usd": f"{spent_in_week(Elicitation.PROTOCOL, week_start(at)):.6f}",
+            "basis": estimate.basis,
+        }
+        return CommandResult(summary | plan_costs(at=at, catalogue=catalogue).summary())

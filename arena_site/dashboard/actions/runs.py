@@ -14,7 +14,7 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
-from agents.services.cost_estimate import estimate_forecasts, estimate_run
+from agents.services.cost_estimate import estimate_forecasts, estimate_run, plan_costs
 from agents.services.decisions import cohorts_with_open_window
 from agents.services.lineups import lineup_releases
 from agents.services.model_calls import cap_message, cap_remedy, spend_in_week
@@ -93,25 +93,25 @@ def enqueued(queued: int, message: str) -> ActionResult:
 
 class RunDecisions(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
+        costs = cost_sentence(at)
         if Cohort.objects.active().exists() and not cohorts_with_open_window(at):
             frozen_at = Universe.objects.filter(week_start=week_start(at)).aggregate(last=Max("frozen_at"))["last"]
             frozen = f" 24 hours after their prices were frozen ({frozen_at:%A %H:%M} UTC)" if frozen_at else ""
             return Preview(
                 f"The window of this week's decisions closed{frozen}; the next one opens on Sunday 00:05, and Monday "
-                "00:10 records what was missed.",
+                f"00:10 records what was missed. {costs}",
                 possible=False,
             )
         try:
             estimate = estimate_run(at=at)
         except NoMarkets as error:
-            return Preview(f"No agent can be asked: {error}.", possible=False)
+            return Preview(f"No agent can be asked: {error}. {costs}", possible=False)
         if not estimate.calls:
-            return Preview(
-                "No decision is due: all of this week are final, or no cohort decides this week.", possible=False
-            )
+            nothing = "No decision is due: all of this week are final, or no cohort decides this week."
+            return Preview(f"{nothing} {costs}", possible=False)
         lines = [str(call) for call in estimate.calls]
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
-        summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}."
+        summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}. {costs}"
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
@@ -120,15 +120,19 @@ class RunDecisions(EnqueueJob):
 
 class RunForecasts(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
-        estimate = estimate_forecasts(at=at)
+        estimate, costs = estimate_forecasts(at=at), cost_sentence(at)
         if not estimate.asked:
-            return Preview(
-                "No forecast is due: all of today are answered, or no methodology asks for any.", possible=False
-            )
-        lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
-        frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
-        summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen}"
+            nothing = "No forecast is due: all of today are answered, or no methodology asks for any."
+            return Preview(f"{nothing} {costs}", possible=False)
+        lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.asked]
+        frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
+        summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
+
+
+def cost_sentence(at: datetime) -> str:
+    """What the coming line-up costs, as the forms say it."""
+    return f"The coming line-up costs {plan_costs(at=at)}."
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
@@ -235,7 +239,8 @@ class StartCohort(Action):
             return Preview("The approved line-up names no active family.", possible=False)
         late = at >= week + MAX_START_DELAY
         warning = "The week began over a day ago: its decisions are no longer asked for." if late else ""
-        summary = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance:"
+        cohort = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance"
+        summary = f"{cohort}. {cost_sentence(at)}"
         return Preview(summary, names, warning)
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
