@@ -26,8 +26,8 @@ TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 def share_image(name: str, extension: str, address: str) -> tuple[str, str | bytes] | None:
     """The version and the content of an image; None for an unknown name or type. `address` stands in its source."""
     if name == SITE and extension in TYPES:
-        svg = render_to_string("site_card.svg", {"address": address, "is_demo": settings.ARENA_DEMO}, using="jinja2")
-        return f"{SITE}-{settings.ARENA_DEMO}", png_image(svg, SIZE) if extension == "png" else svg
+        card = render_to_string("site_card.svg", {"address": address, "is_demo": settings.ARENA_DEMO}, using="jinja2")
+        return f"{SITE}-{settings.ARENA_DEMO}", png_image(card, SIZE) if extension == "png" else card
     if name not in FIGURES or extension not in TYPES:
         return None
     versions = current_versions()

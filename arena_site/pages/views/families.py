@@ -1,9 +1,9 @@
 """The list of model families, and a family with its results under both protocols, its releases and its cost."""
 
-from collections import Counter, defaultdict, namedtuple
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
 from django.db.models import Q
@@ -36,9 +36,19 @@ LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
-DECISION_COLUMNS = ("pk", "cohort__number", "week", "status", "action", "fallback", "decided_at")
-LatestDecision = namedtuple("LatestDecision", DECISION_COLUMNS)
 FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
+
+
+class LatestDecision(NamedTuple):
+    """Columns of a decision."""
+
+    pk: int
+    cohort__number: int
+    week: int
+    status: str
+    action: str
+    fallback: bool
+    decided_at: datetime | None
 
 
 @require_safe
@@ -171,15 +181,16 @@ def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> 
     return spending
 
 
-def _latest_decisions(family: Family) -> list[tuple[Any, list[TradeSummary]]]:
+def _latest_decisions(family: Family) -> list[tuple[LatestDecision, list[TradeSummary]]]:
     """The latest decisions, each with its trades, the largest first: one query."""
     completed = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
     latest = completed.order_by("-decided_at", "-pk").values("pk")[:LATEST]
     rows = Decision.objects.filter(pk__in=latest).order_by("-decided_at", "-pk", "-trades__amount", "trades__sequence")
-    trades: dict[Any, list[TradeSummary]] = defaultdict(list)
-    for row in rows.values_list(*DECISION_COLUMNS, *(f"trades__{column}" for column in COLUMNS), named=True):
-        decision, trade = row[: len(DECISION_COLUMNS)], TradeSummary._make(row[len(DECISION_COLUMNS) :])
-        traded = trades[LatestDecision._make(decision)]
+    width = len(LatestDecision._fields)
+    trades: dict[LatestDecision, list[TradeSummary]] = defaultdict(list)
+    for row in rows.values_list(*LatestDecision._fields, *(f"trades__{column}" for column in COLUMNS)):
+        decision, trade = LatestDecision._make(row[:width]), TradeSummary._make(row[width:])
+        traded = trades[decision]
         if trade.decision is not None:
             traded.append(trade)
     return list(trades.items())
