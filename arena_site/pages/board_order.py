@@ -58,7 +58,9 @@ class BoardOrder:
         return [row for _, row in present] + [row for value, row in values if value is None]
 
     def direction(self, column: str) -> str | None:
-        """`ascending` or `descending` for the column that sorts."""
+        """`ascending` or `descending` for the column that sorts; without one, ranks ascend."""
+        if not self.column and column == "rank":
+            return "ascending"
         if column != self.column:
             return None
         return "descending" if self.descending else "ascending"

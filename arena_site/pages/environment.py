@@ -7,6 +7,7 @@ from typing import Any
 
 from django.template import defaultfilters
 from django.templatetags.static import static
+from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
 from jinja2 import ChainableUndefined, Environment, Undefined, pass_context
@@ -44,6 +45,7 @@ GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
     "dated_query": dated_query,
+    "page_time": timezone.now,
     "page_url": filters.page_url,
     "static": static,
     "term": term,

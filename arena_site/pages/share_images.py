@@ -1,7 +1,9 @@
-"""Images of the leaderboards for links on social networks: 1200 by 630 pixels, with their date, cached by version."""
+"""Images of the site and its leaderboards for links on social networks: 1200 by 630 pixels, cached by version."""
 
 from datetime import datetime
 
+from django.conf import settings
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from arena_site.pages.board_figures import brier_figure, return_figure
@@ -16,11 +18,16 @@ from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
 
 SIZE = (1200, 630)
+SITE = "site"
+"""The image of pages without a chart: the site's name and what it is."""
 TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
 def share_image(name: str, extension: str, address: str) -> tuple[str, str | bytes] | None:
     """The version and the content of an image; None for an unknown name or type. `address` stands in its source."""
+    if name == SITE and extension in TYPES:
+        card = render_to_string("site_card.svg", {"address": address, "is_demo": settings.ARENA_DEMO}, using="jinja2")
+        return f"{SITE}-{settings.ARENA_DEMO}", png_image(card, SIZE) if extension == "png" else card
     if name not in FIGURES or extension not in TYPES:
         return None
     versions = current_versions()

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from markets.foundation.search_words import search_words
-from markets.models import Market, Question
+from markets.models import Market, Question, QuestionOption
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 
@@ -17,8 +17,13 @@ def matching_markets(markets: QuerySet[Market], text: str) -> QuerySet[Market]:
 
 
 def matching_questions(questions: QuerySet[Question], text: str) -> QuerySet[Question]:
-    """Questions by their text."""
-    return with_words(questions, text, "text")
+    """Questions by their text or the name of an option."""
+    return with_each_word(questions, text, _in_question)
+
+
+def _in_question(word: str) -> Q:
+    options = QuestionOption.objects.filter(question=OuterRef("pk"), name__icontains=word)
+    return in_columns(word, ("text",)) | Q(Exists(options))
 
 
 def with_words(rows: Rows, text: str, *columns: str) -> Rows:

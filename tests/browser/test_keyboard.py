@@ -94,8 +94,9 @@ def test_enter_follows_links_and_opens_details(visitor: Visitor, places: Places)
 
 def test_a_wide_table_is_scrolled_by_the_keyboard(visitor: Visitor, places: Places) -> None:
     visitor.resize(320, "light")
-    visitor.go(places["leaderboard"])
-    region = visitor.page.locator("main [role=group][tabindex='0']:has(table)").first
+    visitor.go(places["trading"])
+    visitor.page.locator("summary", has_text="Data of this chart").click()
+    region = visitor.page.locator("figure [role=group][tabindex='0']:has(table)").first
     assert region.evaluate("e => e.scrollWidth > e.clientWidth")
     region.focus()
     visitor.page.keyboard.press("ArrowRight")

@@ -124,11 +124,68 @@ MACHINES = (
 
 def test_no_column_of_a_table_is_cut_off_on_a_desktop(visitor: Visitor, places: Places) -> None:
     cut = {}
-    for name in ("leaderboard", "trading", "cohort", "agent", "trades", "family", "markets", "decision to sell"):
+    for name in (
+        "leaderboard",
+        "trading",
+        "forecasts",
+        "cohort",
+        "agent",
+        "trades",
+        "family",
+        "markets",
+        "decision to sell",
+    ):
         visitor.go(places[name])
         visitor.settle()
         cut[name] = visitor.page.evaluate(CUT_OFF)
     assert {name: tables for name, tables in cut.items() if tables} == {}
+
+
+PHONE = (
+    "leaderboard",
+    "trading",
+    "question of a race",
+    "comparisons",
+    "comparison",
+    "agent",
+    "forecasts",
+    "decision to sell",
+)
+
+
+@pytest.mark.parametrize("name", PHONE)
+def test_on_a_phone_rows_are_cards_that_name_their_columns(visitor: Visitor, places: Places, name: str) -> None:
+    visitor.resize(390, "light")
+    visitor.go(places[name])
+    visitor.settle()
+    assert [cut for cut in visitor.page.evaluate(CUT_OFF) if not cut.startswith("null")] == []  # null: data of charts
+    cells = visitor.page.locator(".stacked tbody td")
+    labels = cells.evaluate_all("cells => cells.map(cell => getComputedStyle(cell, '::before').content)")
+    assert labels
+    assert not {"none", "normal", '""'} & set(labels)
+    assert visitor.faults == []
+
+
+def test_on_paper_stand_all_columns_the_address_and_the_date_and_no_forms(visitor: Visitor, places: Places) -> None:
+    visitor.resize(720, "light")
+    visitor.go(places["forecasts"])
+    visitor.page.emulate_media(media="print")
+    try:
+        assert visitor.page.evaluate(CUT_OFF) == []
+        assert visitor.page.locator("form:visible, .sort:visible, summary:visible, .toolbar:visible").count() == 0
+        source = visitor.page.locator(".print-source").inner_text()
+        assert re.search(r"/forecasts/ · \d+ [A-Z][a-z]{2} \d{4}$", source)
+    finally:
+        visitor.page.emulate_media(media="screen")
+
+
+def test_forecasts_page_is_passed_by_few_tab_stops(visitor: Visitor, places: Places) -> None:
+    visitor.resize(1440, "light")
+    visitor.go(places["forecasts"])
+    visitor.settle()
+    stops = visitor.page.locator("a[href], button, input, select, summary, [tabindex='0']")
+    seen = stops.evaluate_all("all => all.filter(e => e.checkVisibility({contentVisibilityAuto: true})).length")
+    assert seen < 200
 
 
 def test_a_heading_sorts_its_table_both_ways(visitor: Visitor, places: Places) -> None:

@@ -127,7 +127,9 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     releases = by(season.rows(f"releases/?family={slug}"), "model_id")
     cohorts = {r["id"]: season.rows(f"agents/?release={r['id']}&ordering=cohort") for r in releases.values()}
     columns = {
-        "Available since": lambda r: formats.day(r["effective_from"]),
+        "Available since": lambda r: (
+            "the beginning" if r["effective_from"] < "2021" else formats.day(r["effective_from"])
+        ),
         "$ per million input tokens": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
         "$ per million output tokens": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
         "Cohorts": lambda r: formats.consecutive_ranges([a["cohort"] for a in cohorts[r["id"]]]),

@@ -60,6 +60,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "forecasts": forecasts,
             "bets": bets,
             "stakes": stakes,
+            "shared_figure": forecasts or bets or stakes,
         },
     )
 

@@ -55,6 +55,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     one, other = _families(competition, first, second)
     result = comparison_of(one, other, competition)
     ranked = [family for family in competition.families.values() if not family.external]
+    returns, calibration = _returns_figure(one, other, competition, as_of), _calibration_figure(result, as_of)
     return render(
         request,
         "comparison.html",
@@ -63,8 +64,9 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "second": other,
             "comparison": result,
             "forecasts": [(arm, ARMS[arm.arm]) for arm in result.forecasts],
-            "returns": _returns_figure(one, other, competition, as_of),
-            "calibration": _calibration_figure(result, as_of),
+            "returns": returns,
+            "calibration": calibration,
+            "shared_figure": returns or calibration,
             "as_of": as_of,
             "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,

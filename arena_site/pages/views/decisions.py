@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Decision, Instruction, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.text_search import matching_decisions
+from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
 from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
@@ -82,12 +82,11 @@ def decisions(request: HttpRequest) -> HttpResponse:
     rows = rows.filter(**{name: selection[name] for name in ("week", "status") if selection[name]})
     page = listing.page(rows)
     agents = {agent.pk: agent for agent in competition.agents}
-    trades = Trade.objects.filter(decision__in=[decision.pk for decision in page.object_list]).order_by()
-    counts = dict(trades.values_list("decision").annotate(Count("pk")))
+    trades = trades_by_decision(decision.pk for decision in page.object_list)
     context = {
         "page": page,
         "listing": listing,
-        "rows": [(decision, agents[decision.agent_id], counts.get(decision.pk, 0)) for decision in page.object_list],
+        "rows": [(decision, agents[decision.agent_id], trades.get(decision.pk, ())) for decision in page.object_list],
     }
     return render(request, "decisions.html", context)
 

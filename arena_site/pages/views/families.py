@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
 from django.db.models import Q
@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task, UsageTotal
 from agents.models.family import parameter_support
 from agents.models.usage_total import NO_USAGE, Usage
@@ -20,6 +21,7 @@ from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
+from arena_site.pages.decision_trades import COLUMNS, TradeSummary
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import ARMS
@@ -34,8 +36,19 @@ LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
-DECISION_COLUMNS = ("pk", "cohort__number", "week", "status", "action", "fallback", "decided_at")
 FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
+
+
+class LatestDecision(NamedTuple):
+    """Columns of a decision."""
+
+    pk: int
+    cohort__number: int
+    week: int
+    status: str
+    action: str
+    fallback: bool
+    decided_at: datetime | None
 
 
 @require_safe
@@ -77,6 +90,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     leaderboard = leaderboards.get((TRADING, ""))
     forecast_leaderboards = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
     forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
+    returns = _returns_figure(family, agents, as_of)
+    calibration = _calibration_figure(family, forecast_leaderboards, as_of)
     return render(
         request,
         "family.html",
@@ -90,8 +105,9 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
                 for arm, forecast_leaderboard in forecast_leaderboards.items()
                 if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
             ],
-            "returns": _returns_figure(family, agents, as_of),
-            "calibration": _calibration_figure(family, forecast_leaderboards, as_of),
+            "returns": returns,
+            "calibration": calibration,
+            "shared_figure": returns or calibration,
             "as_of": as_of,
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
@@ -100,10 +116,9 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "rows": [(row, usage.get(row.agent.pk, NO_USAGE)) for row in results],
             "releases": _releases(family, agents),
             "spending": _spending_by_protocol(family, usage),
-            "decisions": Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
-            .order_by("-decided_at", "-pk")
-            .values_list(*DECISION_COLUMNS, named=True)[:LATEST],
+            "decisions": _latest_decisions(family),
             "latest_forecasts": _latest_forecasts(family),
+            "beginning": EFFECTIVE_FROM,
             "others": [each for each in competition.families.values() if each != family and not each.external],
         },
     )
@@ -164,6 +179,21 @@ def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> 
             mean = total.cost_usd / completed if completed else None
             spending.append({"protocol": protocol, "total": total, "tasks": completed, "mean": mean})
     return spending
+
+
+def _latest_decisions(family: Family) -> list[tuple[LatestDecision, list[TradeSummary]]]:
+    """The latest decisions, each with its trades, the largest first: one query."""
+    completed = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
+    latest = completed.order_by("-decided_at", "-pk").values("pk")[:LATEST]
+    rows = Decision.objects.filter(pk__in=latest).order_by("-decided_at", "-pk", "-trades__amount", "trades__sequence")
+    width = len(LatestDecision._fields)
+    trades: dict[LatestDecision, list[TradeSummary]] = defaultdict(list)
+    for row in rows.values_list(*LatestDecision._fields, *(f"trades__{column}" for column in COLUMNS)):
+        decision, trade = LatestDecision._make(row[:width]), TradeSummary._make(row[width:])
+        traded = trades[decision]
+        if trade.decision is not None:
+            traded.append(trade)
+    return list(trades.items())
 
 
 def _latest_forecasts(family: Family) -> list[Any]:

@@ -115,6 +115,11 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     refusals = list(refused.values_list("entry_id", *REFUSAL_COLUMNS))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
+    if as_of:
+        histories = _histories(question, entries, competition.families, as_of)
+    else:
+        drawn = entries[:DAYS_DRAWN]
+        histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
     return render(
         request,
         "question.html",
@@ -126,9 +131,8 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "options": shown_option_prices(question),
             "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
-            "histories": _histories(question, entries, competition.families, as_of)
-            if as_of
-            else forecast_histories(question, entries[:DAYS_DRAWN], [*before, *forecasts], competition.families),
+            "histories": histories,
+            "shared_figure": next((figure for _, figure in histories), None),
             "as_of": as_of,
             "days": len(entries),
             "days_shown": len(shown),

@@ -10,9 +10,13 @@ from django.views.decorators.http import require_safe
 from agents.models import Family
 from agents.text_search import matching_families
 from arena_site.pages.lists import search_text
+from cohorts.models import Cohort
+from markets.foundation.search_words import search_words
 from markets.models import Market, Question
 from markets.selectors.text_search import matching_markets, matching_questions
+from scoring.competition import competition_index
 
+COHORT_WORDS = {"cohort", "cohorts"}
 SHOWN = 10
 """Results of each kind; their list has all of them."""
 
@@ -26,18 +30,30 @@ class Matches(NamedTuple):
 
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
-    """Models, markets and questions with the words of `q`, the largest or newest first."""
+    """Models, cohorts, markets and questions with the words of `q`, the largest or newest first."""
     text = search_text(request)
     context: dict[str, Any] = {"text": text}
     if text:
         markets = matching_markets(Market.objects.only("question", "status"), text)
         questions = matching_questions(Question.objects.only("text", "status"), text)
         context |= {
+            "cohorts": _matching_cohorts(text),
             "families": _matches(matching_families(Family.objects.order_by("pk"), text)),
             "markets": _matches(markets.order_by("-volume", "pk")),
             "questions": _matches(questions.order_by("-pk")),
         }
     return render(request, "search.html", context)
+
+
+def _matching_cohorts(text: str) -> list[Cohort]:
+    """Cohorts by number, such as “cohort 3” or “3”; the newest for “cohort” alone."""
+    words = {word.casefold() for word in search_words(text)}
+    numbers = {word for word in words if word.isdecimal()}
+    if words - numbers - COHORT_WORDS or len(numbers) > 1:
+        return []
+    cohorts = competition_index().cohorts.values()
+    found = [cohort for cohort in cohorts if not numbers or str(cohort.number) in numbers]
+    return sorted(found, key=lambda cohort: -cohort.number)[:SHOWN]
 
 
 def _matches(rows: QuerySet[Any]) -> Matches:

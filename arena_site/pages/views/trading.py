@@ -15,6 +15,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
+from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
@@ -55,6 +56,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=computed_at or now)
+    latest = _latest_decisions(as_of, competition)
     return render(
         request,
         "trading.html",
@@ -84,7 +86,8 @@ def trading(request: HttpRequest) -> HttpResponse:
             "figure": _figure(returns, agents, families, choices),
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
-            "decisions": _latest_decisions(as_of, competition),
+            "decisions": latest,
+            "trades": trades_by_decision(decision.pk for decision, _ in latest),
             "next_run": next_decision_run(now),
             "newest_snapshot": returns.newest,
             "pause": pause,

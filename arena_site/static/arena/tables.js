@@ -48,6 +48,50 @@ for (const table of [...document.querySelectorAll(".scrollable > table")].filter
   });
 }
 
+// On a phone each row of a table becomes a card (arena.css), in which a cell needs the heading of its column.
+const LONG_TEXT = 34; // characters beyond which a cell takes the whole width
+
+function nameCells(table) {
+  const head = table.tHead?.rows.length === 1 ? table.tHead.rows[0] : null;
+  if (!head || table.closest("figure") || table.querySelector("tbody [colspan], tbody [rowspan]")) return;
+  const names = [...head.cells].map((cell) => (cell.querySelector(".term") ?? cell).textContent.trim().replace(/\s+/g, " "));
+  set(table, { role: "table" });
+  set(table.tHead, { role: "rowgroup" });
+  set(head, { role: "row" });
+  for (const cell of head.cells) set(cell, { role: "columnheader" });
+  table.tHead.classList.toggle("plain", !table.tHead.querySelector("a, button"));
+  for (const body of table.tBodies) {
+    set(body, { role: "rowgroup" });
+    for (const row of body.rows) {
+      set(row, { role: "row" });
+      [...row.cells].forEach((cell, column) => {
+        const heads = cell.tagName === "TH";
+        set(cell, { role: heads ? "rowheader" : "cell" });
+        if (heads) return;
+        cell.dataset.label = names[column];
+        cell.classList.toggle("long", cell.textContent.trim().length > LONG_TEXT);
+      });
+    }
+  }
+  table.classList.add("stacked");
+}
+
+function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+}
+
+document.querySelectorAll(".scrollable > table").forEach(nameCells);
+
+// Only what scrolls needs the keyboard's focus.
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const cut = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
+    if (cut) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+document.querySelectorAll(".scrollable:has(> table)").forEach((region) => resized.observe(region));
+
 for (const link of document.querySelectorAll("a[data-copy]")) {
   link.addEventListener("click", async (event) => {
     event.preventDefault();

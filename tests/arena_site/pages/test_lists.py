@@ -20,7 +20,7 @@ from tests.factories import (
     resolve,
     sale,
 )
-from tests.markup import count_queries, element, elements, get_page, links, table_row, visible_text
+from tests.markup import count_queries, element, elements, get_page, links, section, table_row, visible_text
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -193,6 +193,27 @@ def test_rows_show_prices_outcomes_and_their_venues(client: Client) -> None:
     questions = get_page(client, "/questions/")
     assert "Bo 100.0 % and 2 more resolved Outcome: Bo" in table_row(questions, CUP)
     assert {"https://polymarket.com/market/rain", "https://kalshi.com/markets/kxcold"} <= set(links(questions))
+
+
+def test_search_finds_a_question_by_its_option_a_model_and_a_cohort(client: Client) -> None:
+    CohortFactory.create_batch(2)
+    question = QuestionFactory(text="Who wins?", markets=[MarketFactory(question="Aleš Novotny"), MarketFactory()])
+    ask(question, {GPT: [0.5, 0.3, 0.2]})
+    assert f"/questions/{question.pk}/" in links(get_page(client, "/search/?q=who+NOVOTNY"), "main a")
+    assert f"/questions/{question.pk}/" in links(get_page(client, "/questions/?q=novotny"), "main a")
+    assert "/models/gpt-5.2/" in links(get_page(client, "/search/?q=gpt"), "main a")
+    assert links(section(get_page(client, "/search/?q=Cohort+2"), "cohorts"), "a") == ["/cohorts/2/"]
+    assert len(links(section(get_page(client, "/search/?q=cohorts"), "cohorts"), "a")) == 2
+    assert not elements(get_page(client, "/search/?q=cohort+22"), "#cohorts")
+
+
+@pytest.mark.parametrize("address", ["/decisions/", "/trading/", "/models/gpt-5.2/"])
+def test_lists_of_decisions_name_markets_and_stakes(client: Client, address: str) -> None:
+    market = MarketFactory(question="Will it hail?")
+    bet(AgentFactory(), market, "YES", "321.00")
+    trade = element(get_page(client, address), "main .trade")
+    assert visible_text(trade) == "$321.00 on YES : Will it hail?"
+    assert links(trade, "a") == [f"/markets/{market.pk}/"]
 
 
 @pytest.mark.usefixtures("rows")

@@ -444,6 +444,44 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
     assert {address: count_queries(client, address) for address in all_addresses()} == before
 
 
+def test_ids_are_unique_and_tables_have_names(client, season):
+    for address in all_addresses():
+        page = get_page(client, address)
+        ids = [node.attributes["id"] for node in page.css("[id]")]
+        assert len(ids) == len(set(ids)), address
+        for table in elements(page, "table"):
+            named = table.attributes.get("aria-label") or table.attributes.get("aria-labelledby")
+            assert named, f"{address}: {visible_text(table)[:80]}"
+
+
+def test_share_image_is_the_pages_own(client, season):
+    images = {
+        address: element(get_page(client, address), 'meta[property="og:image"]').attributes["content"]
+        for address in ("/", "/trading/", "/cohorts/1/", "/models/gpt-5.2/", "/decisions/", "/methodology/")
+    }
+    assert images == {
+        "/": "http://testserver/og/forecasts.png",
+        "/trading/": "http://testserver/og/trading.png",
+        "/cohorts/1/": "http://testserver/cohorts/1/charts/values.png",
+        "/models/gpt-5.2/": "http://testserver/models/gpt-5.2/charts/returns.png",
+        "/decisions/": "http://testserver/og/site.png",
+        "/methodology/": "http://testserver/og/site.png",
+    }
+    for image in images.values():
+        assert client.get(image)["Content-Type"] == "image/png"
+
+
+def test_boards_say_by_what_they_are_sorted(client, season):
+    heading = element(get_page(client, "/trading/"), '.board th[aria-sort="ascending"]')
+    assert visible_text(heading).startswith("Rank")
+
+
+def test_release_from_the_beginning_has_no_invented_date(client):
+    page = get_page(client, "/models/gpt-5.2/")
+    assert "1 Jan 2020" not in visible_text(page)
+    assert "the beginning" in visible_text(section(page, "releases"))
+
+
 @pytest.mark.parametrize(
     ("address", "most"),
     [
