@@ -140,6 +140,7 @@ def test_leaderboard_shows_its_entries_as_computed(client: Client) -> None:
 
 def test_leaderboard_shows_intervals_as_pairs(client: Client) -> None:
     entry = {**_entry("grok-4"), "return_se": 1.5, "return_ci": [-2.0, 4.0], "brier_ci": [0.1, 0.3]}
+    entry |= {"return_se_cohorts": 0.5, "win_rate_ci": [0.2, 0.7]}
     Leaderboard.objects.create(protocol="trading", computed_at=WEEK, entries=[entry])
     assert client.get("/api/v1/leaderboard/").json()["results"] == [entry]
 
@@ -153,7 +154,10 @@ def test_leaderboard_is_paged(client: Client) -> None:
 
 
 def _entry(family: str) -> dict[str, object]:
-    nulls = ("return_se", "return_ci", "brier", "brier_ci", "bss_random", "bss_market", "win_rate")
+    nulls = (
+        "return_se", "return_se_cohorts", "return_ci", "brier", "brier_ci", "bss_random", "bss_market", "win_rate",
+        "win_rate_ci",
+    )  # fmt: skip
     return dict.fromkeys(nulls) | {
         "family": family, "display_name": family, "external": False, "rank": 1, "rank_low": 1, "rank_high": 3,
         "cohorts": 1, "total_value": "10000.00", "pnl": "0.00", "return_percent": 0.0, "resolved_bets": 0,

@@ -10,6 +10,7 @@ from agents.models import Agent, Position
 from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Leaderboard, Snapshot
+from scoring.services.snapshots import delete_snapshots
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
@@ -125,9 +126,13 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
 
 
 def test_replay_of_a_sunday_moves_returns_to_their_week_on_the_leaderboard(holding: Venue) -> None:
-    """The price moves in the first week, but the snapshot that shows it is missing until it is replayed."""
+    """The price moves in the first week, of which there is no snapshot until its Sunday is replayed."""
     holding.move(RAIN, Yes="0.52", No="0.48")
     run("sync_markets", SUNDAY + timedelta(days=2))
+    run("take_snapshots", SUNDAY + timedelta(days=2))
+    with guards_removed(Snapshot):
+        delete_snapshots([*Snapshot.objects.values_list("pk", flat=True)])
+    run("sync_markets", SUNDAY + timedelta(days=8))
     run("take_snapshots", SUNDAY + timedelta(days=8))
 
     def weeks() -> Any:

@@ -121,8 +121,9 @@ def test_one_cohort_has_no_interval_and_the_page_says_why(client, season):
 def test_with_two_cohorts_the_page_names_the_interval_and_its_limits(client):
     create_season(weeks=2)
     text = visible_text(get_page(client, "/trading/"))
-    assert "its 95 % confidence interval (Student’s t)" in text
-    assert "Cohorts overlap" in text
+    assert "its 95 % interval over calendar weeks, since cohorts share weeks and markets" in text
+    assert "with fewer than about twelve cohorts one rare shared win can still fall outside" in text
+    assert "95 % interval over events; never leaves 0 to 1; allows for one unseen event" in text
     assert "confidence is a share of cash, not a probability, so this is not a proper score" in text
 
 
