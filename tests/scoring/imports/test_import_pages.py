@@ -95,6 +95,7 @@ def test_api_lists_collections_and_gives_one_with_its_leaderboard(client: Client
 
 def test_number_of_queries_does_not_grow_with_imports(client: Client, slug: str, tmp_path: Path) -> None:
     pages = ("/imports/", f"/imports/{slug}/", "/api/v1/imports/", f"/api/v1/imports/{slug}/")
+    client.get(pages[1])  # reads the index of the competition, which the process keeps
 
     before = [statements(client.get, page) for page in pages]
     for k in range(3):

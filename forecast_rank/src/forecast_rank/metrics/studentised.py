@@ -118,9 +118,14 @@ def studentised_interval(
     lower = np.minimum(ordered[np.floor(low * last).astype(np.int64), columns], -student)
     upper = np.maximum(ordered[np.ceil(high * last).astype(np.int64), columns], student)
     error, mean = cluster_se(sums), sums.means
-    constant = error <= NO_SPREAD * np.abs(mean)
     with np.errstate(invalid="ignore"):
         ends = mean[:, None] - (np.stack([upper, lower]) * error).T
     # A score that never varied says nothing of how much it could: an interval of width 0 would claim certainty.
-    honest = np.isfinite(ends).all(axis=1) & (sums.events > 1) & ~constant
+    honest = np.isfinite(ends).all(axis=1) & (sums.events > 1) & ~has_no_spread(sums)
     return np.where(honest[:, None], ends, np.nan)
+
+
+def has_no_spread(sums: EventSums) -> NDArray[np.bool_]:
+    """Whether each value is the same on all events, but for rounding; shape (N,)."""
+    constant: NDArray[np.bool_] = cluster_se(sums) <= NO_SPREAD * np.abs(sums.means)
+    return constant

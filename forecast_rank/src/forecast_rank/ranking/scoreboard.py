@@ -23,7 +23,7 @@ from forecast_rank.metrics.panel import Panel, references
 from forecast_rank.metrics.resampled_ranks import probability_best
 from forecast_rank.metrics.sample_mean import clopper_pearson, clustered_share_intervals
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
-from forecast_rank.metrics.studentised import NO_SPREAD, studentised_interval
+from forecast_rank.metrics.studentised import NO_SPREAD, has_no_spread, studentised_interval
 from forecast_rank.metrics.uncertainty import (
     RESAMPLES,
     EventSums,
@@ -135,7 +135,10 @@ class FigureTable:
         if key == "average_return" and limits is None:
             least = LEAST_EVENTS_OF_RETURNS
             ends[sums.events < least] = np.nan
-        self.set_interval(f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under, least=least)
+        constant = has_no_spread(sums)
+        self.set_interval(
+            f"{key}_ci", ends, means, sums.events, ranking=ranking, under=under, least=least, constant=constant
+        )
         self.add_ranking(ranking, means, sums, groups, lower=lower)
 
     def add_share(self, key: str, sums: EventSums) -> None:
@@ -144,7 +147,7 @@ class FigureTable:
         self.set_figure(f"{key}_se", cluster_se(sums))
         ends = np.clip(self._interval(sums, self._groups(sums)), 0.0, 1.0)
         ends = self._proportions(ends, sums.means, sums.events)
-        self.set_interval(f"{key}_ci", ends, sums.means, sums.events, ranking=key)
+        self.set_interval(f"{key}_ci", ends, sums.means, sums.events, ranking=key, constant=has_no_spread(sums))
 
     def add_estimate(
         self,
@@ -189,11 +192,16 @@ class FigureTable:
         ranking: str,
         under: str | None = None,
         least: int = LEAST_EVENTS,
+        constant: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Stores intervals, and why forecasters with a value have none. One of width 0 is none."""
+        """Stores intervals, and why forecasters with a value have none. One of width 0 is none.
+
+        `constant` tells whose score is the same on all events.
+        """
         width = ends[:, 1] - ends[:, 0]
-        constant = width <= NO_SPREAD * np.maximum(np.abs(ends[:, 0]), np.abs(ends[:, 1]))
-        ends = np.where(constant[:, None], np.nan, ends)
+        without_width = width <= NO_SPREAD * np.maximum(np.abs(ends[:, 0]), np.abs(ends[:, 1]))
+        ends = np.where(without_width[:, None], np.nan, ends)
+        constant = without_width if constant is None else without_width | constant
         if self.settings.bootstrap:
             self.set_figure(key, ends, under)
         self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least, constant)
