@@ -22,7 +22,7 @@ from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_history import BEGINNING, LeaderboardKey, LeaderboardPeriod
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
-from scoring.return_tests import mean_return, return_tests
+from scoring.return_tests import return_error, return_tests
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 from scoring.weekly_returns import WeeklyReturns, weekly_returns
@@ -219,7 +219,7 @@ def _entry(
     costs: Mapping[int, Decimal],
 ) -> dict[str, Any]:
     values = [result.value for result in results]
-    returns, by_week = t_interval([value.return_percent for value in values]), mean_return(weeks)
+    returns, by_week = t_interval([value.return_percent for value in values]), return_error(weeks)
     return {
         "family": family.slug,
         "display_name": family.display_name,
