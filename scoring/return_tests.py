@@ -16,7 +16,7 @@ FamilyReturns = Mapping[Any, WeeklyReturns]
 """A family's weekly returns by cohort."""
 
 
-class MeanReturn(NamedTuple):
+class ReturnError(NamedTuple):
     """The standard error and the 95 % interval of a family's mean return over cohorts, by calendar week."""
 
     standard_error: float | None
@@ -30,13 +30,13 @@ class ReturnTests(NamedTuple):
     rank_ranges: list[tuple[int, int]]
 
 
-def mean_return(family: FamilyReturns) -> MeanReturn:
+def return_error(family: FamilyReturns) -> ReturnError:
     """The error of a family's mean return, with calendar weeks as clusters."""
     if len(family) < LEAST_COHORTS:
-        return MeanReturn(None, None)
+        return ReturnError(None, None)
     means = observed_means(_table([family]))
     low, high = means.intervals()[0].tolist()
-    return MeanReturn(_finite(means.standard_error[0]), None if math.isnan(low) else (low, high))
+    return ReturnError(_finite(means.standard_error[0]), None if math.isnan(low) else (low, high))
 
 
 def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:

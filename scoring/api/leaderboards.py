@@ -64,6 +64,9 @@ class LeaderboardEntrySerializer(serializers.Serializer):
         help_text="95 % interval over events; never leaves 0 to 1; allows for one unseen event. Null below four events."
     )
     resolved_bets = serializers.IntegerField()
+    resolved_events = serializers.IntegerField(
+        allow_null=True, help_text="Events of these bets; fewer than four give no interval."
+    )
     cost_usd = serializers.CharField()
 
 

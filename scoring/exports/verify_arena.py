@@ -1015,6 +1015,7 @@ def check_trading_leaderboard(archive, found):
                 "win_rate_ci": bounded_interval([each["outcome"] for each in scores], events),
                 "total_value": cents(sum(agent["total_value"] for agent in own) / len(own)),
                 "pnl": sum(agent["pnl"] for agent in own), "resolved_bets": len(scores), "brier": brier,
+                "resolved_events": len(set(events)),
                 "bss_random": 1 - brier / 0.25 if scores else None,
                 "bss_market": 1 - brier / market if market else None,
                 "win_rate": sum(each["outcome"] for each in scores) / len(scores) if scores else None,

@@ -13,7 +13,8 @@ def add_fields(apps, schema_editor):
     for board in boards.iterator(chunk_size=100):
         if any("return_se_cohorts" not in entry for entry in board.entries):
             board.entries = [
-                {"return_se_cohorts": entry["return_se"], "win_rate_ci": None} | entry for entry in board.entries
+                {"return_se_cohorts": entry["return_se"], "win_rate_ci": None, "resolved_events": None} | entry
+                for entry in board.entries
             ]
             board.save(update_fields=["entries"])
     if apps.get_model("scoring", "LeaderboardHistory").objects.filter(protocol="trading").exists():

@@ -23,12 +23,14 @@ from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_history import BEGINNING, LeaderboardKey, LeaderboardPeriod
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
-from scoring.return_tests import mean_return, return_tests
+from scoring.return_tests import return_error, return_tests
 from scoring.services.bet_calibration import bet_calibration
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
-SCORED = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets")
+SCORED = (
+    "brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets", "resolved_events",
+)  # fmt: skip
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
 FORMAT = 4
 """The format of the stored SCORED fields: those of an older one are computed anew, although scores are the same."""
@@ -219,7 +221,7 @@ def _entry(
     costs: Mapping[int, Decimal],
 ) -> dict[str, Any]:
     values = [result.value for result in results]
-    returns, by_week = t_interval([value.return_percent for value in values]), mean_return(weeks)
+    returns, by_week = t_interval([value.return_percent for value in values]), return_error(weeks)
     return {
         "family": family.slug,
         "display_name": family.display_name,
@@ -242,7 +244,7 @@ def _entry(
 def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
     """The SCORED fields of a family: bet-sizing score and win rate over all its bets, their intervals over events."""
     if not scores:
-        return dict.fromkeys(SCORED) | {"resolved_bets": 0}
+        return dict.fromkeys(SCORED) | {"resolved_bets": 0, "resolved_events": 0}
     values, events, won = [row.score for row in scores], [row.event for row in scores], [row.outcome for row in scores]
     brier = fmean(values)
     return {
@@ -253,6 +255,7 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
         "win_rate": win_rate(won),
         "win_rate_ci": bounded_cluster_interval(won, events),
         "resolved_bets": len(scores),
+        "resolved_events": len(set(events)),
     }
 
 

@@ -163,5 +163,6 @@ def _entry(family: str) -> dict[str, object]:
     return dict.fromkeys(nulls) | {
         "family": family, "display_name": family, "external": False, "rank": 1, "rank_low": 1, "rank_high": 3,
         "cohorts": 1, "total_value": "10000.00", "pnl": "0.00", "return_percent": 0.0, "resolved_bets": 0,
+        "resolved_events": 0,
         "cost_usd": "0.000000",
     }  # fmt: skip

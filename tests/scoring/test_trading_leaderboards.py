@@ -205,7 +205,8 @@ def test_interval_of_the_win_rate_stays_within_0_and_1_and_has_a_width() -> None
     """Four of four by the beta form: mu = .9 and k = 4, the 2.5 % point of Beta(3.6, .4) is 1 - .487631."""
     agent = AgentFactory()
     for number in range(4):
-        assert entry(agent.family)["win_rate_ci"] is None, number
+        row = entry(agent.family)
+        assert (row["win_rate_ci"], row["resolved_events"]) == (None, number)
         bet(again(agent), market := MarketFactory(), "YES", "2500.00")
         resolve(market, "YES")
         compute_scores(at=SETTLED)
@@ -247,8 +248,9 @@ def test_family_without_a_resolved_bet_has_no_score_and_still_a_return() -> None
     agent = AgentFactory()
     bet(agent, amount="500.00")
     row = entry(agent.family)
-    scores = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "resolved_bets")
-    assert [row[key] for key in scores] == [None, None, None, None, None, 0]
+    scores = ("brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci")
+    assert [row[key] for key in scores] == [None] * 6
+    assert (row["resolved_bets"], row["resolved_events"]) == (0, 0)
     assert row["return_percent"] == 0.0
 
 

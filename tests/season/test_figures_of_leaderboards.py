@@ -32,6 +32,8 @@ def alpha(entry: Any) -> Any:
 
 def win_rate_notes(entry: Any) -> str:
     bets = formats.plural(entry["resolved_bets"], "bet")
+    if entry["resolved_bets"] and not entry["win_rate_ci"]:
+        bets += f" on {formats.plural(entry['resolved_events'], 'event')}"
     return " ".join(filter(None, [formats.interval(entry["win_rate_ci"], formats.share), bets]))
 
 

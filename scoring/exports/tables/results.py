@@ -46,10 +46,11 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         win_rate number - Share of resolved purchases that won.
         win_rate_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
         resolved_bets integer - Purchases on markets with a winner.
+        resolved_events integer - Events of these; fewer than four give no interval.
         cost_usd decimal usd - Cost of all calls.
     """), recomputed="methodology family rank rank_low rank_high cohorts total_value pnl return_percent return_se "
         "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
-        "cost_usd")  # fmt: skip
+        "resolved_events cost_usd")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - priced or blind.
         methodology text - The version; empty over all.

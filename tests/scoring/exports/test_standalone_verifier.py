@@ -15,7 +15,7 @@ from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 from scoring.exports import verify_arena
 from scoring.exports.manifest import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
-from scoring.return_tests import mean_return, return_tests
+from scoring.return_tests import return_error, return_tests
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, update_manifest
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +80,7 @@ def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None
         told_apart += tests.rank_ranges[0] == (1, 1)
         for family in families.values():
             error, half = verify_arena.return_error(family)
-            due = mean_return(family)
+            due = return_error(family)
             assert error == (due.standard_error and pytest.approx(due.standard_error, rel=1e-12))
             interval = due.interval
             assert half == (interval and pytest.approx((interval[1] - interval[0]) / 2, rel=1e-10))
