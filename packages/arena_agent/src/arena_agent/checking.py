@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from arena_agent.agent import Agent
-from arena_agent.loading import load_agent
-from arena_agent.worker import AgentEnded, AgentLate, AgentProcess
+from arena_agent.worker import AgentCard, AgentEnded, AgentLate, AgentProcess
 
 CHECK_SECONDS = 60.0
 
@@ -21,21 +19,16 @@ class CheckedTask:
     faults: list[str]
 
 
-def check_agent(file: str, seconds: float = CHECK_SECONDS) -> tuple[Agent, list[CheckedTask]]:
+def check_agent(file: str, seconds: float = CHECK_SECONDS) -> tuple[AgentCard, list[CheckedTask]]:
     """The agent, and its answers to those tasks of the sample that it plays. Raises UnusableAgent."""
-    agent = load_agent(file)
     results = []
     with AgentProcess(file) as process:
+        card = process.card()
         for line in sample_lines():
             task = json.loads(line)
-            if plays(agent, task["blocks"]):
+            if card.plays(task["blocks"]):
                 results.append(_check_task(process, task["task"], line, seconds))
-    return agent, results
-
-
-def plays(agent: Agent, blocks: dict[str, str]) -> bool:
-    """True if the agent has the method that a task with these blocks asks for."""
-    return agent.overrides("answer") or agent.overrides("trade" if "MARKETS" in blocks else "forecast")
+    return card, results
 
 
 def sample_lines() -> list[str]:

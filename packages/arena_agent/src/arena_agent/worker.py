@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from arena_agent.agent import Agent
 from arena_agent.answering import Answerer, CheckedAnswer
 from arena_agent.loading import UnusableAgent, load_agent
 from arena_agent.objects import ArenaTask
@@ -31,6 +34,26 @@ class AgentEnded(Exception):
     """The agent's process ended before it answered."""
 
 
+@dataclass(frozen=True)
+class AgentCard:
+    """An agent's name and track, and the protocols that it plays."""
+
+    name: str
+    track: str
+    forecasts: bool
+    trades: bool
+
+    @classmethod
+    def of(cls, agent: Agent) -> "AgentCard":
+        """The card of a loaded agent."""
+        forecasts, trades = (agent.overrides(method) or agent.overrides("answer") for method in ("forecast", "trade"))
+        return cls(agent.name, agent.track, forecasts, trades)
+
+    def plays(self, blocks: Mapping[str, str]) -> bool:
+        """True if the agent has the method that a task with these blocks asks for."""
+        return self.trades if "MARKETS" in blocks else self.forecasts
+
+
 class AgentProcess:
     """The process of an agent; started at its first task, and again after it ended or was late."""
 
@@ -39,6 +62,7 @@ class AgentProcess:
         path, colon = (f"{path}.py", ":") if colon else (path, "")
         self._file = f"{Path(path).resolve()}{colon}{class_name}"
         self._process: subprocess.Popen[str] | None = None
+        self._card: AgentCard | None = None
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._folder = tempfile.TemporaryDirectory(prefix="arena-agent-")
 
@@ -50,6 +74,12 @@ class AgentProcess:
     ) -> None:
         self.stop()
         self._folder.cleanup()
+
+    def card(self) -> AgentCard:
+        """The agent's name and what it plays. Raises UnusableAgent."""
+        self._start()
+        assert self._card is not None
+        return self._card
 
     def answer(self, line: str, seconds: float) -> CheckedAnswer:
         """The answer to the task of a line. Raises AgentLate, AgentEnded or UnusableAgent."""
@@ -104,10 +134,11 @@ class AgentProcess:
         except queue.Empty:
             self.stop()
             raise UnusableAgent(f"{self._file}: it was not loaded within {START_SECONDS:.0f} seconds") from None
-        problem = json.loads(first)["problem"] if first else "its process ended while it was loaded"
-        if problem is not None:
+        stated = json.loads(first) if first else {"problem": f"{self._file}: its process ended while it was loaded"}
+        if "problem" in stated:
             self.stop()
-            raise UnusableAgent(problem)
+            raise UnusableAgent(stated["problem"])
+        self._card = AgentCard(**stated)
 
 
 def _pass_lines(pipe: IO[str], lines: "queue.SimpleQueue[str]") -> None:
@@ -126,11 +157,12 @@ def main(file: str) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     try:
-        answerer = Answerer(load_agent(file))
+        agent = load_agent(file)
     except UnusableAgent as error:
         print(json.dumps({"problem": str(error)}), file=output, flush=True)
         return 2
-    print(json.dumps({"problem": None}), file=output, flush=True)
+    print(json.dumps(asdict(AgentCard.of(agent))), file=output, flush=True)
+    answerer = Answerer(agent)
     tasks: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(source, tasks), daemon=True).start()
     while True:
