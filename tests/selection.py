@@ -70,6 +70,7 @@ SLOW = (
 WITHOUT_DATABASE = (
     "forecast_rank/",
     "agent_kit/test_check.py",
+    "agent_kit/test_evaluate.py",
     "agent_kit/test_run.py",
     "arena_site/test_arena_start.py",
     "arena_site/test_sandbox.py",

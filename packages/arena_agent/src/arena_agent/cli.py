@@ -4,7 +4,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("name", metavar="NAME")
     check = add("check", _check, "run an agent on a bundled sample, without a network")
     check.add_argument("file", metavar="FILE")
+    evaluate = add("evaluate", _evaluate, "score an agent on tasks of the past, beside the models")
+    evaluate.add_argument("file", metavar="FILE")
+    evaluate.add_argument("--data", required=True, metavar="DIR_OR_URL", help="a dataset")
+    evaluate.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of the agent (default: 1)")
+    evaluate.add_argument("--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there")
+    evaluate.add_argument("--timeout", type=_seconds, default=900.0, metavar="SECONDS", help="of a task (default: 900)")
     run = add("run", _run, "answer the arena's open tasks, now or for ever")
     run.add_argument("file", metavar="FILE")
     run.add_argument("--once", action="store_true", help="answer what is open now, and end")
@@ -105,6 +112,104 @@ def _check(options: argparse.Namespace) -> int:
             lines.append(f"  {json.dumps(result.answer, ensure_ascii=False)}")
     _show(options, summary, "\n".join(lines))
     return FAILED if faults else OK
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to 256")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+    return seconds
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from arena_agent.dataset import InvalidDataset, open_dataset
+    from arena_agent.loading import UnusableAgent
+
+    try:
+        import forecast_rank  # noqa: F401 - the extra is named before any work is done
+    except ImportError:
+        raise CommandFailed("evaluate needs the extra: pip install 'arena-agent[evaluate]'", REFUSED) from None
+    from arena_agent.download import DownloadFailed
+    from arena_agent.evaluation import NothingToScore, evaluate
+
+    try:
+        dataset = open_dataset(options.data)
+        with tempfile.TemporaryDirectory(prefix="arena-agent-") as scratch, _progress("tasks") as progress:
+            report = evaluate(
+                options.file,
+                dataset,
+                options.out or Path(scratch),
+                workers=options.workers,
+                seconds=options.timeout,
+                progress=progress,
+            )
+    except (InvalidDataset, UnusableAgent) as error:
+        raise CommandFailed(str(error), REFUSED) from None
+    except (NothingToScore, DownloadFailed, OSError) as error:
+        raise CommandFailed(str(error)) from None
+    if options.json:
+        print(json.dumps(report, allow_nan=False))
+    else:
+        _print_report(report)
+    return OK
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int], None]]:
+    """A count on standard error, invisible unless that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.completed} {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    """The figures of the agent and of the others as tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    everyone = {report["agent"]: report} | report["forecasters"] | report["references"]
+    table = Table("forecaster", "n", "Brier", "95 %", "alpha", "adjusted", title=f"{report['agent']} beside the models")
+    ranked = sorted(everyone, key=lambda name: (everyone[name]["brier"] is None, everyone[name]["brier"]))
+    for name in ranked:
+        row = everyone[name]
+        style = "bold" if name == report["agent"] else None
+        figures = [_figure(row[key]) for key in ("brier", "brier_ci", "alpha", "adjusted_brier")]
+        table.add_row(name, f"{row['n']:g}", *figures, style=style)
+    console.print(table)
+    for pair in report["pairs"]:
+        first = pair["first"] == report["agent"]
+        difference = pair["difference"] if first else -pair["difference"]
+        console.print(
+            f"{report['agent']} against {pair['second' if first else 'first']}: {difference:+.4f} "
+            f"on {pair['n']:g} questions, p = {_figure(pair['p_holm'])} (Holm)"
+        )
+    for fault in report["faults"]["first"]:
+        console.print(f"fault: {fault}", markup=False)
+    console.print(f"{report['faults']['count']} faults. {report['caution']}")
+    console.print(f"digest {report['digest']}")
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(map(_figure, value))
+    return "–" if value is None else f"{value:.4f}"
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -83,18 +83,26 @@ class AgentProcess:
 
     def answer(self, line: str, seconds: float) -> CheckedAnswer:
         """The answer to the task of a line. Raises AgentLate, AgentEnded or UnusableAgent."""
+        self.send(line)
+        return self.receive(seconds)
+
+    def send(self, line: str) -> None:
+        """Hands a task over; more may follow before its answer is received. Raises UnusableAgent."""
         self._start()
         assert self._process is not None
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # `receive` finds that the process has ended
             self._process.stdin.write(line.rstrip("\n") + "\n")
             self._process.stdin.flush()
+
+    def receive(self, seconds: float) -> CheckedAnswer:
+        """The answer to the first task without one; after AgentLate or AgentEnded all others are to be sent again."""
+        assert self._process is not None
+        try:
             answer = self._lines.get(timeout=max(seconds, 0.001))
         except queue.Empty:
             self.stop()
             raise AgentLate(f"the agent did not answer within {seconds:.0f} seconds") from None
-        except BrokenPipeError:
-            answer = ""
         if not answer:
             code = self._process.wait()
             self.stop()
