@@ -6,6 +6,7 @@ WORKDIR /app
 # Dependencies change less often than the code: they get a layer of their own.
 COPY pyproject.toml ./
 COPY forecast_rank ./forecast_rank
+COPY packages ./packages
 RUN uv sync --no-dev --no-editable
 COPY . .
 

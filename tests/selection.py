@@ -69,6 +69,9 @@ SLOW = (
 """The files that take longest, in the order in which they run, first of all."""
 WITHOUT_DATABASE = (
     "forecast_rank/",
+    "agent_kit/test_check.py",
+    "agent_kit/test_evaluate.py",
+    "agent_kit/test_run.py",
     "arena_site/test_arena_start.py",
     "arena_site/test_sandbox.py",
     "arena_site/test_settings.py",

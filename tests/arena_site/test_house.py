@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
     *("manage.py", "pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("Dockerfile", "compose.yaml", "docs", "forecast_rank", "arena_site", "cohorts", "markets", "agents", "scoring"),
-    *("templates", "tests", "fixtures"),
+    *("Dockerfile", "compose.yaml", "docs", "forecast_rank", "packages", "arena_site", "cohorts", "markets", "agents"),
+    *("scoring", "templates", "tests", "fixtures"),
 }
 
 APPS = ("agents", "arena_site", "cohorts", "markets", "scoring")
@@ -42,7 +42,10 @@ def test_every_direct_dependency_is_pinned_exactly() -> None:
     text = (ROOT / "pyproject.toml").read_text().partition("[tool.pytest")[0]
     listed = re.findall(r'^    "([a-z][^"]*)",', text, flags=re.M)
     assert len(listed) > 60
-    assert [entry for entry in listed if "==" not in entry] == ["forecast-rank[plots]"]  # a member of this workspace
+    assert [entry for entry in listed if "==" not in entry] == [
+        "arena-agent",
+        "forecast-rank[plots]",
+    ]  # of this workspace
 
 
 def test_every_link_of_the_documentation_leads_to_a_file() -> None:
@@ -85,14 +88,14 @@ def test_every_path_and_name_in_the_documentation_exists() -> None:
 
 
 def test_no_public_class_name_stands_for_two_things() -> None:
-    """The sandbox has classes of its own for what it imitates, and so has the verifier that stands alone."""
+    """The sandbox and the agents' kit have classes of their own for what they mirror, and so has the verifier."""
     modules = defaultdict(set)
     for path in tracked():
         parts = path.relative_to(ROOT).parts
         if (
             path.suffix != ".py"
             or parts[0] == "tests"
-            or {"migrations", "sandbox", "commands", "verify_arena.py"} & set(parts)
+            or {"migrations", "sandbox", "commands", "verify_arena.py", "arena_agent"} & set(parts)
         ):
             continue
         for node in ast.parse(path.read_text()).body:

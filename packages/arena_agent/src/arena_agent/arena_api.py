@@ -1,0 +1,229 @@
+"""The arena's REST API as the kit uses it: bounded answers, no redirects, the token for one host alone."""
+
+import json
+import re
+import ssl
+import time
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+MAX_RESPONSE_BYTES = 5_000_000
+TIMEOUT_SECONDS = 60.0
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request is sent again."""
+MAX_RETRY_AFTER = 3600.0
+
+
+class InvalidAddress(ValueError):
+    """An address that is none of an arena; the message says why."""
+
+
+class ArenaUnavailable(Exception):
+    """The arena can not answer for now; `retry_after` is the wait that it asks for, in seconds."""
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class AccessDenied(Exception):
+    """The token is missing, unknown or revoked."""
+
+
+class UnexpectedAnswer(Exception):
+    """The server answers what no arena would; the message says what."""
+
+
+class Reply(BaseModel):
+    """The status and the JSON object of an answer."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def detail(self) -> str:
+        """The sentence of a problem; empty for a success."""
+        return str(self.body.get("detail", "")) if self.status >= 400 else ""
+
+
+class OpenTask(BaseModel):
+    """A task that may be answered now."""
+
+    frozen_at: datetime
+    deadline: datetime
+    system_prompt: str = ""
+    user_prompt: str = ""
+    blocks: dict[str, str]
+    batch: int | None = None
+    agent: int | None = None
+    universe: int | None = None
+
+    @property
+    def target(self) -> dict[str, int]:
+        """The query parameters that name the task."""
+        names = ("batch",) if self.batch is not None else ("agent", "universe")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def id(self) -> str:
+        """The task's name: batch-5, agent-3-universe-7."""
+        return "-".join(f"{name}-{value}" for name, value in self.target.items())
+
+
+class OpenTasks(BaseModel):
+    """All tasks that are open, and the arena's clock."""
+
+    now: datetime
+    trading: list[OpenTask] = []
+    forecast: list[OpenTask] = []
+
+
+class Arena:
+    """A connection to one arena; the token goes to its host alone."""
+
+    def __init__(self, url: str, token: str | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
+        self.url = arena_address(url)
+        self._timeout = timeout
+        headers = {"Accept": "application/json", "User-Agent": "arena-agent"}
+        if token is not None:
+            if not re.fullmatch(r"[!-~]+", token):
+                raise AccessDenied("the token holds characters that no token has")
+            headers["Authorization"] = f"Bearer {token}"
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, follow_redirects=False)
+
+    def __enter__(self) -> "Arena":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def open_tasks(self, wait: int | None = None) -> OpenTasks:
+        """The open tasks; with `wait`, after as many seconds if none is open yet, where the arena knows that."""
+        path = "/api/v1/submissions/open/"
+        reply = self._request("GET", path, params={"wait": wait} if wait else {}, patience=wait or 0)
+        if reply.status in (401, 403):
+            raise AccessDenied(reply.detail)
+        if reply.status != 200:
+            raise UnexpectedAnswer(f"{path}: {reply.status} {reply.detail}")
+        try:
+            return OpenTasks.model_validate(reply.body)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise UnexpectedAnswer(f"{path}: {where}: {first['msg']}") from None
+
+    def submit(self, target: dict[str, int], key: str, body: str) -> Reply:
+        """The arena's reply to an answer; the same key and answer get the same reply."""
+        return self._post("/api/v1/submissions/", target, key, body)
+
+    def report(self, target: dict[str, int], key: str, kind: str, reason: str) -> Reply:
+        """The arena's reply to the report of a failure."""
+        return self._post("/api/v1/submissions/attempts/", target, key, json.dumps({"kind": kind, "reason": reason}))
+
+    def chain(self) -> dict[str, Any]:
+        """The published heads and keys."""
+        reply = self._request("GET", "/.well-known/arena-chain.json")
+        if reply.status != 200:
+            raise UnexpectedAnswer(f"/.well-known/arena-chain.json: {reply.status} {reply.detail}")
+        return reply.body
+
+    def _post(self, path: str, target: dict[str, int], key: str, body: str) -> Reply:
+        headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
+        reply = self._request("POST", path, params=target, headers=headers, content=body.encode())
+        if reply.status == 401:
+            raise AccessDenied(reply.detail)
+        return reply
+
+    def _request(self, method: str, path: str, *, patience: float = 0, **request: Any) -> Reply:
+        try:
+            with self._http.stream(method, path, timeout=self._timeout + patience, **request) as response:
+                content = _read(response, time.monotonic() + self._timeout + patience)
+        except httpx.TransportError as error:
+            if _is_certificate_error(error):
+                raise UnexpectedAnswer(f"{self.url}: its certificate is not valid: {error}") from error
+            raise ArenaUnavailable(f"{self.url}: {error or type(error).__name__}") from error
+        except httpx.HTTPError as error:
+            raise UnexpectedAnswer(f"{self.url}: {error}") from error
+        return self._reply(path, response, content)
+
+    def _reply(self, path: str, response: httpx.Response, content: bytes) -> Reply:
+        status = response.status_code
+        if response.has_redirect_location or 300 <= status < 400:
+            target = response.headers.get("Location", "nowhere")[:200]
+            raise UnexpectedAnswer(
+                f"{self.url}{path} redirects to {target}, where the token is not sent; "
+                "if that is the arena, name it with --url"
+            )
+        if status in TRANSIENT:
+            raise ArenaUnavailable(f"{self.url}: {status} {_detail(content)}".strip(), _retry_after(response))
+        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if not (kind == "application/json" or kind.endswith("+json")):
+            if status == 404:
+                return Reply(status=status, body={"detail": "not found"})
+            raise UnexpectedAnswer(
+                f"{self.url}{path} answers {status} with {kind or 'no type'} and not JSON: is it an arena?"
+            )
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            raise UnexpectedAnswer(f"{self.url}{path} answers {status} with broken JSON") from None
+        if not isinstance(body, dict):
+            raise UnexpectedAnswer(f"{self.url}{path} answers {status} with JSON that is no object")
+        return Reply(status=status, body=body)
+
+
+def arena_address(url: str) -> str:
+    """The address without its path's last stroke. Raises InvalidAddress."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidAddress(f"{url}: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidAddress(f"{url!r} is no address: it must begin with https:// or http:// and name a host")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InvalidAddress(f"{parts.hostname}: the address must hold no user, query or fragment")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+
+
+def _read(response: httpx.Response, until: float) -> bytes:
+    """The body, as long as it is neither too long nor too slow."""
+    content = b""
+    for chunk in response.iter_bytes(65536):
+        content += chunk
+        if len(content) > MAX_RESPONSE_BYTES:
+            raise UnexpectedAnswer(f"{response.url.host}: the answer is longer than {MAX_RESPONSE_BYTES:,} bytes")
+        if time.monotonic() > until:
+            raise httpx.ReadTimeout("the answer does not end")
+    return content
+
+
+def _is_certificate_error(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """The seconds of Retry-After; 0 without one."""
+    text = response.headers.get("Retry-After", "")
+    return min(float(text), MAX_RETRY_AFTER) if re.fullmatch(r"\d{1,9}", text) else 0.0
+
+
+def _detail(content: bytes) -> str:
+    """The sentence of a problem, if the body is one."""
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return ""
+    return str(body.get("detail", ""))[:300] if isinstance(body, dict) else ""

@@ -1,0 +1,64 @@
+"""Downloads the files of a dataset. No token is sent, and no redirect followed."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import httpx
+
+from arena_agent.access import home
+from arena_agent.dataset import (
+    FILES,
+    MANIFEST,
+    MAX_FILE_BYTES,
+    MAX_MANIFEST_BYTES,
+    InvalidDataset,
+    check_manifest,
+    check_own_hash,
+)
+
+
+class DownloadFailed(Exception):
+    """An address does not give a file of a dataset; the message says why."""
+
+
+def download_dataset(address: str) -> Path:
+    """The folder of the dataset at an address, downloaded unless it is there already."""
+    with (
+        httpx.Client(base_url=address.rstrip("/"), timeout=60, follow_redirects=False) as http,
+        tempfile.TemporaryDirectory(prefix="arena-dataset-") as draft_name,
+    ):
+        draft = Path(draft_name)
+        _download(http, MANIFEST, draft, MAX_MANIFEST_BYTES)
+        try:
+            manifest = json.loads((draft / MANIFEST).read_bytes())
+        except ValueError as error:
+            raise InvalidDataset(f"{address}: {MANIFEST} is not JSON: {error}") from None
+        check_own_hash(manifest)
+        folder = home() / "datasets" / str(manifest["sha256"])
+        if folder.is_dir():
+            return folder
+        for name in FILES:
+            stated = manifest["files"][name].get("bytes")
+            _download(http, name, draft, stated if isinstance(stated, int) else MAX_FILE_BYTES)
+        check_manifest(draft)
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copytree(draft, folder, dirs_exist_ok=True)
+        return folder
+
+
+def _download(http: httpx.Client, name: str, folder: Path, most: int) -> None:
+    most, received = min(most, MAX_FILE_BYTES), 0
+    try:
+        with http.stream("GET", name) as response, (folder / name).open("wb") as file:
+            if response.status_code != 200:
+                target = f" (to {response.headers['Location'][:200]})" if "Location" in response.headers else ""
+                raise DownloadFailed(f"{response.url}: {response.status_code}{target}")
+            for chunk in response.iter_bytes(65536):
+                received += len(chunk)
+                if received > most:
+                    raise DownloadFailed(f"{response.url}: it is longer than {most:,} bytes")
+                file.write(chunk)
+    except httpx.HTTPError as error:
+        raise DownloadFailed(f"{http.base_url}{name}: {error or type(error).__name__}") from error

@@ -1,0 +1,143 @@
+"""`arena-agent init` and `check`: a first agent, run on a sample without a network."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import arena_agent
+import pytest
+from arena_agent.cli import main
+
+HEAD = "from arena_agent import Agent, Bet, Forecast, Sell\n\nclass Own(Agent):\n    name = 'own'\n"
+
+
+def agent_file(folder: Path, body: str, head: str = HEAD) -> str:
+    """A file with an agent whose class goes on with `body`."""
+    path = folder / "own.py"
+    path.write_text(head + "".join(f"    {line}\n" for line in body.splitlines()))
+    return str(path)
+
+
+def checked(capfd: pytest.CaptureFixture[str], file: str) -> tuple[int, Any]:
+    code = main(["check", file, "--json"])
+    return code, json.loads(capfd.readouterr().out)
+
+
+def test_init_writes_an_agent_that_passes_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "Deep Thought", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"file": "deep_thought.py"}
+    code, summary = checked(capfd, "deep_thought.py")
+    assert (code, summary["ok"], summary["agent"], summary["track"]) == (0, True, "deep-thought", "closed")
+    assert [task["task"] for task in summary["tasks"]] == ["sample-priced", "sample-blind", "sample-decision"]
+    even = summary["tasks"][1]["answer"]["forecasts"]
+    assert even[1]["probabilities"] == {"YES": 0.5, "NO": 0.5}
+    assert even[2]["probabilities"] == {"First film": 0.5, "Second “film”": 0.5}  # not exclusive
+    assert main(["init", "Deep Thought"]) == 2
+    assert "File exists" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "7 dwarfs", "?!", "x" * 101])
+def test_init_refuses_a_name_that_makes_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", name]) == 2
+    assert "is no name for an agent" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+BROKEN = {
+    # what the agent does: (its body, a part of the fault)
+    "raises": ("def forecast(self, question): return 1 / 0", "question 88: ZeroDivisionError: division by zero"),
+    "raises out of line": ("async def forecast(self, question): raise OSError('gone')", "question 88: OSError: gone"),
+    "leaves": ("def forecast(self, question): raise SystemExit(7)", "the agent's process ended with code 7"),
+    "kills itself": ("def forecast(self, question): __import__('os')._exit(9)", "ended with code 9"),
+    "sums to 1.5": (
+        "def forecast(self, question): return dict.fromkeys(question.options, 1.5 / len(question.options))",
+        "sum to 1.5, not 1",
+    ),
+    "returns nothing": ("def forecast(self, question): pass", "must be an object, not null"),
+    "bets too much": (
+        "def trade(self, portfolio, markets): return [Bet(markets[0], 'YES', portfolio.max_bet + 1)]",
+        "bets[0].amount: 2501.00 is above the maximum of 2500.00",
+    ),
+    "returns no list": ("def trade(self, portfolio, markets): return 7", "must return a list of Bet and Sell, not 7"),
+    "answers at length": (
+        "def forecast(self, question): return Forecast(question.even(), 'x' * 10_000_000)",
+        "the body is longer than 1,000,000 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_fault_of_an_agent_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    body, fault = BROKEN[name]
+    code, summary = checked(capfd, agent_file(tmp_path, body))
+    assert (code, summary["ok"]) == (1, False)
+    assert fault in summary["tasks"][0]["faults"][0]
+
+
+def test_one_bad_answer_costs_that_question_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = "def forecast(self, question):\n    return question.even() if question.id == '89' else {}"
+    _, summary = checked(capfd, agent_file(tmp_path, body))
+    assert [each["question_id"] for each in summary["tasks"][0]["answer"]["forecasts"]] == ["89"]
+    assert len(summary["tasks"][0]["faults"]) == 2
+
+
+UNUSABLE = {
+    "no file": (None, "there is no such file"),
+    "no agent": ("x = 1\n", "it must hold one agent, and has none"),
+    "two agents": ("from arena_agent import Agent\nclass A(Agent): pass\nclass B(Agent): pass\n", "has A, B"),
+    "no name": ("from arena_agent import Agent\nclass A(Agent): pass\n", "A.name must be a text"),
+    "another track": (
+        "from arena_agent import Agent\nclass A(Agent):\n    name = 'a'\n    track = 'fast'\n",
+        "A.track must be 'closed' or 'open'",
+    ),
+    "no method": ("from arena_agent import Agent\nclass A(Agent):\n    name = 'a'\n", "neither forecast nor trade"),
+    "no Python": ("from arena_agent import\n", "line 1: SyntaxError"),
+    "raises": ("\n1 / 0\n", "line 2: ZeroDivisionError: division by zero"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_file_without_a_usable_agent_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    text, message = UNUSABLE[name]
+    path = tmp_path / "own.py"
+    if text is not None:
+        path.write_text(text)
+    assert main(["check", str(path)]) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_what_an_agent_prints_and_reads_disturbs_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = "def forecast(self, question):\n    print('{', __import__('sys').stdin.read())\n    return question.even()"
+    code, summary = checked(capfd, agent_file(tmp_path, body))
+    assert (code, summary["ok"]) == (0, True)
+
+
+def test_agent_sees_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARENA_AGENT_TOKEN", "arena_secret")
+    body = "def forecast(self, question): raise ValueError([k for k in __import__('os').environ if 'TOKEN' in k])"
+    _, summary = checked(capfd, agent_file(tmp_path, body))
+    assert "question 88: ValueError: []" in summary["tasks"][0]["faults"]
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = ("httpx", "pydantic", "rich", "forecast_rank", "numpy", "polars", "django", "asyncio")
+    script = f"import sys, arena_agent\nprint(sorted(set({heavy!r}) & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def test_command_runs_as_a_module() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(arena_agent.__file__).parents[1])}
+    shown = subprocess.run([sys.executable, "-m", "arena_agent"], capture_output=True, text=True, env=environment)
+    assert (shown.returncode, "COMMAND" in shown.stderr) == (2, True)

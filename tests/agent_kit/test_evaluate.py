@@ -1,0 +1,220 @@
+"""`arena-agent evaluate`: the figures of `rank` on the rows that it writes, and an agent that is handed tasks alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from arena_agent.canonical import sha256
+from arena_agent.cli import main
+from django.core.management import call_command
+from pytest_httpserver import HTTPServer
+
+import forecast_rank
+from tests.agent_kit.datasets import sealed, write_dataset, write_lines
+from tests.agent_kit.test_check import agent_file
+from tests.agent_kit.test_run import EVEN
+
+FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
+PRICES = "def forecast(self, question): return question.prices or question.even()"
+
+
+def evaluated(capfd: pytest.CaptureFixture[str], file: str, data: Any, *options: str) -> tuple[int, Any, str]:
+    """Exit code, report and standard error."""
+    code = main(["evaluate", file, "--data", str(data), "--json", *options])
+    output = capfd.readouterr()
+    return code, json.loads(output.out) if output.out else None, output.err
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_figures_are_those_of_rank_to_the_last_bit(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], workers: str
+) -> None:
+    data, out = write_dataset(tmp_path / "data", 60, days=2), tmp_path / "out"
+    code, report, _ = evaluated(capfd, agent_file(tmp_path, PRICES), data, "--out", str(out), "--workers", workers)
+    assert code == 0
+    assert json.loads((out / "report.json").read_text()) == report
+    call_command("rank", out / "forecasts.csv", out=out / "rank.json", json=True)
+    ranked = json.loads((out / "rank.json").read_text())
+    own = ranked["forecasters"]["own"]
+    assert {name: report[name] for name in FIGURES} == {name: own[name] for name in FIGURES}
+    assert report["pairs"] == [pair for pair in ranked["pairs"] if "own" in (pair["first"], pair["second"])]
+    assert len(report["pairs"]) == 3
+    assert None not in (report["brier_ci"], report["alpha_ci"])
+    assert (report["agent"], report["track"], report["faults"]) == ("own", "closed", {"count": 0, "first": []})
+    assert "may know what happened" in report["caution"]
+
+
+def test_questions_asked_twice_count_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    evaluated(capfd, agent_file(tmp_path, EVEN), write_dataset(tmp_path / "data", 40, days=2), "--out", str(out))
+    rows = pl.read_csv(out / "forecasts.csv", schema_overrides={"question": pl.String})
+    assert rows["weight"].unique().to_list() == [0.5]
+    assert rows["question"].n_unique() == 40
+    assert rows.filter(forecaster="own").height == rows.filter(forecaster="model-1").height
+
+
+def test_digest_depends_on_dataset_and_answers_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file, data = agent_file(tmp_path, EVEN), write_dataset(tmp_path / "data")
+    first, again = (evaluated(capfd, file, data, "--workers", workers)[1]["digest"] for workers in ("1", "2"))
+    other = evaluated(capfd, file, write_dataset(tmp_path / "other", seed=1))[1]["digest"]
+    priced = evaluated(capfd, agent_file(tmp_path, PRICES), data)[1]["digest"]
+    assert first == again
+    assert len({first, other, priced}) == 3
+
+
+SPY = """\
+def forecast(self, question):
+    import os, sys, pathlib
+    with open({notes!r}, 'a') as notes:
+        print(sys.argv, os.getcwd(), os.listdir(), sorted(os.environ), file=notes)
+    return question.even()
+"""
+
+
+def test_agent_is_handed_tasks_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notes, data = tmp_path / "notes", write_dataset(tmp_path / "secret-data", 3)
+    code, _, _ = evaluated(capfd, agent_file(tmp_path, SPY.format(notes=str(notes))), data)
+    assert code == 0
+    seen = notes.read_text()
+    assert len(seen.splitlines()) == 3
+    assert "secret-data" not in seen
+    assert "outcomes" not in seen
+
+
+LATE = """\
+def forecast(self, question):
+    import time
+    if question.id == '1001':
+        time.sleep(60)
+    if question.id == '1002':
+        __import__('os')._exit(3)
+    if question.id == '1003':
+        raise ValueError('no idea')
+    return question.even()
+"""
+
+
+def test_failures_cost_their_tasks_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = write_dataset(tmp_path / "data", 10)
+    code, report, _ = evaluated(capfd, agent_file(tmp_path, LATE), data, "--timeout", "2")
+    assert code == 0
+    assert report["faults"]["first"] == [
+        "batch-1: the agent did not answer within 2 seconds",
+        "batch-2: the agent's process ended with code 3",
+        "batch-3: question 1003: ValueError: no idea",
+    ]
+    assert (report["n"], report["coverage"]) == (7, 0.7)
+
+
+def test_agent_without_any_forecast_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = agent_file(tmp_path, "def forecast(self, question): return {}")
+    code, report, error = evaluated(capfd, file, write_dataset(tmp_path / "data", 3))
+    assert (code, report) == (1, None)
+    assert "own gave no forecast that can be scored" in error
+    assert '"YES" has no probability' in error
+
+
+def _drop_manifest(data: Path) -> None:
+    (data / "manifest.json").unlink()
+
+
+def _edit_outcomes(data: Path) -> None:
+    (data / "outcomes.jsonl").write_text("{}\n")
+
+
+def _edit_manifest(data: Path) -> None:
+    manifest = json.loads((data / "manifest.json").read_text())
+    (data / "manifest.json").write_text(json.dumps(manifest | {"from": "2026-01-01"}))
+
+
+def _new_format(data: Path) -> None:
+    manifest = json.loads((data / "manifest.json").read_text()) | {"format": 2}
+    manifest["sha256"] = sha256({name: value for name, value in manifest.items() if name != "sha256"})
+    (data / "manifest.json").write_text(json.dumps(manifest))
+
+
+def _break_task(data: Path) -> None:
+    lines = (data / "tasks.jsonl").read_text().splitlines()
+    (data / "tasks.jsonl").write_text("\n".join([lines[0], "{}"]))
+    sealed(data)
+
+
+def _break_block(data: Path) -> None:
+    write_lines(data / "tasks.jsonl", [{"task": "a", "blocks": {"QUESTIONS": '["question_id"]\nrubbish'}}])
+    sealed(data)
+
+
+def _break_outcome(data: Path) -> None:
+    write_lines(data / "outcomes.jsonl", [{"question_id": "1000", "option": "YES", "outcome": 0.5}])
+    sealed(data)
+
+
+def _drop_column(data: Path) -> None:
+    pl.DataFrame({"forecaster": ["a"]}).write_parquet(data / "forecasts.parquet")
+    sealed(data)
+
+
+def _take_name(data: Path) -> None:
+    table = pl.read_parquet(data / "forecasts.parquet").with_columns(pl.lit("own").alias("forecaster"))
+    table.write_parquet(data / "forecasts.parquet")
+    sealed(data)
+
+
+BROKEN = {
+    _drop_manifest: "manifest.json: there is no such file",
+    _edit_outcomes: "outcomes.jsonl: its SHA-256 is not that of the manifest",
+    _edit_manifest: "manifest.json: its sha256 is not that of its content",
+    _new_format: "its format is 2; this version reads 1",
+    _break_task: "tasks.jsonl, line 2: KeyError: 'task'",
+    _break_block: "tasks.jsonl, line 1: QUESTIONS: line 2 is not JSON",
+    _break_outcome: "the outcome of question 1000 must be 0 or 1",
+    _drop_column: "forecasts.parquet",
+    _take_name: "'own' is the name of a forecaster of this dataset",
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN, ids=lambda damage: damage.__name__)
+def test_damaged_dataset_is_refused_by_file(tmp_path: Path, capfd: pytest.CaptureFixture[str], damage: Any) -> None:
+    data = write_dataset(tmp_path / "data", 4)
+    damage(data)
+    code, _, error = evaluated(capfd, agent_file(tmp_path, EVEN), data)
+    assert code == 2
+    assert BROKEN[damage] in error
+
+
+def test_dataset_of_an_address_is_downloaded_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_AGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ARENA_AGENT_TOKEN", "arena_secret")
+    data, file = write_dataset(tmp_path / "data", 10), agent_file(tmp_path, EVEN)
+    with HTTPServer() as server:
+        for path in data.iterdir():
+            server.expect_request(f"/data/datasets/spring/{path.name}").respond_with_data(path.read_bytes())
+        address = server.url_for("/data/datasets/spring/")
+        code, report, error = evaluated(capfd, file, address)
+        assert code == 0, error
+        assert len(server.log) == 4
+        assert {request.headers.get("Authorization") for request, _ in server.log} == {None}
+        assert evaluated(capfd, file, address)[1]["digest"] == report["digest"]
+        assert len(server.log) == 5
+        code, _, error = evaluated(capfd, file, server.url_for("/nowhere"))
+        assert (code, "nowhere/manifest.json: 500" in error) == (1, True)
+    assert evaluated(capfd, file, data)[1]["digest"] == report["digest"]
+
+
+def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = write_dataset(tmp_path / "data")
+    assert main(["evaluate", agent_file(tmp_path, EVEN), "--data", str(data)]) == 0
+    shown = capfd.readouterr().out
+    assert "own beside the models" in shown
+    assert "own against model-0: -" in shown
+
+
+def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:
+    data, out = write_dataset(tmp_path / "data"), tmp_path / "out"
+    assert main(["evaluate", agent_file(tmp_path, PRICES), "--data", str(data), "--out", str(out), "--json"]) == 0
+    rows = forecast_rank.read(out / "forecasts.csv", strict=True)
+    assert rows.panel.forecasters == ["model-0", "model-1", "model-2", "own"]

@@ -1,0 +1,91 @@
+"""`arena-agent` against the arena itself: a week and its questions, over HTTP."""
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from agents.models import Decision, Forecast, ModelCall, Trade
+from agents.services.registrations import register_external_agent
+from tests.agent_kit.test_check import agent_file
+from tests.commands import run
+from tests.venue import DECISION, SUNDAY, Venue
+
+AGENT = """\
+def forecast(self, question): return question.prices or question.even()
+def trade(self, portfolio, markets): return [Bet(markets[0], 'YES', portfolio.max_bet / 4)]
+"""
+BROKEN = """\
+def forecast(self, question): return 1 / 0
+def trade(self, portfolio, markets): return []
+"""
+
+
+@pytest.fixture
+def week(venue: Venue, settings: Any) -> str:
+    """An open week and open questions. Returns the token of an agent that has answered nothing yet."""
+    token = register_external_agent(name="Visitor", protocol="both", at=SUNDAY - timedelta(days=1)).token
+    venue.market("Will it rain?")
+    venue.market("Lakers or Celtics?", {"Lakers": "0.55", "Celtics": "0.45"})
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    run("run_decisions", DECISION)
+    run("run_forecasts", DECISION + timedelta(minutes=1))
+    settings.ARENA_CLOCK = DECISION + timedelta(minutes=10)
+    return token
+
+
+def arena_agent(tmp_path: Path, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "arena_agent", *arguments, "--json"]
+    environment = {"ARENA_AGENT_HOME": str(tmp_path / "home"), "ARENA_AGENT_TOKEN": token, "PATH": ""}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_agent_plays_the_open_week_once(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+    file = agent_file(tmp_path, AGENT)
+    played = arena_agent(tmp_path, week, "run", file, "--once", "--url", live_server.url)
+    assert played.returncode == 0, played.stderr
+    assert json.loads(played.stdout) == {"answered": 3, "refused": 0, "failed": 0, "pending": 0}
+    decision = Decision.objects.get(agent__family__slug="visitor")
+    assert (decision.status, decision.action, str(Trade.objects.get().amount)) == ("completed", "BET", "625.00")
+    assert Forecast.objects.filter(family__slug="visitor").count() == 4
+    again = arena_agent(tmp_path, week, "run", file, "--once", "--url", live_server.url)
+    assert (again.returncode, json.loads(again.stdout)["answered"]) == (0, 0)
+    assert ModelCall.objects.filter(model="external/visitor").count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_failing_forecast_costs_no_decision(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+    played = arena_agent(tmp_path, week, "run", agent_file(tmp_path, BROKEN), "--once", "--url", live_server.url)
+    assert (played.returncode, json.loads(played.stdout)["failed"]) == (1, 2)
+    assert Decision.objects.get(agent__family__slug="visitor").action == "HOLD"
+    assert not Forecast.objects.filter(family__slug="visitor").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_unknown_token_has_no_access(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+    file = agent_file(tmp_path, AGENT)
+    refused = arena_agent(tmp_path, "arena_wrong", "run", file, "--once", "--url", live_server.url)
+    assert refused.returncode == 3
+    assert "the token is unknown or revoked" in refused.stderr
+
+
+@pytest.mark.django_db(transaction=True)
+def test_loop_without_wait_goes_on_at_this_arena(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+    """The loop asks with `?wait=`, which this arena may not know."""
+    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, AGENT), "--url", live_server.url]
+    environment = {"ARENA_AGENT_HOME": str(tmp_path / "home"), "ARENA_AGENT_TOKEN": week, "PATH": ""}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        events = [process.stdout.readline().partition(" ")[0] for _ in range(3)]
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+    assert events == ["answered"] * 3

@@ -1,0 +1,380 @@
+"""`arena-agent run`: one answer for each task, whatever the agent, the network or the host does."""
+
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arena_agent import live
+from arena_agent.cli import main
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.agent_kit.scripted_arena import TOKEN, ScriptedArena
+from tests.agent_kit.test_check import agent_file
+
+EVEN = "def forecast(self, question): return question.even()"
+RANDOM = """\
+def forecast(self, question):
+    from random import random
+    p = random()
+    return {option: p if n == 0 else (1 - p) / (len(question.options) - 1) for n, option in enumerate(question.options)}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARENA_AGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ARENA_AGENT_TOKEN", TOKEN)
+    monkeypatch.delenv("ARENA_AGENT_URL", raising=False)
+    monkeypatch.setattr(live, "FIRST_PAUSE", 0.01)
+
+
+def run_once(url: str, file: str, capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, summary and standard error of `run --once`."""
+    code = main(["run", file, "--once", "--json", "--url", url, *options])
+    output = capfd.readouterr()
+    return code, json.loads(output.out) if output.out else {}, output.err
+
+
+def receipts(capfd: pytest.CaptureFixture[str]) -> list[Any]:
+    assert main(["receipts", "--json"]) == 0
+    return json.loads(capfd.readouterr().out)["receipts"]
+
+
+def test_each_open_task_is_answered_once(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arena = ScriptedArena(server, batches=2, decisions=2)
+    file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return [Bet(markets[0], 'YES', 100)]")
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary) == (0, {"answered": 4, "refused": 0, "failed": 0, "pending": 0})
+    assert json.loads(arena.answers["agent=1&universe=1"][0][1]) == {
+        "action": "BET",
+        "bets": [{"market_id": "1204", "side": "YES", "amount": "100"}],
+    }
+    assert [receipt["body"]["sequence"] for receipt in receipts(capfd)] == [1, 2, 3, 4]
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary["answered"], arena.posts) == (0, 0, 4)
+
+
+def test_agent_without_trade_leaves_decisions_alone(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server, batches=1, decisions=1)
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
+    assert (code, summary["answered"], arena.attempts) == (0, 1, [])
+
+
+def test_dry_run_sends_and_stores_nothing(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    code, summary, events = run_once(arena.url, agent_file(tmp_path, EVEN), capfd, "--dry-run")
+    assert (code, summary["answered"], arena.posts) == (0, 1, 0)
+    assert json.loads(events)["answer"]["forecasts"][1]["probabilities"] == {"YES": 0.5, "NO": 0.5}
+    assert not (tmp_path / "home").exists()
+
+
+# kills
+
+
+def test_a_loop_killed_at_any_point_leaves_one_answer_and_its_reply(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The agent answers at random, so that asking it again would show."""
+    arena = ScriptedArena(server, batches=12)
+    arena.delay = 0.05
+    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, RANDOM), "--once", "--url", arena.url]
+    moments, cut = random.Random(7), 0
+    for _ in range(10):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        posts = arena.posts
+        while process.poll() is None and arena.posts == posts and time.monotonic() < until:
+            time.sleep(0.002)  # the first submission of this run; starting Python is no point of interest
+        time.sleep(moments.uniform(0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        cut += process.wait() == -signal.SIGKILL
+    assert cut >= 5
+    last = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert last.returncode == 0, last.stderr
+    assert sorted(arena.answers) == sorted(arena.open)
+    assert {task: len({body for _, body in answers}) for task, answers in arena.answers.items()} == dict.fromkeys(
+        arena.open, 1
+    )
+    assert {len(answers) for answers in arena.answers.values()} == {1}
+    assert {receipt["body"]["task"] for receipt in receipts(capfd)} == set(arena.open)
+
+
+def test_line_that_a_kill_cut_is_dropped_and_the_task_answered(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text('{"event": "answer", "task": "batch-1", "bo')
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd, "--journal", str(journal))
+    assert (code, summary["answered"]) == (0, 1)
+    assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["answer", "reply"]
+
+
+def test_damaged_journal_is_refused_by_line(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("rubbish\n")
+    arena = ScriptedArena(server)
+    code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd, "--journal", str(journal))
+    assert (code, "line 1: it is not as it was written" in error) == (2, True)
+
+
+def test_second_loop_on_one_journal_is_refused(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from arena_agent.journal import Journal
+
+    arena = ScriptedArena(server)
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd, "--journal", str(journal.path))
+    assert (code, "another loop is at work" in error, arena.posts) == (1, True, 0)
+
+
+# faults of the network
+
+
+def cut() -> Response:
+    """An answer that ends before its stated length."""
+    return Response(iter([b"{"]), 201, {"Content-Length": "1000", "Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Response("{}", 503, content_type="application/json"),
+        Response("slow down", 429, {"Retry-After": "0"}),
+        Response("<h1>Bad Gateway</h1>", 502, content_type="text/html"),
+        cut,
+    ],
+    ids=["503", "429", "502", "cut"],
+)
+def test_fault_that_passes_is_outlived(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: Any
+) -> None:
+    arena = ScriptedArena(server)
+    arena.faults = [fault, fault]
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, RANDOM), capfd)
+    assert (code, summary["answered"], arena.posts) == (0, 1, 3)
+    assert len(arena.answers["batch=1"]) == 1
+
+
+def test_answer_that_could_not_be_sent_in_time_is_sent_by_the_next_run(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    arena.seconds_open = 6
+    file = agent_file(tmp_path, RANDOM)
+    arena.faults = [Response("", 503, {"Retry-After": "60"})]
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary) == (1, {"answered": 0, "refused": 0, "failed": 0, "pending": 1})
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary) == (0, {"answered": 1, "refused": 0, "failed": 0, "pending": 0})
+    assert len(arena.answers["batch=1"]) == 1
+
+
+def test_refused_answer_is_stored_and_not_repeated(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    file = agent_file(tmp_path, EVEN)
+    refusal = json.dumps({"status": 410, "detail": "batch 1 was to be answered before noon"})
+    arena.faults = [Response(refusal, 410, content_type="application/problem+json")]
+    code, summary, events = run_once(arena.url, file, capfd)
+    assert (code, summary["refused"]) == (1, 1)
+    assert "was to be answered before noon" in events
+    run_once(arena.url, file, capfd)
+    assert arena.posts == 1
+
+
+# faults of the agent
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_failure_costs_its_task_alone_and_is_reported(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], known: bool
+) -> None:
+    arena = ScriptedArena(server, batches=1, decisions=1)
+    arena.knows_attempts = known
+    file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return 1 / 0")
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary["answered"], summary["failed"]) == (1, 1, 1)
+    reported = {"agent": "1", "universe": "1", "kind": "raised", "reason": "ZeroDivisionError: division by zero"}
+    assert arena.attempts == [reported] * known
+    run_once(arena.url, file, capfd)
+    assert arena.attempts == [reported] * known
+
+
+def test_late_agent_costs_its_task_alone(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arena = ScriptedArena(server, batches=2)
+    arena.seconds_open = 9  # of which five are kept for sending
+    marker = tmp_path / "asked"
+    body = (
+        "def forecast(self, question):\n    import pathlib, time\n"
+        f"    try:\n        pathlib.Path({str(marker)!r}).touch(exist_ok=False)\n"
+        "    except FileExistsError:\n        return question.even()\n    time.sleep(60)"
+    )
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, body), capfd)
+    assert (code, summary["answered"], summary["failed"]) == (1, 1, 1)
+    assert [attempt["kind"] for attempt in arena.attempts] == ["late"]
+
+
+def test_part_of_an_answer_is_sent_and_the_rest_reported(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    body = "def forecast(self, question): return question.even() if question.id == '89' else {'x': 1}"
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, body), capfd)
+    assert (code, summary["answered"]) == (0, 1)
+    assert [f["question_id"] for f in json.loads(arena.answers["batch=1"][0][1])["forecasts"]] == ["89"]
+    assert 'question 88: "x" is none of its options' in arena.attempts[0]["reason"]
+
+
+def test_clock_that_is_off_changes_nothing(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from datetime import timedelta
+
+    arena = ScriptedArena(server)
+    arena.clock -= timedelta(days=400)
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
+    assert (code, summary["answered"]) == (0, 1)
+
+
+# the host
+
+
+def test_token_never_follows_a_redirect(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with HTTPServer(threaded=True) as other:
+        arena = ScriptedArena(other)
+        elsewhere = Response("", 307, {"Location": f"{arena.url}/api/v1/submissions/open/"})
+        server.expect_request("/api/v1/submissions/open/").respond_with_response(elsewhere)
+        code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+        assert code == 1
+        assert f"redirects to {arena.url}" in error
+        assert arena.tokens == set()
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_host_that_is_no_arena_is_named(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], status: int
+) -> None:
+    page = Response("<h1>Welcome</h1>", status, content_type="text/html")
+    server.expect_request("/api/v1/submissions/open/").respond_with_response(page)
+    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    assert code == 1
+    assert ("not found" if status == 404 else f"answers {status} with text/html and not JSON") in error
+
+
+def test_endless_answer_ends(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def endless(request: Request) -> Response:
+        return Response((b"x" * 65536 for _ in range(10**9)), 200, content_type="application/json")
+
+    server.expect_request("/api/v1/submissions/open/").respond_with_handler(endless)
+    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    assert (code, "the answer is longer than 5,000,000 bytes" in error) == (1, True)
+
+
+# access
+
+
+def test_unknown_token_is_no_access(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = ScriptedArena(server)
+    monkeypatch.setenv("ARENA_AGENT_TOKEN", "arena_other")
+    code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
+    assert (code, "the token is unknown or revoked" in error) == (3, True)
+
+
+def login(url: str, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "arena_agent", "login", "--json", "--url", url]
+    environment = {name: value for name, value in os.environ.items() if name != "ARENA_AGENT_TOKEN"}
+    return subprocess.run(command, input=f"{token}\n", capture_output=True, text=True, env=environment, timeout=60)
+
+
+def test_login_stores_the_token_for_its_owner_and_its_host_alone(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = ScriptedArena(server)
+    assert login(arena.url, "arena_other").returncode == 3
+    assert not (tmp_path / "home").exists()
+    done = login(arena.url)
+    assert done.returncode == 0, done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    path = Path(json.loads(done.stdout)["file"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    monkeypatch.delenv("ARENA_AGENT_TOKEN")
+    file = agent_file(tmp_path, EVEN)
+    assert main(["run", file, "--once"]) == 0  # the address is that of the login
+    capfd.readouterr()
+    assert len(arena.answers) == 1
+    with HTTPServer(threaded=True) as other:
+        elsewhere = ScriptedArena(other)
+        code, _, error = run_once(elsewhere.url, file, capfd)
+        assert (code, "is not sent to" in error, elsewhere.tokens) == (3, True, set())
+    path.chmod(0o644)
+    code, _, error = run_once(arena.url, file, capfd)
+    assert (code, f"chmod 600 {path}" in error) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "message"),
+    [
+        (None, 3, "no arena is named"),
+        ("arena.example", 2, "is no address"),
+        ("ftp://arena.example", 2, "is no address"),
+        ("https://me:secret@arena.example", 2, "must hold no user"),
+        ("http://arena.example:99999", 2, "Port out of range"),
+        ("http://127.0.0.1:9", 1, "127.0.0.1:9"),
+    ],
+)
+def test_address_that_leads_nowhere_is_refused(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    url: Any,
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.05)
+    assert main(["run", agent_file(tmp_path, EVEN), "--once", *(["--url", url] if url else [])]) == code
+    assert message in capfd.readouterr().err
+
+
+def test_loop_goes_on_until_it_is_stopped(server: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An arena that does not know how to wait is asked again without."""
+    arena = ScriptedArena(server)
+    arena.knows_wait = False
+    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, EVEN), "--url", arena.url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + 30
+        while not arena.answers and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(arena.answers) == 1
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (1, "arena-agent: stopped\n")
