@@ -19,6 +19,7 @@ from django_q.scheduler import scheduler
 
 from agents.services import answer_storage
 from arena_site import alert_watch, jobs, queue_messages
+from arena_site.host_claims import host_refusal
 from arena_site.outages import check_connection
 from arena_site.worker_heartbeats import WorkerHeartbeat
 from markets.services.runs import mark_lost_runs
@@ -40,6 +41,8 @@ class SchedulerBroker(ORM):
         self.heartbeat = WorkerHeartbeat()
         self.taken: dict[int, jobs.Lane] = {}
         """The messages that this cluster's workers have, by id."""
+        self.refusal = ""
+        """Why this host may not work on the database, as logged last."""
 
     def timeout(self, task: object) -> datetime:
         """When a message that was delivered, but that no worker has started, may be delivered to another cluster."""
@@ -56,6 +59,9 @@ class SchedulerBroker(ORM):
         """The next message; None, after a pause, where there is none or the database is unreachable."""
         try:
             check_connection()
+            if self.is_refused():
+                time.sleep(Conf.POLL)
+                return None
             if _task_queue() is not None and not alert_watch.is_running():
                 alert_watch.start()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
@@ -76,6 +82,14 @@ class SchedulerBroker(ORM):
             time.sleep(Conf.POLL)  # spares the processor
             return None
         return [(message.pk, message.payload)]
+
+    def is_refused(self) -> bool:
+        """True on a host that does not serve this database: it enqueues, takes and reports nothing until it does."""
+        refusal = host_refusal()
+        if refusal != self.refusal:
+            self.refusal = refusal
+            log.warning("%s", refusal or "this host serves the database: the worker begins")
+        return bool(refusal)
 
     def take_message(self) -> OrmQ | None:
         """The oldest message of a lane that has a worker to take, which no other cluster may take then."""
