@@ -6,6 +6,7 @@ back by an hour it sleeps for an hour. The pusher process, which polls the broke
 
 import logging
 import multiprocessing.synchronize
+import os
 import time
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from django_q.scheduler import scheduler
 from agents.services import answer_storage
 from arena_site import alert_watch, jobs, queue_messages
 from arena_site.host_claims import host_refusal
+from arena_site.orphans import end_with_parent, watch_parent
 from arena_site.outages import check_connection
 from arena_site.worker_heartbeats import WorkerHeartbeat
 from markets.services.runs import mark_lost_runs
@@ -53,6 +55,8 @@ class SchedulerBroker(ORM):
         arguments = getattr(multiprocessing.current_process(), "_args", ())
         if arguments and isinstance(arguments[0], multiprocessing.synchronize.Event):
             answer_storage.is_stopping = arguments[0].is_set
+            watch_parent(arguments[0].set)  # the cluster's main process, which may be killed
+            os.register_at_fork(after_in_child=end_with_parent)
         return bool(super().ping())
 
     def dequeue(self) -> list[tuple[int, str]] | None:
