@@ -17,7 +17,7 @@ from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
-from arena_site.models import AuditEntry, Notice, RateLimitCounter, Worker
+from arena_site.models import AuditEntry, HostClaim, Notice, RateLimitCounter, Worker
 from arena_site.queue_messages import STARTED
 from markets.foundation.admin.filters import FilterPreset, preset_filter
 from markets.foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
@@ -81,6 +81,12 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 class WorkerAdmin(ReadOnlyAdmin):
     list_display = ("name", "seen_at")
     search_fields = ("name",)
+
+
+@admin.register(HostClaim)
+class HostClaimAdmin(ReadOnlyAdmin):
+    list_display = ("host_id", "machine", "claimed_at")
+    search_fields = ("host_id", "machine")
 
 
 @admin.register(Notice)

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import Error, connection
 from django.utils import timezone
 
+from arena_site.host_claims import host_refusal
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
 from markets.services.venue_alerts import refresh_stale_prices
@@ -38,7 +39,8 @@ def _watch() -> None:
     while True:
         try:
             check_connection()
-            watch_alerts(now=timezone.now())
+            if not host_refusal():
+                watch_alerts(now=timezone.now())
         except Error as error:
             log.info("the alerts could not be looked at: %s", error)
         except Exception:

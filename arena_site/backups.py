@@ -15,8 +15,10 @@ from typing import Any
 import psycopg
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
+from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
+from arena_site.host_claims import has_claims_table, release_host
 from cohorts.models import Cohort
 from markets.foundation.commands import BAD_USAGE
 
@@ -53,7 +55,7 @@ def back_up(out: Path) -> dict[str, Any]:
 
 
 def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
-    """Makes the database what it was when `file` was written: wholly, or not at all.
+    """Makes the database what it was when `file` was written: wholly, or not at all. No host works on it then.
 
     Raises CommandError where there is no such file, or where the database holds a cohort and `force` is not set, and
     BackupFailed where the file is no copy of an arena or can not be played back.
@@ -74,6 +76,8 @@ def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
         _load_sqlite(file) if connection.vendor == "sqlite" else _load_postgres(file)
     except OSError as error:
         raise BackupFailed(f"{error.filename} can not be written: {error.strerror}") from error
+    if has_claims_table():  # a copy of an earlier version has none
+        release_host(at=timezone.now())
     return _describe(file)
 
 

@@ -83,6 +83,12 @@ def one_of(*names: str) -> Callable[[str], str]:
     return parse
 
 
+def short_name(text: str) -> str:
+    if len(text) > 100 or any(map(str.isspace, text)):
+        raise ValueError("must be at most 100 characters without a space")
+    return text
+
+
 def dollars(text: str) -> Decimal:
     try:
         amount = Decimal(text)

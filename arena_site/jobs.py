@@ -22,6 +22,7 @@ from django_q.tasks import async_task
 
 from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
+from arena_site.host_claims import host_refusal
 from arena_site.notices import has_unsent_notices
 from arena_site.queue_messages import messages
 from cohorts.models import Cohort, MissedWeek
@@ -208,6 +209,7 @@ def current_tick(now: datetime | None = None) -> datetime:
 
 def cohort() -> str:
     """Starts the week's cohort within a day of its start; a week too late for that is recorded as missed."""
+    _require_host()
     at = current_tick()
     missed = record_missed_weeks(at=at)  # before the start, which would hide the missed weeks
     if missed:
@@ -233,6 +235,7 @@ def _alert_missed_weeks(number: int, at: datetime) -> None:
 
 def decisions(on_request: bool = False) -> str:
     """The week's decisions. On schedule, however late, none are begun after the Sunday; on request, as by command."""
+    _require_host()
     at = current_tick()
     has_begun = Universe.objects.filter(week_start=week_start(at)).exists()
     is_open = on_request or has_begun or at < week_start(at) + MAX_START_DELAY
@@ -251,6 +254,7 @@ def resume_forecasts() -> str:
 
 def missed_decisions() -> str:
     """Records the unanswered decisions of closed windows as missed; asks no model, however late it runs."""
+    _require_host()
     at = current_tick()
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology")
     missed = record_missed_decisions(cohorts, at=at)
@@ -271,10 +275,18 @@ def export(export_id: int) -> str:
     """Builds a requested archive, unless it is built or being built already."""
     from scoring.services.exports import run_export  # imports the scoring library
 
+    _require_host()
     return str(run_export(export_id, at=timezone.now()))
 
 
+def _require_host() -> None:
+    """Raises JobFailed on a host that does not serve this database."""
+    if refusal := host_refusal():
+        raise JobFailed(refusal)
+
+
 def _run_command(name: str, **options: Any) -> str:
+    _require_host()
     at, output, errors = current_tick(), io.StringIO(), io.StringIO()
     try:
         call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)

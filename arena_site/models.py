@@ -1,4 +1,4 @@
-"""Tables of the site itself: rate limits, the audit log, workers and notices."""
+"""Tables of the site itself: rate limits, the audit log, workers, the host and notices."""
 
 from __future__ import annotations
 
@@ -93,6 +93,25 @@ class Worker(models.Model):
 
     def is_alive(self, now: datetime) -> bool:
         return self.seen_at > now - self.LOST_AFTER
+
+
+class HostClaim(models.Model):
+    """The host whose workers may work on this database; one row at most."""
+
+    ONLY = 1
+
+    host_id = models.CharField(
+        max_length=100, blank=True, help_text="Of ARENA_HOST_ID; empty in a restored copy, which waits for one."
+    )
+    machine = models.CharField(max_length=100, blank=True, help_text="The machine's name, for people.")
+    claimed_at = models.DateTimeField(help_text="Wall-clock time.")
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="one_host_claim")]
+
+    def __str__(self) -> str:
+        return self.host_id or "no host"
 
 
 class Notice(models.Model):

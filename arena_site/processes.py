@@ -12,6 +12,8 @@ from types import FrameType
 
 from django.conf import settings
 
+from arena_site.orphans import end_with_parent
+
 PATIENCE_S = 25
 """The time that a process may take to stop before it is killed."""
 POLL_S = 0.2
@@ -40,13 +42,14 @@ def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[
 def start(command: Sequence[str], env: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[str]:
     """Starts a command in a session of its own: a Ctrl-C reaches us alone, and we stop it by its main pid.
 
-    django-q's cluster hangs when its whole process group gets the SIGTERM.
+    django-q's cluster hangs when its whole process group gets the SIGTERM. It gets one too when we are killed.
     """
     return subprocess.Popen(  # noqa: S603 - our own command lines
         command,
         env={**os.environ, **(env or {})},
         cwd=settings.BASE_DIR,
         start_new_session=True,
+        preexec_fn=end_with_parent,
         text=True,
         **options,  # type: ignore[call-overload]
     )

@@ -5,6 +5,8 @@ it again, and extends its lock with each heartbeat; the lock of a dead worker's 
 """
 
 import logging
+import os
+import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,8 +19,9 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django_q.conf import Conf
 from django_q.models import OrmQ
-from django_q.signals import post_execute_in_worker, pre_execute
+from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 
+from arena_site.orphans import end_with_parent, watch_parent
 from markets.foundation.heartbeats import heartbeat
 
 LOCK = timedelta(seconds=60)
@@ -27,6 +30,9 @@ STARTED = f"{Conf.PREFIX}:started"
 
 log = logging.getLogger(__name__)
 _job = ExitStack()
+_idle = threading.Event()
+"""Set while this worker has no job."""
+_idle.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ def _extend(message: int) -> None:
 @receiver(pre_execute)
 def start_message(sender: object, task: dict[str, Any], **kwargs: object) -> None:
     """Marks a message as at work, and lets its job's heart beat."""
+    _idle.clear()
     message = task.get("ack_id")
     if message is None:
         return
@@ -78,3 +85,16 @@ def start_message(sender: object, task: dict[str, Any], **kwargs: object) -> Non
 @receiver(post_execute_in_worker)
 def end_message(sender: object, **kwargs: object) -> None:
     _job.close()
+    _idle.set()
+
+
+@receiver(post_spawn)
+def end_with_cluster(sender: object, **kwargs: object) -> None:
+    """Lets a worker whose cluster was killed end after its job: an answer that it waits for is paid."""
+    end_with_parent(0)
+    watch_parent(_end_when_idle)
+
+
+def _end_when_idle() -> None:
+    _idle.wait()
+    os._exit(1)  # the thread that waits for a job can not be woken

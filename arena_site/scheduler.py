@@ -6,6 +6,7 @@ back by an hour it sleeps for an hour. The pusher process, which polls the broke
 
 import logging
 import multiprocessing.synchronize
+import os
 import time
 from datetime import datetime
 
@@ -19,6 +20,8 @@ from django_q.scheduler import scheduler
 
 from agents.services import answer_storage
 from arena_site import alert_watch, jobs, queue_messages
+from arena_site.host_claims import host_refusal
+from arena_site.orphans import end_with_parent, watch_parent
 from arena_site.outages import check_connection
 from arena_site.worker_heartbeats import WorkerHeartbeat
 from markets.services.runs import mark_lost_runs
@@ -40,6 +43,8 @@ class SchedulerBroker(ORM):
         self.heartbeat = WorkerHeartbeat()
         self.taken: dict[int, jobs.Lane] = {}
         """The messages that this cluster's workers have, by id."""
+        self.refusal = ""
+        """Why this host may not work on the database, as logged last."""
 
     def timeout(self, task: object) -> datetime:
         """When a message that was delivered, but that no worker has started, may be delivered to another cluster."""
@@ -50,12 +55,17 @@ class SchedulerBroker(ORM):
         arguments = getattr(multiprocessing.current_process(), "_args", ())
         if arguments and isinstance(arguments[0], multiprocessing.synchronize.Event):
             answer_storage.is_stopping = arguments[0].is_set
+            watch_parent(arguments[0].set)  # the cluster's main process, which may be killed
+            os.register_at_fork(after_in_child=end_with_parent)
         return bool(super().ping())
 
     def dequeue(self) -> list[tuple[int, str]] | None:
         """The next message; None, after a pause, where there is none or the database is unreachable."""
         try:
             check_connection()
+            if self.is_refused():
+                time.sleep(Conf.POLL)
+                return None
             if _task_queue() is not None and not alert_watch.is_running():
                 alert_watch.start()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
@@ -76,6 +86,14 @@ class SchedulerBroker(ORM):
             time.sleep(Conf.POLL)  # spares the processor
             return None
         return [(message.pk, message.payload)]
+
+    def is_refused(self) -> bool:
+        """True on a host that does not serve this database: it enqueues, takes and reports nothing until it does."""
+        refusal = host_refusal()
+        if refusal != self.refusal:
+            self.refusal = refusal
+            log.warning("%s", refusal or "this host serves the database: the worker begins")
+        return bool(refusal)
 
     def take_message(self) -> OrmQ | None:
         """The oldest message of a lane that has a worker to take, which no other cluster may take then."""

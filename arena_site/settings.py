@@ -54,6 +54,8 @@ ARENA_ALERT_DIGEST_HOUR = conf.read(env, "ARENA_ALERT_DIGEST_HOUR", "", conf.opt
 _own_address = CSRF_TRUSTED_ORIGINS[0] if CSRF_TRUSTED_ORIGINS else "http://localhost:8000"
 SITE_URL_IS_SET = bool(env.str("ARENA_SITE_URL", default="") or CSRF_TRUSTED_ORIGINS)
 ARENA_SITE_URL = conf.read(env, "ARENA_SITE_URL", _own_address, conf.base_url)
+# Names the machines that work on one database together; empty follows from the machine and the database's place.
+ARENA_HOST_ID = conf.read(env, "ARENA_HOST_ID", "", conf.optional(conf.short_name)) or ""
 # A dead-man service's address, read by the worker's scheduler after its ticks.
 ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))

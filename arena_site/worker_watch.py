@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import Error, connection
 from django.utils import timezone
 
+from arena_site.host_claims import host_refusal
 from arena_site.models import Worker
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
@@ -48,7 +49,8 @@ def _watch(since: datetime) -> None:
         with _checking:
             try:
                 check_connection()
-                check_workers(now=timezone.now(), since=since)
+                if not host_refusal():
+                    check_workers(now=timezone.now(), since=since)
             except Error as error:
                 log.info("the workers could not be looked at: %s", error)
             except Exception:

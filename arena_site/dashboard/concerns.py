@@ -12,6 +12,8 @@ from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
+from arena_site.host_claims import host_refusal
+from arena_site.models import HostClaim
 from markets.models import Market
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ def concerns(overview: "Overview") -> list[Concern]:
 def _infrastructure(overview: "Overview") -> Iterator[Concern]:
     infrastructure, panel = overview.infrastructure, overview.jobs
     if not settings.ARENA_DEMO:
+        if refusal := host_refusal():
+            yield Concern(refusal[0].upper() + refusal[1:], list_path(HostClaim))
         if not any(schedule.next_at or schedule.paused for schedule in panel.schedules):
             yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule))
         elif not infrastructure.has_live_worker:

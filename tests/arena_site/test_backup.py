@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from arena_site.backups import BackupFailed, temporary_file, tool
+from arena_site.host_claims import host_refusal
 from tests.databases import ON_POSTGRES, PROJECT
 from tests.faults.processes import CommandRunner
 
@@ -64,6 +65,11 @@ def test_restore_into_an_empty_database_reproduces_the_arena(
 def test_restored_arena_continues(arena: CommandRunner, copy: Path, empty: str) -> None:
     arena.call(empty, "restore", str(copy))
     assert arena.call(empty, "start_cohort").summary == {"cohort": 2, "created": True, "agents": 7}
+
+
+def test_restored_arena_waits_until_a_host_takes_it_over(arena: CommandRunner, copy: Path, empty: str) -> None:
+    arena.call(empty, "restore", str(copy))
+    assert "restored from a backup and waits; " in arena.read(empty, host_refusal)
 
 
 def test_restored_arena_protects_its_methodology(arena: CommandRunner, copy: Path, empty: str) -> None:

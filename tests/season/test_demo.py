@@ -170,6 +170,32 @@ def test_failure_16_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_al
         assert stored.execute("SELECT count(*) FROM django_q_schedule").fetchone() == (len(jobs.JOBS),)
 
 
+@pytest.mark.parametrize("killed", ["arena", "cluster", "guard"])
+def test_orphans_of_a_killed_process_end_by_themselves(
+    launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, killed: str
+) -> None:
+    dead = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in ("GAMMA", "CLOB", "OPENROUTER")}
+    env = dead | {"DATABASE_URL": f"sqlite:///{tmp_path}/arena.sqlite3", "SECRET_KEY": "x" * 50}
+    if killed == "arena":
+        started = launch("arena", "--port", str(free_port()), **env, ARENA_LINEUP="unchecked")
+        least = 9
+    else:
+        migrated = launch("migrate", **env)
+        assert migrated.wait(PATIENCE_S) == 0
+        started = launch("qcluster", **env)
+        least = 6
+    eventually(lambda: len(children(started.pid)) >= least)
+    family = children(started.pid)
+    (victim,) = psutil.Process(started.pid).children() if killed == "guard" else [psutil.Process(started.pid)]
+    victim.kill()
+    started.wait(PATIENCE_S)
+    eventually(lambda: not [pid for pid in family if is_running(pid)])
+
+
+def is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
 def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_it_is_stopped(
     played: tuple[Path, str], launch: Callable[..., "subprocess.Popen[str]"], port: int, tmp_path: Path
 ) -> None:

@@ -15,11 +15,14 @@ from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from arena_site import jobs
+from arena_site.host_claims import claim_host, has_claims_table, host_id, host_refusal, take_over
 from arena_site.preparation_lock import preparation_lock
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from cohorts.models import Cohort
 from markets.foundation.commands import BAD_USAGE
 
+FIRST_STEPS = ("sync_markets", "start_cohort", "run_decisions", "run_forecasts")
+"""The commands of `--now`, in their order."""
 RESTART_PAUSE_S = 2
 """Between the end of a worker and the start of the next, which may end as quickly."""
 
@@ -41,6 +44,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--current", action="store_true", help="before the first cohort: approve each maker's flagship"
         )
+        parser.add_argument(
+            "--now", action="store_true", help="sync, start the cohort, ask for decisions and forecasts; then end"
+        )
+        parser.add_argument(
+            "--take-over", action="store_true", help="let this host work on a restored or moved database; then end"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not (settings.SECRET_KEY_IS_SET or settings.DEBUG):
@@ -48,9 +57,20 @@ class Command(BaseCommand):
                 "SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env", returncode=BAD_USAGE
             )
         with preparation_lock():
+            if not options["take_over"] and has_claims_table() and (refusal := host_refusal()):
+                raise CommandError(refusal)
             call_command("migrate", verbosity=0)
+            claim = take_over if options["take_over"] else claim_host
+            claim(at=timezone.now())
             schedules = jobs.install()
-            line_up = [] if Cohort.objects.exists() else self._check_line_up(current=options["current"])
+            is_checked_later = options["now"] or options["take_over"]
+            line_up = [] if is_checked_later or Cohort.objects.exists() else self._check_line_up(options["current"])
+        if options["take_over"]:
+            self.stdout.write(f"host {host_id()} works on the database now; workers that wait begin by themselves")
+        if options["now"]:
+            self._begin(current=options["current"])
+        if options["take_over"] or options["now"]:
+            return
         self.stdout.write(f"{len(schedules)} schedules installed: " + ", ".join(str(s.name) for s in schedules))
         if not settings.OPENROUTER_API_KEY:
             self.stdout.write("no OPENROUTER_API_KEY: decisions will fail until it is set")
@@ -81,7 +101,23 @@ class Command(BaseCommand):
                 for process in tree.values():
                     stop(process)
 
-    def _check_line_up(self, *, current: bool) -> list[str]:
+    def _begin(self, *, current: bool) -> None:
+        """Does at once what waits for Sunday. Each step does only what is still to be done."""
+        failed = []
+        for name in FIRST_STEPS:
+            self.stdout.write(f"{name}:")
+            self.stdout.flush()
+            options = {"current": current and not Cohort.objects.exists()} if name == "start_cohort" else {}
+            try:
+                call_command(name, at=jobs.current_tick(), stdout=self.stdout, stderr=self.stderr, **options)
+            except SystemExit:
+                failed.append(name)
+                if name == "start_cohort":
+                    break  # nobody could be asked
+        if failed:
+            raise CommandError(f"{', '.join(failed)} failed; once that is mended, run it again")
+
+    def _check_line_up(self, current: bool) -> list[str]:
         """Lines on the releases that the first cohort could not use, or that were replaced."""
         at = timezone.now()
         try:
