@@ -12,6 +12,7 @@ from agents.services.settlement import OVERDUE_AFTER
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
+from arena_site.dashboard.causes import failure_causes
 from arena_site.dashboard.concerns import concerns
 from arena_site.dashboard.failed_tasks import week_tasks
 from arena_site.dashboard.infrastructure import Infrastructure
@@ -49,6 +50,7 @@ class Overview:
         self.cohort = Cohort.objects.filter(week_start=self.week_start).first()
         self.jobs = JobPanel(now)
         self.tasks = week_tasks(at, now)
+        self.causes = failure_causes(self.tasks)
         self.spending = [Spending(protocol, self.week_start) for protocol in TASK_MODELS]
         self.models = ModelPanel(now, settings.ARENA_SPEND_LIMIT_USD)
         self.infrastructure = Infrastructure(at, now)

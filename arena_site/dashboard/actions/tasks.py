@@ -1,4 +1,4 @@
-"""Actions on tasks: the retry of failed ones, and the release of an expired claim."""
+"""Actions on tasks: the retry of failed ones, and the release of one whose worker died."""
 
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,8 @@ from arena_site.sealed_reads import READ_SEALED
 from cohorts.weeks import week_start
 from markets.foundation import clock
 
+BOTH = "both"
+
 
 def task_state(task: Task) -> dict[str, Any]:
     task.refresh_from_db()
@@ -45,7 +47,7 @@ class RetryForm(forms.Form):
     )  # fmt: skip
 
     all = forms.ChoiceField(
-        choices=[("decision", "decisions"), ("elicitation", "question batches")],
+        choices=[("decision", "decisions"), ("elicitation", "question batches"), (BOTH, "both")],
         required=False, widget=forms.HiddenInput, help_text="Every failed task of this kind in this week.",
     )  # fmt: skip
 
@@ -65,11 +67,12 @@ class RetryForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
-        if not self.errors and (kind := data["all"]):
-            field = self.fields[kind]
-            assert isinstance(field, RowIdsField)
-            assert field.queryset is not None
-            data[kind] = field.queryset.filter(status=Task.Status.FAILED)
+        if not self.errors and (chosen := data["all"]):
+            for kind in ("decision", "elicitation") if chosen == BOTH else (chosen,):
+                field = self.fields[kind]
+                assert isinstance(field, RowIdsField)
+                assert field.queryset is not None
+                data[kind] = field.queryset.filter(status=Task.Status.FAILED)
         if not self.errors and not (data["decision"] or data["elicitation"]):
             raise forms.ValidationError("Choose at least one.")
         return data
@@ -187,7 +190,7 @@ class ReadSealedAnswer(TaskAction):
 
 
 class ReleaseClaim(TaskAction):
-    name, title, confirm_label = "release-claim", "Release an expired claim", "Yes, release it"
+    name, title, confirm_label = "release-claim", "Release an interrupted task", "Yes, release it"
     description = "Marks a task whose worker died as failed, so that it can be retried."
     default_reason = "its worker is gone"
 
