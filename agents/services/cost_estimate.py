@@ -14,6 +14,7 @@ from agents.services.costs import count_tokens, dearest_cost
 from agents.services.decisions import agents_to_ask, cohorts_with_open_window
 from agents.services.forecasts import releases_to_ask
 from agents.services.model_calls import spent_in_week
+from agents.services.run_settings import paused_families
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionBatch, Universe
@@ -65,6 +66,8 @@ def estimate_run(*, at: datetime, cohort: Cohort | None = None, family: str | No
     """The estimate of `run_decisions` at `at`. Reads only; raises NoMarkets as a freeze would."""
     agents = agents_to_ask([each for each in cohorts_with_open_window(at) if cohort in (None, each)], family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
+    paused = paused_families(Decision.PROTOCOL)
+    agents = [agent for agent in agents if agent.family_id not in paused]
     due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
     sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
     answers = _answers_on_record(agent.model_id for agent in due)
@@ -128,7 +131,8 @@ def estimate_forecasts(*, at: datetime) -> ForecastEstimate:
     answered = set(Elicitation.objects.final().filter(batch__in=todays).values_list("batch", "release"))
     asked: list[tuple[Release, int]] = []
     cost = Decimal(0)
-    releases = releases_to_ask(methodology, at)
+    paused = paused_families(Elicitation.PROTOCOL)
+    releases = [release for release in releases_to_ask(methodology, at) if release.family_id not in paused]
     answers = _answers_on_record(release.model_id for release in releases)
     for release in releases:
         due = [batch for batch in priced if (batch.pk, release.pk) not in answered]

@@ -25,6 +25,7 @@ from agents.services.answer_storage import store_answer
 from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, worst_case
+from agents.services.run_settings import spend_limit
 from markets.foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
@@ -60,7 +61,7 @@ class AnswerReading:
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """The gateway of a run, its spend limit in US dollars per week, its retries and its lease."""
+    """The gateway of a run, its default spend limit in US dollars per week, its retries and its lease."""
 
     gateway: Gateway
     spend_limit: Decimal
@@ -169,8 +170,9 @@ def store_submitted_answer(
 
 def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
     spent = spent_in_week(claim.task.PROTOCOL, claim.task.week_start)
-    if spent >= settings.spend_limit:
-        raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${settings.spend_limit:.2f} for the week")
+    limit = spend_limit(claim.task.PROTOCOL, settings.spend_limit)
+    if spent >= limit:
+        raise NoAnswer(f"spend cap reached: ${spent:.2f} of ${limit:.2f} for the week")
 
 
 def _create_call(

@@ -35,6 +35,14 @@ class Cause:
         return REMEDIES.get(self.key, "")
 
     @property
+    def action(self) -> str:
+        return "Change the cap" if self.key == SPEND_CAP else "Retry"
+
+    @property
+    def action_path(self) -> str:
+        return ACTIONS["set-cap"].path() if self.key == SPEND_CAP else self.retry_path
+
+    @property
     def retry_path(self) -> str:
         kinds = [tasks.kind for tasks, _ in self.counts]
         return ACTIONS["retry"].path(all="both" if len(kinds) > 1 else kinds[0])

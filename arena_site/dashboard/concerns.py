@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django_q.models import Failure, Schedule
 
+from agents.models import RunSetting
 from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site import jobs
@@ -70,6 +71,11 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
     if panel.paused:
         path, message = ACTIONS["resume"].path(schedule=panel.paused), f"Paused: {', '.join(panel.paused)}"
         yield Concern(message, "#due", severe=False, action="Resume", action_path=path)
+    if overview.pauses:
+        names = ", ".join(map(str, overview.pauses))
+        path = ACTIONS["resume-models"].path()
+        yield Concern(f"Paused: {names}", list_path(RunSetting, paused__exact=1), severe=False, action="Resume",
+            action_path=path, count=len(overview.pauses))  # fmt: skip
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
         yield Concern(message, "#infrastructure")
@@ -111,8 +117,8 @@ def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern
         counts = " and ".join(_count(number, tasks.name) for tasks, number in cause.counts)
         text = cause.text or "Without a message"
         yield Concern(
-            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action="Retry",
-            action_path=cause.retry_path, count=cause.number, remedy=cause.remedy, explains=frozenset(alerts),
+            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
+            action_path=cause.action_path, count=cause.number, remedy=cause.remedy, explains=frozenset(alerts),
         )  # fmt: skip
 
 
@@ -165,7 +171,8 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
     for spending in overview.spending:
         if spending.css_class != "good" and spending.protocol not in stopped:
             message = f"{spending.protocol}: ${spending.spent:.2f} of this week's ${spending.cap:.2f} are spent"
-            yield Concern(message, spending.path, severe=spending.css_class == "bad")
+            yield Concern(message, spending.path, severe=spending.css_class == "bad", action="Change the cap",
+                action_path=ACTIONS["set-cap"].path(protocol=spending.protocol))  # fmt: skip
 
 
 def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:

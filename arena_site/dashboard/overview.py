@@ -6,8 +6,9 @@ from decimal import Decimal
 from django.conf import settings
 from django.db.models import Count, Q
 
-from agents.models import ModelCall
+from agents.models import ModelCall, RunSetting
 from agents.services.model_calls import TASK_MODELS, spent_in_week
+from agents.services.run_settings import spend_limit
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
@@ -35,7 +36,7 @@ class Spending:
     """A protocol's spending in a week, against its cap."""
 
     def __init__(self, protocol: str, week: datetime) -> None:
-        self.protocol, self.cap = protocol, settings.ARENA_SPEND_LIMIT_USD
+        self.protocol, self.cap = protocol, spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
         self.spent = spent_in_week(protocol, week)
         self.path = list_path(ModelCall, preset=protocol)
         self.fraction = self.spent / self.cap if self.cap else Decimal(1)
@@ -49,6 +50,7 @@ class Overview:
         self.at, self.now, self.week_start = at, now, week_start(at)
         self.cohort = Cohort.objects.filter(week_start=self.week_start).first()
         self.jobs = JobPanel(now)
+        self.pauses = list(RunSetting.objects.filter(paused=True).select_related("family"))
         self.tasks = week_tasks(at, now)
         self.causes = failure_causes(self.tasks)
         self.spending = [Spending(protocol, self.week_start) for protocol in TASK_MODELS]

@@ -19,6 +19,7 @@ from agents.services.decisions import cohorts_with_open_window
 from agents.services.lineups import lineup_releases
 from agents.services.model_calls import spent_in_week
 from agents.services.release_check import UnusableLineUp
+from agents.services.run_settings import spend_limit
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
@@ -107,7 +108,8 @@ class RunDecisions(EnqueueJob):
             return Preview(f"No agent can be asked: {error}.", possible=False)
         if not estimate.calls:
             return Preview(
-                "No decision is due: all of this week are final, or no cohort decides this week.", possible=False
+                "No decision is due: all of this week are final or paused, or no cohort decides this week.",
+                possible=False,
             )
         lines = [str(call) for call in estimate.calls]
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
@@ -123,7 +125,8 @@ class RunForecasts(EnqueueJob):
         estimate = estimate_forecasts(at=at)
         if not estimate.asked:
             return Preview(
-                "No forecast is due: all of today are answered, or no methodology asks for any.", possible=False
+                "No forecast is due: all of today are answered or paused, or no methodology asks for any.",
+                possible=False,
             )
         lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
@@ -132,7 +135,7 @@ class RunForecasts(EnqueueJob):
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
-    spent, cap = spent_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
+    spent, cap = spent_in_week(protocol, week_start(at)), spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
     over = f"${spent:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
     return " ".join(filter(None, [over if spent + expected > cap else "", worker_warning()]))
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agents.models import Decision, Elicitation, Task
 from agents.services.claims import release_expired_claim
+from agents.services.run_settings import is_paused
 from arena_site import jobs
 from arena_site.dashboard.action import (
     Action,
@@ -145,7 +146,10 @@ def _obstacle(task: Task, at: datetime) -> str:
         is_external = task.agent.family.external
     if is_external:
         return "It is an external agent's: such agents submit by themselves."
-    return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
+    if at >= ends:
+        return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
+    family = task.family_id if isinstance(task, Elicitation) else task.agent.family_id
+    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family) else ""
 
 
 class TaskForm(forms.Form):
