@@ -36,7 +36,10 @@ def open_seals(at: datetime) -> Seals:
     names = ("kind", *columns)
     sealed: dict[str, dict[int, Seal]] = {Decision.PROTOCOL: {}, Elicitation.PROTOCOL: {}}
     # One query, since nearly every public read asks it; outside these minutes it finds nothing.
-    for row in universes.values_list(*names, named=True).union(sets.values_list(*names, named=True), all=True):
+    frozen = list(universes.values_list(*names, named=True).union(sets.values_list(*names, named=True), all=True))
+    if not frozen or not Registration.objects.exists():
+        return Seals({}, {})
+    for row in frozen:
         if _has_external_agent(row.kind, row.version, frozen_at=row.frozen, at=at):
             sealed[row.kind][row.task_id] = Seal(row.frozen, row.frozen + EXTERNAL_WINDOW)
     return Seals(sealed[Decision.PROTOCOL], sealed[Elicitation.PROTOCOL])

@@ -23,6 +23,7 @@ from agents.services.costs import CHARACTERS_PER_TOKEN
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
+from agents.services.run_settings import spend_limit
 from arena_site.health import missing_migrations
 from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
@@ -204,9 +205,9 @@ class Diagnosis:
 
     def _spending(self) -> Iterator[Item]:
         """An item for each protocol that has cost anything this week."""
-        limit = settings.ARENA_SPEND_LIMIT_USD
         for protocol in TASK_MODELS if self.has_tables else ():
             spend = spend_in_week(protocol, week_start(self.at))
+            limit = spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
             if spend.counted:
                 ok = spend.counted < limit
                 parts = f"${spend.billed:.2f} billed, ${spend.booked:.2f} booked and not billed yet"

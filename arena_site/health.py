@@ -215,6 +215,7 @@ def _pending_work() -> Iterator[Metric]:
 def _spending() -> Iterator[Metric]:
     """The week's spending and its limit, and the violations found by the last ledger verification."""
     from agents.services.model_calls import TASK_MODELS, spend_in_week  # loads the gateway
+    from agents.services.run_settings import spend_limit
 
     week = week_start(timezone.now())
     spends = {protocol: spend_in_week(protocol, week) for protocol in TASK_MODELS}
@@ -227,8 +228,11 @@ def _spending() -> Iterator[Metric]:
     counted = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
     text = "What counts against a protocol's limit this week, in US dollars."
     yield _labelled("arena_spend_this_week_usd", text, "protocol", counted)
-    limit = float(settings.ARENA_SPEND_LIMIT_USD)
-    yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week.", limit)
+    limit = settings.ARENA_SPEND_LIMIT_USD
+    yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week by default.", float(limit))
+    limits = [(protocol, float(spend_limit(protocol, limit))) for protocol in TASK_MODELS]
+    text = "The most a protocol may cost in a week: what an operator set, else the default."
+    yield _labelled("arena_spend_cap_usd", text, "protocol", limits)
     run = operational_metrics.last_verification()
     if run is not None and "violations" in run.summary:
         text = "Violations found by the last verify_ledger."

@@ -23,6 +23,7 @@ from agents.models import (
     ModelCall,
     RefusedForecast,
     Release,
+    RunSetting,
     Trade,
     UniverseCost,
     UsageTotal,
@@ -343,6 +344,16 @@ class CreditReadingAdmin(ReadOnlyAdmin):
     list_display = ("read_at", "key_label", "used")
     search_fields = ("=key_label",)
     used = cost_column("used_usd", ordering="used_usd")
+
+
+@admin.register(RunSetting)
+class RunSettingAdmin(ReadOnlyAdmin):
+    """The spend caps and pauses, which the dashboard's actions set."""
+
+    list_display = ("protocol", "family", "paused", "spend_limit_usd")
+    list_filter = ("protocol", "paused")
+    search_fields = ("=family__slug",)
+    list_select_related = ("family",)
 
 
 @admin.register(UniverseCost)

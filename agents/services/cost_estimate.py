@@ -20,6 +20,7 @@ from agents.services.forecasts import releases_to_ask
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import spent_in_week
 from agents.services.release_check import set_catalogue_terms
+from agents.services.run_settings import paused_families
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionBatch, QuestionEntry, Universe
@@ -175,6 +176,8 @@ def estimate_run(
     """The estimate of `run_decisions` at `at`. Reads only; raises NoMarkets as a freeze would."""
     agents = agents_to_ask([each for each in cohorts_with_open_window(at) if cohort in (None, each)], family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
+    paused = paused_families(Decision.PROTOCOL)
+    agents = [agent for agent in agents if agent.family_id not in paused]
     due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
     sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
     answers = _answers_on_record(Decision, [agent.release for agent in due])
@@ -297,7 +300,12 @@ def estimate_forecasts(
     if methodology is None or methodology.forecast_rules is None:
         return ForecastEstimate((), Decimal(0), frozen=False)
     rules = methodology.forecast_rules
-    releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
+    paused = paused_families(Elicitation.PROTOCOL)
+    releases = [
+        release
+        for release in releases_to_ask(methodology, at)
+        if family in (None, release.family.slug) and release.family_id not in paused
+    ]
     answers = _answers_on_record(Elicitation, releases)
     todays = list(_batches(methodology).filter(question_set__day=day_of(at)).select_related("question_set"))
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]

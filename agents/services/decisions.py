@@ -69,6 +69,8 @@ def run_decisions(
             report.skipped += 1
             report.log.add(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
             continue
+        if report.is_paused(Decision.PROTOCOL, agent.family_id, str(agent)):
+            continue
         if report.is_stopped(agent.model_id, str(agent)):
             continue
         _ask_agent(agent, universes[agent.cohort.methodology_id], settings=settings, at=at, report=report)

@@ -83,6 +83,8 @@ def run_forecasts(
     work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
     for done, (batch, release) in enumerate(work):
         progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
+        if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):
+            continue
         if report.is_stopped(release.model_id, f"{release}, {batch}"):
             continue
         task = _elicit(batch, release, methodology, settings=settings, at=at, report=report)

@@ -25,6 +25,7 @@ from agents.services.answer_storage import store_answer
 from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, worst_case
+from agents.services.run_settings import spend_limit
 from markets.foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
@@ -60,7 +61,7 @@ class AnswerReading:
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """The gateway of a run, its spend limit in US dollars per week, its retries and its lease."""
+    """The gateway of a run, its default spend limit in US dollars per week, its retries and its lease."""
 
     gateway: Gateway
     spend_limit: Decimal
@@ -190,8 +191,9 @@ def store_submitted_answer(
 
 def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
     spend = spend_in_week(claim.task.PROTOCOL, claim.task.week_start)
-    if spend.counted >= settings.spend_limit:
-        raise NoAnswer(cap_message(spend, settings.spend_limit))
+    limit = spend_limit(claim.task.PROTOCOL, settings.spend_limit)
+    if spend.counted >= limit:
+        raise NoAnswer(cap_message(spend, limit))
 
 
 def cap_message(spend: Spend, limit: Decimal) -> str:
@@ -202,7 +204,7 @@ def cap_message(spend: Spend, limit: Decimal) -> str:
 
 def cap_remedy(spend: Spend) -> str:
     """What an operator can do at the spend limit."""
-    limit = "the limit: ARENA_SPEND_LIMIT_USD in .env, then restart the worker."
+    limit = "the limit, on the dashboard."
     if spend.booked:
         return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"
     return f"Raise {limit}"

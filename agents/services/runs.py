@@ -15,6 +15,7 @@ from agents.models import Task
 from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
 from agents.services.model_calls import CallSettings
+from agents.services.run_settings import is_paused
 from markets.foundation.failpoints import failpoint
 from markets.foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult
@@ -40,6 +41,8 @@ class RunReport:
     skipped: int = 0
     unasked: int = 0
     """Tasks left to a later run, since an earlier failure of this one concerns them too."""
+    paused: int = 0
+    """Tasks that were left out, since an operator paused their family or protocol."""
     cost_usd: Decimal = Decimal(0)
     booked_usd: Decimal = Decimal(0)
     """The part of the cost that is booked at the worst case, until the gateway tells what it billed."""
@@ -67,6 +70,14 @@ class RunReport:
             self.unasked += 1
             self.log.add(f"{label}: not asked: {reason}")
         return bool(reason)
+
+    def is_paused(self, protocol: str, family_id: int, label: str) -> bool:
+        """True if an operator has paused this family or the protocol; the task is then counted and named."""
+        paused = is_paused(protocol, family_id)
+        if paused:
+            self.paused += 1
+            self.log.add(f"{label}: not asked: paused by an operator")
+        return paused
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""

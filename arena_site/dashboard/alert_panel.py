@@ -1,6 +1,7 @@
 """The dashboard's open alerts, each with the action that removes its cause."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.services.lineups import PROPOSED_ALERT
@@ -43,6 +44,17 @@ class AlertPanel:
         self.shown_as_concerns = [each for each in self.alerts if each.alert.kind in (VENUE_DOWN, PRICES_STALE)]
         """What the rest of the dashboard does not tell."""
         self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
+
+    def of_kind(self, kind: str) -> list[OpenAlert]:
+        return [each for each in self.alerts if each.alert.kind == kind]
+
+    def besides(self, explained: Collection[tuple[str, str]]) -> tuple[int, str]:
+        """How many are open besides those of a kind and subject that are a problem above already, and their list."""
+        told = [each.alert.pk for each in self.alerts if (each.alert.kind, each.alert.subject) in explained]
+        if not told:
+            return self.count, self.path
+        rest = Alert.objects.open().exclude(pk__in=told).values_list("pk", flat=True)
+        return len(rest), list_path(Alert, id__in=",".join(map(str, rest)))
 
 
 def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:

@@ -1,25 +1,32 @@
 """The problems that need an operator, each with the rows that it counts and the action against it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django_q.models import Failure, Schedule
 
-from agents.services.settlement import OVERDUE_AFTER
+from agents.models import RunSetting
+from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
+from agents.services.task_alerts import FAILED
 from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
 from markets.models import Market
+from markets.services.runs import JOB_FAILED
 
 if TYPE_CHECKING:
     from arena_site.dashboard.overview import Overview
 
-NAMES_SHOWN = 3
+MODEL_JOBS = ("run_decisions", "run_forecasts")
+"""Commands that fail with the tasks that they ask."""
+SINGLE_DECISION = "arena_site.jobs.decision"
+"""The function of one agent's retry, which runs `run_decisions` for it."""
 VENUE_JOBS = ("sync_markets", "take_snapshots")
 """Commands that fail with a venue, which has an alert of its own."""
 
@@ -34,14 +41,16 @@ class Concern:
     action: str = ""
     action_path: str = ""
     count: int | None = None
+    remedy: str = ""
+    explains: frozenset[tuple[str, str]] = frozenset()
+    """Kind and subject of the alerts that tell of the same problem."""
 
 
 def concerns(overview: "Overview") -> list[Concern]:
     """The severe ones first."""
-    found = [
-        *_infrastructure(overview), *_failures(overview), *_markets(overview), *_spending(overview),
-        *_notices(overview.infrastructure),
-    ]  # fmt: skip
+    found = [*_infrastructure(overview), *_failures(overview)]
+    others = [*_markets(overview), *_spending(overview)]
+    found += [*_other_alerts(overview, [*found, *others]), *others, *_notices(overview.infrastructure)]
     return sorted(found, key=lambda concern: not concern.severe)
 
 
@@ -55,12 +64,22 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
         elif not infrastructure.has_live_worker:
             workers = infrastructure.workers
             seen = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
-            yield Concern(f"No worker has been seen {seen}: no job runs by itself", "#infrastructure")
-        if panel.overdue:
+            overdue = f" (overdue: {', '.join(panel.overdue)})" if panel.overdue else ""
+            yield Concern(
+                f"No worker has been seen {seen}: no job runs by itself{overdue}",
+                "#infrastructure",
+                remedy="Start one: manage.py arena, or restart its service.",
+            )
+        elif panel.overdue:
             yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
     if panel.paused:
         path, message = ACTIONS["resume"].path(schedule=panel.paused), f"Paused: {', '.join(panel.paused)}"
         yield Concern(message, "#due", severe=False, action="Resume", action_path=path)
+    if overview.pauses:
+        names = ", ".join(map(str, overview.pauses))
+        path = ACTIONS["resume-models"].path()
+        yield Concern(f"Paused: {names}", list_path(RunSetting, paused__exact=1), severe=False, action="Resume",
+            action_path=path, count=len(overview.pauses))  # fmt: skip
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
         yield Concern(message, "#infrastructure")
@@ -68,36 +87,59 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
     shown = overview.alerts.shown_as_concerns
-    for alert in shown:
-        yield Concern(alert.alert.message, row_path(alert.alert), action=alert.button, action_path=alert.path)
+    for each in shown:
+        yield Concern(
+            each.alert.message, row_path(each.alert), action=each.button, action_path=each.path,
+            remedy=each.alert.remedy, explains=frozenset({(each.alert.kind, each.alert.subject)}),
+        )  # fmt: skip
+    causes = overview.causes
     for job in overview.jobs.jobs:
         is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
-        if job.run and job.failed and not (shown and is_of_venue):
+        is_of_tasks = job.kind in MODEL_JOBS and job.run is not None and is_explained(job.run.error, causes)
+        if job.run and job.failed and not (shown and is_of_venue) and not is_of_tasks:
             yield Concern(
-                f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path
-            )
+                f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path,
+                explains=frozenset({(JOB_FAILED, job.kind)}),
+            )  # fmt: skip
     yield from _failing_functions(overview)
+    yield from _failed_tasks(causes, overview)
     for tasks in overview.tasks:
-        if failed := tasks.number("failed"):
-            names = [task.name for task in tasks.failed if task.status == "failed"][:NAMES_SHOWN]
-            more = f" and {failed.number - len(names)} more" if failed.number > len(names) else ""
-            message = f"{_count(failed.number, tasks.name)} of this week failed: {', '.join(names)}{more}"
-            yield Concern(message, failed.path, action="Retry", action_path=tasks.retry_path, count=failed.number)
         if number := tasks.expired:
-            message = _count(number, "expired claim")
-            yield Concern(message, tasks.expired_path, severe=False, count=number)
+            message = f"{_count(number, tasks.name)} {'was' if number == 1 else 'were'} interrupted: its worker died"
+            remedy = "The next run asks again; Release lets you retry at once."
+            yield Concern(message, tasks.expired_path, severe=False, count=number, remedy=remedy)
     run = overview.last_verification
     if run and isinstance(run.summary, dict) and (violations := run.summary.get("violations")):
         yield Concern(f"The last ledger verification found {_count(violations, 'violation')}", row_path(run))
-    if number := overview.alerts.count:
-        message = f"{_count(number, 'alert')} not acknowledged"
-        yield Concern(message, overview.alerts.path, severe=False, count=number)
+
+
+def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern]:
+    """One for each cause, whatever its number of tasks, protocols, runs and alerts."""
+    days = [overview.week_start + number * DAY for number in range(7)]
+    alerts = {(FAILED, f"{day:%Y-%m-%d}") for day in days} | {(JOB_FAILED, command) for command in MODEL_JOBS}
+    for cause in causes:
+        counts = " and ".join(_count(number, tasks.name) for tasks, number in cause.counts)
+        text = cause.text or "Without a message"
+        yield Concern(
+            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
+            action_path=cause.action_path, count=cause.number, remedy=cause.remedy, explains=frozenset(alerts),
+        )  # fmt: skip
+
+
+def _other_alerts(overview: "Overview", found: Iterable[Concern]) -> Iterator[Concern]:
+    """The open alerts that tell of none of the problems found already."""
+    explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in found))
+    number, path = overview.alerts.besides(explained)
+    if number:
+        yield Concern(f"{_count(number, 'alert')} not acknowledged", path, severe=False, count=number)
 
 
 def _failing_functions(overview: "Overview") -> Iterator[Concern]:
     """Jobs whose last task failed and that no failed run tells of."""
-    failing = overview.infrastructure.failing
+    failing = dict(overview.infrastructure.failing)
     failed_commands = {job.kind for job in overview.jobs.jobs if job.failed}
+    if "run_decisions" in failed_commands:
+        failing.pop(SINGLE_DECISION, None)
     for job in jobs.JOBS:
         task = failing.get(job.path)
         if task is not None and job.command not in failed_commands:
@@ -120,17 +162,20 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         )  # fmt: skip
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
-        yield Concern(message, path, action="Settle", action_path=settle, count=number)
-    if number := overview.stale_count:
+        alerts = frozenset((each.alert.kind, each.alert.subject) for each in overview.alerts.of_kind(OVERDUE_ALERT))
+        yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
+    if (number := overview.stale_count) and not overview.alerts.shown_as_concerns:
         message = f"{_count(number, 'held price')} stale"
         yield Concern(message, overview.stale_path, severe=False, count=number)
 
 
 def _spending(overview: "Overview") -> Iterator[Concern]:
+    """What a protocol's cap lets or does not let it spend, unless tasks that failed at the cap tell so."""
+    stopped = {tasks.protocol for cause in overview.causes if cause.key == SPEND_CAP for tasks, _ in cause.counts}
     for spending in overview.spending:
-        if spending.css_class != "good":
+        if spending.css_class != "good" and spending.protocol not in stopped:
             message = f"{spending.protocol}: ${spending.spent:.2f} of this week's ${spending.cap:.2f} are spent"
-            action = path = ""
+            action, path = "Change the cap", ACTIONS["set-cap"].path(protocol=spending.protocol)
             if spending.booked:
                 message += f", ${spending.booked:.2f} of it booked and not billed yet"
                 action, path = "Reconcile", ACTIONS["reconcile_costs"].path()

@@ -35,7 +35,7 @@ class FailedTask:
             else f"{task.release.display_name}, {task.batch}"
         )
         self.path, self.action, self.action_path = row_path(task), "", ""
-        self.status = "expired claim" if is_expired else task.status
+        self.status = "interrupted" if is_expired else task.status
         self.error = task.error.partition("\n")[0] or ("its worker died" if is_expired else "")
         if is_expired:
             path = ACTIONS["release-claim"].path(**{task._meta.model_name: task.pk})
@@ -51,7 +51,7 @@ class WeekTasks:
         model = tasks.model
         expired = Count("pk", filter=Q(status=Status.CLAIMED, lease_until__lte=now))
         rows = list(tasks.order_by().values_list("status").annotate(n=Count("pk"), expired=expired))
-        self.name, self.title = name, title
+        self.name, self.title, self.kind, self.protocol = name, title, str(model._meta.model_name), model.PROTOCOL
         self.counts = [
             StatusCount(status, number, list_path(model, preset="week", status__exact=status))
             for status, number, _ in sorted(rows)
@@ -62,7 +62,10 @@ class WeekTasks:
         )
         failed = tasks.filter(Q(status=Status.MISSED) | Q(pk__in=tasks.claimable(now).values("pk"))).order_by("-pk")
         self.failed = [FailedTask(task) for task in _with_names(failed)[:TASKS_SHOWN]]
-        self.retry_path = ACTIONS["retry"].path(all=model._meta.model_name)
+        self.retry_path = ACTIONS["retry"].path(all=self.kind)
+        errors = tasks.filter(status=Status.FAILED).order_by().values_list("error").annotate(Count("pk"))
+        self.errors = [(error.partition("\n")[0], number) for error, number in errors]
+        """What the failed ones failed with, each with the number of them."""
 
     def number(self, status: str) -> StatusCount | None:
         return next((count for count in self.counts if count.status == status), None)

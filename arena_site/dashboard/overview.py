@@ -6,12 +6,14 @@ from decimal import Decimal
 from django.conf import settings
 from django.db.models import Count, Q
 
-from agents.models import ModelCall
+from agents.models import ModelCall, RunSetting
 from agents.services.model_calls import TASK_MODELS, spend_in_week
+from agents.services.run_settings import spend_limit
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
+from arena_site.dashboard.causes import failure_causes
 from arena_site.dashboard.concerns import concerns
 from arena_site.dashboard.failed_tasks import week_tasks
 from arena_site.dashboard.infrastructure import Infrastructure
@@ -34,7 +36,7 @@ class Spending:
     """A protocol's spending in a week, against its cap."""
 
     def __init__(self, protocol: str, week: datetime) -> None:
-        self.protocol, self.cap = protocol, settings.ARENA_SPEND_LIMIT_USD
+        self.protocol, self.cap = protocol, spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
         spend = spend_in_week(protocol, week)
         self.spent, self.billed, self.booked = spend.counted, spend.billed, spend.booked
         self.path = list_path(ModelCall, preset=protocol)
@@ -49,7 +51,9 @@ class Overview:
         self.at, self.now, self.week_start = at, now, week_start(at)
         self.cohort = Cohort.objects.filter(week_start=self.week_start).first()
         self.jobs = JobPanel(now)
+        self.pauses = list(RunSetting.objects.filter(paused=True).select_related("family"))
         self.tasks = week_tasks(at, now)
+        self.causes = failure_causes(self.tasks)
         self.spending = [Spending(protocol, self.week_start) for protocol in TASK_MODELS]
         self.models = ModelPanel(now, settings.ARENA_SPEND_LIMIT_USD)
         self.infrastructure = Infrastructure(at, now)

@@ -15,7 +15,18 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from agents.models import Chain, CreditReading, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
+from agents.models import (
+    Chain,
+    CreditReading,
+    Decision,
+    Family,
+    Forecast,
+    JournalEntry,
+    Registration,
+    Release,
+    RunSetting,
+    Trade,
+)
 from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
 from markets.foundation.admin import readonly
@@ -61,6 +72,7 @@ def grow() -> None:
     LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
+    RunSetting.objects.create(protocol="trading", family=newcomer.family, paused=True)
     SubmissionFactory()
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
 

@@ -31,7 +31,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     from django.utils import timezone
     from django_q.models import Schedule
 
-    from agents.models import Decision, Family, Release
+    from agents.models import Decision, Family, Release, RunSetting
     from agents.services.lineups import propose_lineup
     from arena_site import jobs
     from markets.models import Alert, Market
@@ -44,6 +44,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     lease = {"lease_id": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}
     Decision.objects.filter(pk=expired.pk).update(status="claimed", **lease)
     releases = list(Release.objects.filter(pk__lte=6))
+    RunSetting.objects.create(protocol="forecast", family=Family.objects.get(slug="grok-4"), paused=True)
     line_up = propose_lineup(releases=releases[:5], by="ann", reason="A try.", at=night)
     unresolved = Market.objects.filter(status="closed", traded=True).earliest("pk")
     resolved = Market.objects.get(status="resolved", question="Will it snow in Rome?")
@@ -61,6 +62,9 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
         "acknowledge": {"alert": [Alert.objects.filter(cleared_at=None).earliest("pk").pk]},
         "pause": {"schedule": ["sync", "prune"]},
         "resume": {"schedule": ["scores"]},
+        "set-cap": {"protocol": "trading", "limit": "30.00"},
+        "pause-models": {"protocol": ["trading"], "family": "grok-4"},
+        "resume-models": {"protocol": ["forecast"], "family": "grok-4"},
         "withdraw": {"family": Family.objects.get(slug="grok-4").slug},
         "propose-line-up": {"release": [release.pk for release in releases[:6]]},
         "approve-line-up": {"line_up": line_up.pk},

@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import lineups, maintenance, markets, runs, tasks
+from arena_site.dashboard.actions import limits, lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -17,6 +17,9 @@ ACTIONS: dict[str, Action] = {
         maintenance.AcknowledgeAlerts(),
         maintenance.PauseSchedules(),
         maintenance.ResumeSchedules(),
+        limits.SetSpendCap(),
+        limits.PauseModels(),
+        limits.ResumeModels(),
         maintenance.WithdrawFamily(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),

@@ -19,6 +19,7 @@ from agents.services.decisions import cohorts_with_open_window
 from agents.services.lineups import lineup_releases
 from agents.services.model_calls import cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import UnusableLineUp
+from agents.services.run_settings import spend_limit
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
@@ -107,7 +108,7 @@ class RunDecisions(EnqueueJob):
         except NoMarkets as error:
             return Preview(f"No agent can be asked: {error}. {costs}", possible=False)
         if not estimate.calls:
-            nothing = "No decision is due: all of this week are final, or no cohort decides this week."
+            nothing = "No decision is due: all of this week are final or paused, or no cohort decides this week."
             return Preview(f"{nothing} {costs}", possible=False)
         lines = [str(call) for call in estimate.calls]
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
@@ -122,7 +123,7 @@ class RunForecasts(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
         estimate, costs = estimate_forecasts(at=at), cost_sentence(at)
         if not estimate.asked:
-            nothing = "No forecast is due: all of today are answered, or no methodology asks for any."
+            nothing = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
             return Preview(f"{nothing} {costs}", possible=False)
         lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
@@ -136,7 +137,7 @@ def cost_sentence(at: datetime) -> str:
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
-    spend, cap = spend_in_week(protocol, week_start(at)), settings.ARENA_SPEND_LIMIT_USD
+    spend, cap = spend_in_week(protocol, week_start(at)), spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
     over = f"${spend.counted:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
     if spend.counted >= cap:
         over = f"{cap_message(spend, cap)}: no model is asked. {cap_remedy(spend)}"

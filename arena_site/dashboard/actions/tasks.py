@@ -1,4 +1,4 @@
-"""Actions on tasks: the retry of failed ones, and the release of an expired claim."""
+"""Actions on tasks: the retry of failed ones, and the release of one whose worker died."""
 
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agents.models import Decision, Elicitation, Task
 from agents.services.claims import release_expired_claim
+from agents.services.run_settings import is_paused
 from arena_site import jobs
 from arena_site.dashboard.action import (
     Action,
@@ -25,6 +26,8 @@ from arena_site.dashboard.actions.runs import MANUAL, enqueued, worker_warning
 from arena_site.sealed_reads import READ_SEALED
 from cohorts.weeks import week_start
 from markets.foundation import clock
+
+BOTH = "both"
 
 
 def task_state(task: Task) -> dict[str, Any]:
@@ -45,7 +48,7 @@ class RetryForm(forms.Form):
     )  # fmt: skip
 
     all = forms.ChoiceField(
-        choices=[("decision", "decisions"), ("elicitation", "question batches")],
+        choices=[("decision", "decisions"), ("elicitation", "question batches"), (BOTH, "both")],
         required=False, widget=forms.HiddenInput, help_text="Every failed task of this kind in this week.",
     )  # fmt: skip
 
@@ -65,11 +68,12 @@ class RetryForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
-        if not self.errors and (kind := data["all"]):
-            field = self.fields[kind]
-            assert isinstance(field, RowIdsField)
-            assert field.queryset is not None
-            data[kind] = field.queryset.filter(status=Task.Status.FAILED)
+        if not self.errors and (chosen := data["all"]):
+            for kind in ("decision", "elicitation") if chosen == BOTH else (chosen,):
+                field = self.fields[kind]
+                assert isinstance(field, RowIdsField)
+                assert field.queryset is not None
+                data[kind] = field.queryset.filter(status=Task.Status.FAILED)
         if not self.errors and not (data["decision"] or data["elicitation"]):
             raise forms.ValidationError("Choose at least one.")
         return data
@@ -142,7 +146,10 @@ def _obstacle(task: Task, at: datetime) -> str:
         is_external = task.agent.family.external
     if is_external:
         return "It is an external agent's: such agents submit by themselves."
-    return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC." if at >= ends else ""
+    if at >= ends:
+        return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
+    family = task.family_id if isinstance(task, Elicitation) else task.agent.family_id
+    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family) else ""
 
 
 class TaskForm(forms.Form):
@@ -187,7 +194,7 @@ class ReadSealedAnswer(TaskAction):
 
 
 class ReleaseClaim(TaskAction):
-    name, title, confirm_label = "release-claim", "Release an expired claim", "Yes, release it"
+    name, title, confirm_label = "release-claim", "Release an interrupted task", "Yes, release it"
     description = "Marks a task whose worker died as failed, so that it can be retried."
     default_reason = "its worker is gone"
 

@@ -17,12 +17,24 @@ from django.urls import reverse
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
-from agents.models import Agent, Decision, Elicitation, Family, JournalEntry, LineUp, ModelCall, Position, Release
+from agents.models import (
+    Agent,
+    Decision,
+    Elicitation,
+    Family,
+    JournalEntry,
+    LineUp,
+    ModelCall,
+    Position,
+    Release,
+    RunSetting,
+)
 from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.models import AuditEntry, Worker
+from arena_site.sealed_reads import READ_SEALED
 from cohorts.models import Cohort
 from markets.models import Alert, Market, Question, Run
 from scoring.models import BrierScore, Export
@@ -117,6 +129,11 @@ def values(model: Any, *fields: str) -> Callable[[], Any]:
     return lambda: sorted(model.objects.values_list(*fields), key=str)
 
 
+def paused_family() -> dict[str, Any]:
+    RunSetting.objects.create(protocol="forecast", family=Family.objects.get(slug="grok-4"), paused=True)
+    return {"protocol": ["forecast"], "family": "grok-4"}
+
+
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
     "backfill_leaderboards", "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
@@ -142,6 +159,9 @@ CASES = [
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
     Case("resume", lambda: install_schedules(repeats=0), values(Schedule, "name", "repeats")),
+    Case("set-cap", lambda: {"protocol": "trading", "limit": "12.50"}, values(RunSetting, "spend_limit_usd")),
+    Case("pause-models", lambda: {"protocol": ["trading"], "family": "grok-4"}, values(RunSetting, "paused")),
+    Case("resume-models", paused_family, values(RunSetting, "paused")),
     Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
 each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -151,13 +171,13 @@ def all_rows() -> str:
     """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Family, LineUp, Export, AuditEntry,
+        BrierScore, Alert, Family, LineUp, Export, AuditEntry, RunSetting,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
 
 def test_every_action_has_a_case() -> None:
-    assert {case.name for case in CASES} == set(ACTIONS)
+    assert {case.name for case in CASES} == set(ACTIONS) - {READ_SEALED}, "which changes nothing but what one may read"
 
 
 @each_action

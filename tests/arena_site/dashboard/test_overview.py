@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django_q.models import Failure, Schedule, Task
 
-from agents.models import Decision
+from agents.models import Decision, Elicitation, Release
+from agents.services.task_alerts import refresh_task_alerts
 from arena_site import jobs
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Notice, Worker
@@ -26,8 +27,10 @@ from tests.factories import (
     DecisionFactory,
     MarketFactory,
     ModelCallFactory,
+    QuestionFactory,
     RunFactory,
     UniverseFactory,
+    ask,
     bet,
 )
 
@@ -101,12 +104,12 @@ def test_failed_decisions_of_this_week_link_to_their_retry(viewer: Client) -> No
     assert f'{reverse("admin:action", args=["release-claim"])}?decision={claimed.pk}"' in markup
     assert f'decision={live.pk}"' not in markup
     assert [(task.status, task.error) for task in overview(viewer).tasks[0].failed] == [
-        ("expired claim", "its worker died"),
+        ("interrupted", "its worker died"),
         ("failed", "HTTP 503"),
     ]
     assert concerns(viewer) == [
-        f"1 decision of this week failed: {decision.agent.display_name}, cohort 1",
-        "1 expired claim",
+        f"HTTP 503: 1 decision of this week failed ({decision.agent.display_name}, cohort 1)",
+        "1 decision was interrupted: its worker died",
     ]
 
 
@@ -153,8 +156,7 @@ def test_missing_worker_and_late_schedules_are_concerns(viewer: Client) -> None:
     Schedule.objects.filter(name="prune").update(repeats=jobs.PAUSED)
     Failure.objects.create(id="x" * 32, name="x", func="x", started=NOW, stopped=NOW, success=False, result="killed")
     assert concerns(viewer) == [
-        "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself",
-        "Overdue: sync",
+        "No worker has been seen since 07 March, 23:40 UTC: no job runs by itself (overdue: sync)",
         "Paused: prune",
         "1 job failed or was stopped in the last day",
     ]
@@ -178,8 +180,48 @@ def test_venue_that_is_down_is_one_problem_with_its_remedy() -> None:
     RunFactory(kind="sync_markets", at=NOW - timedelta(minutes=1), status="failed", error="gamma: no answer")
     alert_venue_down("gamma", "gamma: no answer", at=NOW)
     operator = sign_in("operator")
-    assert concerns(operator) == ["Polymarket can not be read. gamma: no answer", "1 alert not acknowledged"]
+    assert concerns(operator) == ["Polymarket can not be read. gamma: no answer"]
     assert overview(operator).concerns[0].action_path == reverse("admin:action", args=["sync_markets"])
+
+
+def test_account_without_credit_is_one_problem_with_one_remedy() -> None:
+    create_healthy_state()
+    universe = UniverseFactory(markets=[])
+    decisions = [
+        DecisionFactory(failed=True, universe=universe, error=f"HTTP 402: you can only afford {number} tokens")
+        for number in (812, 70)
+    ]
+    done = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced").elicitations.get()
+    release = Release.objects.exclude(family=done.family).earliest("pk")
+    Elicitation.objects.create(
+        batch=done.batch, methodology=done.methodology, release=release, family=release.family, status="failed",
+        error="HTTP 402: Insufficient credits",
+    )  # fmt: skip
+    error = "\n".join(f"{decision.agent}: {decision.error}" for decision in decisions)
+    RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error=error)
+    RunFactory(kind="run_forecasts", at=NOW - timedelta(minutes=20), status="failed", error="x: HTTP 402: no credits")
+    refresh_task_alerts(at=NOW)
+    operator = sign_in("operator")
+    (concern,) = overview(operator).concerns
+    assert "2 decisions and 1 question batch of this week failed" in concern.message
+    assert "add credit" in concern.remedy
+    assert overview(operator).alerts.count == 1
+    page = operator.get(concern.action_path)
+    assert [len(page.context["form"].cleaned_data[kind]) for kind in ("decision", "elicitation")] == [2, 1]
+
+
+def test_tasks_that_fail_for_two_reasons_are_two_problems(viewer: Client) -> None:
+    create_healthy_state()
+    universe = UniverseFactory(markets=[])
+    for error in ("HTTP 503", "HTTP 503", "no answer within 600 s"):
+        DecisionFactory(failed=True, universe=universe, error=error)
+    RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error="A: HTTP 503\nuniverse: no")
+    messages = [message.partition(" (")[0] for message in concerns(viewer)]
+    assert messages == [
+        "decisions: A: HTTP 503",
+        "HTTP 503: 2 decisions of this week failed",
+        "no answer within 600 s: 1 decision of this week failed",
+    ]
 
 
 def test_ledger_violations_are_a_concern(viewer: Client) -> None:
@@ -215,7 +257,7 @@ def test_dashboard_needs_the_same_queries_for_any_number_of_failures() -> None:
     before = counted()
     grow()
     grow()
-    assert counted() == before <= 48
+    assert counted() == before <= 54
 
 
 def test_text_of_models_and_venues_is_escaped(viewer: Client) -> None:

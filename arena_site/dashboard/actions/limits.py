@@ -1,0 +1,123 @@
+"""Actions on what runs may spend and whom they ask: the weekly cap, and pauses of models and protocols."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from agents.models import Family, RunSetting
+from agents.services.model_calls import spent_in_week
+from agents.services.run_settings import set_paused, set_spend_limit, spend_limit
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path
+from cohorts.weeks import week_start
+
+Protocol = RunSetting.Protocol
+
+
+class SpendCapForm(forms.Form):
+    protocol = forms.ChoiceField(choices=Protocol.choices, widget=forms.RadioSelect)
+    limit = forms.DecimalField(
+        min_value=0,
+        max_digits=12,
+        decimal_places=2,
+        required=False,
+        label="Cap in US dollars a week",
+        help_text="Empty for ARENA_SPEND_LIMIT_USD of the settings.",
+    )
+
+
+class SetSpendCap(Action):
+    name, title, confirm_label = "set-cap", "Set the spend cap", "Yes, set it"
+    description = "The most that decisions or forecasts may cost in a week. In force at once, in running jobs too."
+    permission = "arena_site.manage_schedules"
+    form = SpendCapForm
+
+    def target(self, data: FormData) -> str:
+        return f"spend cap of {Protocol(data['protocol']).label}"
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(RunSetting)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        row = RunSetting.objects.filter(protocol=data["protocol"], family=None).first()
+        return {"cap": None if row is None or row.spend_limit_usd is None else f"{row.spend_limit_usd:.2f}"}
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        limit = data["limit"]
+        if self.state(data)["cap"] == (None if limit is None else f"{limit:.2f}"):
+            return "That is its cap already."
+        return ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        default = settings.ARENA_SPEND_LIMIT_USD
+        now, then = spend_limit(data["protocol"], default), default if data["limit"] is None else data["limit"]
+        spent = spent_in_week(data["protocol"], week_start(at))
+        warning = "This week has cost as much already: no model is asked until the next." if spent >= then else ""
+        return Preview(
+            f"The cap becomes ${then:.2f} a week, after ${now:.2f}. Spent this week: ${spent:.2f}.", (), warning
+        )
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        if not set_spend_limit(data["protocol"], data["limit"]):
+            return None
+        cap = spend_limit(data["protocol"], settings.ARENA_SPEND_LIMIT_USD)
+        return ActionResult(f"The {self.target(data)} is ${cap:.2f} a week.")
+
+
+class PauseForm(forms.Form):
+    protocol = forms.MultipleChoiceField(
+        choices=Protocol.choices, initial=Protocol.values, label="Of", widget=forms.CheckboxSelectMultiple
+    )
+    family = forms.ModelChoiceField(
+        Family.objects.filter(external=False), to_field_name="slug", required=False, empty_label="every model",
+        label="Model",
+    )  # fmt: skip
+
+
+class PauseModels(Action):
+    name, title, confirm_label = "pause-models", "Pause a model or a protocol", "Yes, pause"
+    description = "Runs ask nobody who is paused, and say so. A request that has been sent goes on."
+    permission = "arena_site.manage_schedules"
+    form = PauseForm
+    paused = True
+    nothing_affected = "Paused already."
+    summary = (
+        "Runs leave these out from now on. What is not asked before its window ends is recorded as missed, which can "
+        "not be undone."
+    )
+    done = "Paused"
+
+    def target(self, data: FormData) -> str:
+        protocols = " and ".join(Protocol(protocol).label for protocol in data["protocol"])
+        return f"{protocols} of {data['family'] or 'every family'}"
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(RunSetting)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        rows = RunSetting.objects.filter(protocol__in=data["protocol"], family=data["family"], paused=True)
+        paused = set(rows.values_list("protocol", flat=True))
+        return {Protocol(protocol).label: protocol in paused for protocol in data["protocol"]}
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        changes = any(is_paused != self.paused for is_paused in self.state(data).values())
+        return "" if changes else self.nothing_affected
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        return Preview(self.summary, [self.target(data)])
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        changed = 0
+        for protocol in data["protocol"]:
+            changed += set_paused(protocol, data["family"], paused=self.paused)
+        return ActionResult(f"{self.done}: {self.target(data)}.") if changed else None
+
+
+class ResumeModels(PauseModels):
+    name, title, confirm_label = "resume-models", "Resume a model or a protocol", "Yes, resume"
+    description = "Runs ask those again that were paused."
+    paused = False
+    nothing_affected = "Not paused."
+    summary = "The next run asks these again; run it now where that is too late."
+    done = "Resumed"
