@@ -1,0 +1,97 @@
+"""Datasets of the past: what an agent is handed holds no outcome, and its figures are those of `rank`."""
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from agents.models import Forecast
+from markets.models import QuestionBatch
+from tests.commands import run
+from tests.venue import GPT, SUNDAY, Venue, forecast
+
+RAIN, SNOW = "Will it rain?", "Will it snow?"
+DAY = timedelta(days=1)
+AGENT = """
+from arena_agent import Agent
+
+
+class Even(Agent):
+    name = "even"
+    track = "closed"
+
+    def forecast(self, question):
+        return question.even()
+"""
+
+
+@pytest.fixture
+def resolved(venue: Venue) -> Venue:
+    """Two questions that were asked on one day in both prompt conditions, one of which has resolved."""
+    venue.market(RAIN)
+    venue.market(SNOW)
+    venue.says(GPT, forecast(lean=0.2), forecast(lean=0.1))
+    venue.start_first_cohort()
+    run("run_forecasts", SUNDAY + timedelta(hours=2))
+    venue.resolve(RAIN, "Yes")
+    assert run("check_resolutions", SUNDAY + 2 * DAY).code == 0
+    return venue
+
+
+def build(folder: Path, **window: Any) -> Any:
+    bounds = {"from": "2026-03-08", "to": "2026-03-09", **window}
+    return run("build_dataset", SUNDAY + 2 * DAY, *(f"--{name}={value}" for name, value in bounds.items()), out=folder)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Venue, tmp_path: Path) -> None:
+    built = build(tmp_path / "data")
+    assert (built.code, built["tasks"], built["questions"], built["forecasters"]) == (0, 2, 1, 7)
+    tasks = lines(tmp_path / "data" / "tasks.jsonl")
+    blocks = dict(QuestionBatch.objects.values_list("pk", "block"))
+    assert {task["task"]: task["blocks"]["QUESTIONS"] for task in tasks} == {
+        f"batch-{pk}": block for pk, block in blocks.items()
+    }
+    assert "outcome" not in (tmp_path / "data" / "tasks.jsonl").read_text()
+    outcomes = lines(tmp_path / "data" / "outcomes.jsonl")
+    assert [(row["option"], row["outcome"]) for row in outcomes] == [("YES", 1), ("NO", 0)] * 2
+    stated = pl.read_parquet(tmp_path / "data" / "forecasts.parquet")
+    (question,) = {row["question_id"] for row in outcomes}
+    assert stated.height == 2 * Forecast.objects.filter(question=int(question)).count()
+    gpt = stated.filter((pl.col("forecaster") == "gpt-5.1") & (pl.col("option") == "YES"))
+    assert sorted(gpt["probability"]) == [0.6, 0.7]
+
+
+def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> None:
+    assert build(tmp_path / "data").code == 0
+    (tmp_path / "even.py").write_text(AGENT)
+    command = [sys.executable, "-m", "arena_agent", "evaluate", "even.py", "--data", "data", "--out", "out", "--json"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (report["n"], report["brier"], report["coverage"]) == (2, pytest.approx(0.25), 1.0)
+    ranked = run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json")
+    assert ranked.code == 0
+    figures = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]["even"]
+    assert {name: figures[name] for name in ("brier", "alpha")} == {name: report[name] for name in ("brier", "alpha")}
+
+
+def test_window_without_questions_is_an_empty_dataset(resolved: Venue, tmp_path: Path) -> None:
+    built = build(tmp_path / "data", **{"from": "2026-04-01", "to": "2026-04-02"})
+    assert (built.code, built["tasks"], built["questions"], built["forecasters"]) == (0, 0, 0, 0)
+
+
+def test_folder_with_something_else_is_left_alone(resolved: Venue, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    refused = build(tmp_path)
+    assert refused.code == 2
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert build(tmp_path / "data", to="2026-03-08").code == 2
