@@ -18,7 +18,6 @@ from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import TRADING
-from scoring.largest_bets import with_returns_without_largest_bet
 from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import Leaderboard
 
@@ -49,11 +48,6 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     return_ci = IntervalField(
         help_text="95 % interval over calendar weeks. With fewer than about twelve cohorts one rare shared win can "
         "still fall outside."
-    )
-    return_without_largest_bet = NumberField(
-        required=False,
-        help_text="Mean return without the one position, of all cohorts, with the largest profit or loss. "
-        "Null at a past time.",
     )
     brier = NumberField(help_text="Bet-sizing score over all bets. Confidence is a share of cash: not a proper score.")
     brier_ci = IntervalField()
@@ -123,7 +117,5 @@ class LeaderboardViewSet(ListView, GenericViewSet):
             raise NotFound("arm: the trading protocol has none; ask with protocol=forecast")
         at = past_instant(request, "as_of")
         entries = leaderboard_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
-        if protocol == TRADING:
-            entries = with_returns_without_largest_bet(entries, methodology=methodology, current=at is None)
         rows = select_fields(self.row_class()(self.paginate_queryset(entries), many=True), self.requested_names())
         return self.get_paginated_response(rows.data)

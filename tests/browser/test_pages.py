@@ -172,7 +172,11 @@ def test_on_paper_stand_all_columns_the_address_and_the_date_and_no_forms(visito
     visitor.page.emulate_media(media="print")
     try:
         assert visitor.page.evaluate(CUT_OFF) == []
-        assert visitor.page.locator("form:visible, .sort:visible, summary:visible, .toolbar:visible").count() == 0
+        assert visitor.page.locator("form:visible, a.sort:visible, summary:visible, .toolbar:visible").count() == 0
+        marks = "all => all.map(e => getComputedStyle(e, '::after').content).filter(mark => mark !== 'none')"
+        assert visitor.page.locator(".sort").evaluate_all(marks) == []
+        headings = visitor.page.locator("#forecasts-and-trades ~ .scrollable thead th").all_inner_texts()
+        assert len(headings) == len(list(filter(None, headings))) == 13
         source = visitor.page.locator(".print-source").inner_text()
         assert re.search(r"/forecasts/ · \d+ [A-Z][a-z]{2} \d{4}$", source)
     finally:

@@ -130,7 +130,6 @@ def test_leaderboard_shows_its_entries_as_computed(client: Client) -> None:
     assert (body["count"], body["next"], body["previous"]) == (2, None, None)
     assert body["results"] == [
         {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
-        | {"return_without_largest_bet": 0.0}  # each has bet once
         for entry in trading_leaderboard("v2").entries
     ]
     first = body["results"][0]
@@ -143,8 +142,7 @@ def test_leaderboard_shows_intervals_as_pairs(client: Client) -> None:
     entry = {**_entry("grok-4"), "return_se": 1.5, "return_ci": [-2.0, 4.0], "brier_ci": [0.1, 0.3]}
     entry |= {"return_se_cohorts": 0.5, "win_rate_ci": [0.2, 0.7]}
     Leaderboard.objects.create(protocol="trading", computed_at=WEEK, entries=[entry])
-    shown = entry | {"return_without_largest_bet": None}
-    assert client.get("/api/v1/leaderboard/").json()["results"] == [shown]
+    assert client.get("/api/v1/leaderboard/").json()["results"] == [entry]
 
 
 def test_leaderboard_is_paged(client: Client) -> None:

@@ -40,7 +40,6 @@ def win_rate_notes(entry: Any) -> str:
 TRADING = {
     "Rank": rank,
     "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
-    "Without its largest bet": lambda e: formats.signed_percent(e["return_without_largest_bet"]),
     "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
     "Bet-sizing score": lambda e: formats.with_interval(e, "brier"),
     "Win rate": lambda e: (formats.share(e["win_rate"]), win_rate_notes(e)),
@@ -147,7 +146,7 @@ def test_the_front_page(season: SeasonApi, query: str, figures: int) -> None:
 def test_the_trading_board(season: SeasonApi, query: str) -> None:
     page = season.page(f"/trading/?{query}")
     trading = by(season.rows(f"leaderboard/?{query}"), "family")
-    page.table("trading", trading, TRADING, FAMILY, no_figure=["Model", "By week"])
+    page.table("trading", trading, TRADING, FAMILY, no_figure=["Model", "Without its largest bet", "By week"])
     # An agent has one bankroll for all categories.
     narrowed = "" if query.startswith("category") else f"&{query}"
     values = season.one(f"performance/?range=ALL{narrowed}")

@@ -83,14 +83,17 @@ function set(element, attributes) {
 document.querySelectorAll(".scrollable > table").forEach(nameCells);
 
 // Only what scrolls needs the keyboard's focus.
-const resized = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    const cut = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
-    if (cut) target.tabIndex = 0;
-    else target.removeAttribute("tabindex");
-  }
-});
-document.querySelectorAll(".scrollable:has(> table)").forEach((region) => resized.observe(region));
+function updateFocus(region) {
+  const cut = region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight;
+  if (cut) region.tabIndex = 0;
+  else if (region !== document.activeElement) region.removeAttribute("tabindex");
+}
+
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => updateFocus(target)));
+for (const region of document.querySelectorAll(".scrollable:has(> table)")) {
+  updateFocus(region);
+  resized.observe(region);
+}
 
 for (const link of document.querySelectorAll("a[data-copy]")) {
   link.addEventListener("click", async (event) => {
