@@ -128,7 +128,7 @@ class RunForecasts(EnqueueJob):
                 "No forecast is due: all of today are answered or paused, or no methodology asks for any.",
                 possible=False,
             )
-        lines = [f"{release}: {batches} batch{'s' if batches != 1 else ''}" for release, batches in estimate.asked]
+        lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else " The day's questions are frozen first; the estimate is yesterday's cost."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
