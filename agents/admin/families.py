@@ -35,6 +35,9 @@ from markets.foundation.admin.readonly import (
 from markets.foundation.json_lines import json_line, json_number
 from markets.services.cache_versions import delete_competition_row, save_competition_row
 
+MILLION = 1_000_000
+"""Prices are shown for so many tokens, as providers state them."""
+
 
 @admin.register(Family)
 class FamilyAdmin(BoundedSearchAdmin):
@@ -80,13 +83,13 @@ class LineUpEntryInline(ReadOnlyTabularInline):
     readonly_fields = ("price_prompt", "price_completion", "price_overrides")
     list_select_related = ("family", "release")
 
-    @admin.display(description="$ per prompt token")
+    @admin.display(description="$ per million prompt tokens")
     def price_prompt(self, entry: LineUpEntry) -> str:
-        return json_number(entry.release.price_prompt)
+        return json_number(entry.release.price_prompt * MILLION)
 
-    @admin.display(description="$ per completion token")
+    @admin.display(description="$ per million completion tokens")
     def price_completion(self, entry: LineUpEntry) -> str:
-        return json_number(entry.release.price_completion)
+        return json_number(entry.release.price_completion * MILLION)
 
     @admin.display(description="prices under conditions")
     def price_overrides(self, entry: LineUpEntry) -> SafeString | str:

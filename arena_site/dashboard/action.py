@@ -1,6 +1,6 @@
 """An operator's action: its form, a preview of its effect, and the effect itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -35,11 +35,46 @@ class ActionResult:
 class RowIdField(forms.ModelChoiceField):
     """A row by its id, typed rather than chosen: pages of rows link to their actions with the id filled in."""
 
-    widget = forms.NumberInput
+    widget: type[forms.Widget] = forms.NumberInput
 
     def __init__(self, rows: QuerySet[Any], label: str, *, required: bool = True) -> None:
         unknown = {"invalid_choice": f"There is no {label} with this id."}
         super().__init__(rows, label=f"{label.capitalize()} (id)", required=required, error_messages=unknown)
+
+
+class RowChoiceField(RowIdField):
+    """A row, chosen from the candidates: those for which there is something to do. A link may name any by its id."""
+
+    OFFERED = 200
+    LONGEST_LABEL = 110
+    widget = forms.Select
+
+    def __init__(self, rows: QuerySet[Any], label: str, candidates: Callable[[QuerySet[Any]], QuerySet[Any]]) -> None:
+        super().__init__(rows, label)
+        self.label, self.noun, self.candidates = label.capitalize(), label, candidates
+
+    def label_from_instance(self, obj: Model) -> str:
+        text = str(obj)
+        return text if len(text) <= self.LONGEST_LABEL else f"{text[: self.LONGEST_LABEL]}…"
+
+    def offer(self, named: str) -> None:
+        """Fills the list with the candidates, and the row that a link names."""
+        assert self.queryset is not None
+        rows = list(self.candidates(self.queryset)[: self.OFFERED])
+        if RowIdsField.is_id(named) and int(named) not in [row.pk for row in rows]:
+            rows += self.queryset.filter(pk=named)
+        empty = f"Choose a {self.noun}" if rows else f"There is no {self.noun} to act on"
+        self.widget.choices = [("", empty), *((row.pk, self.label_from_instance(row)) for row in rows)]
+
+
+class ChoiceForm(forms.Form):
+    """A form whose lists of rows offer what there is to act on."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for name, field in self.fields.items():
+            if isinstance(field, RowChoiceField):
+                field.offer(str(self.data.get(name) or self.initial.get(name) or ""))
 
 
 class RowIdsField(forms.ModelMultipleChoiceField):

@@ -3,6 +3,9 @@
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Max
 
 from agents.services.lineups import PROPOSED_ALERT
 from agents.services.release_check import UNUSABLE_ALERT
@@ -10,6 +13,8 @@ from agents.services.settlement import OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.models import Notice
+from arena_site.notices import channels
 from markets.models import Alert, AlertItem, Market
 from markets.services.runs import JOB_FAILED
 from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
@@ -35,6 +40,7 @@ class AlertPanel:
     """How many alerts are open, and the newest of them."""
 
     def __init__(self) -> None:
+        self.deliveries = _last_deliveries()
         self.count = Alert.objects.open().count()
         self.path = list_path(Alert, cleared_at__isempty=1)
         alerts = list(Alert.objects.open().prefetch_related("items")[:ALERTS_SHOWN])
@@ -55,6 +61,13 @@ class AlertPanel:
             return self.count, self.path
         rest = Alert.objects.open().exclude(pk__in=told).values_list("pk", flat=True)
         return len(rest), list_path(Alert, id__in=",".join(map(str, rest)))
+
+
+def _last_deliveries() -> list[tuple[str, datetime | None]]:
+    """Each channel of the settings, with the time of its last delivery."""
+    sent = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
+    last = dict(sent) if channels() else {}
+    return [(channel, last.get(channel)) for channel in channels()]
 
 
 def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:

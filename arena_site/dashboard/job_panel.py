@@ -85,6 +85,8 @@ class JobPanel:
         self.paused = [schedule.name for schedule in self.schedules if schedule.paused]
         self.overdue = [schedule.name for schedule in self.schedules if schedule.overdue]
         self.jobs = _job_runs(self.schedules, now)
+        self.ran = [job for job in self.jobs if job.run]
+        self.never_ran = [job for job in self.jobs if not job.run]
 
 
 def _job_runs(schedules: Iterable[JobSchedule], now: datetime) -> list[JobRuns]:

@@ -34,6 +34,9 @@ class CallFigures:
     """The calls of some models within the days shown."""
 
     calls: int = 0
+    last_result: str = ""
+    last_sent_at: datetime | None = None
+    last_answer_at: datetime | None = None
     unusable: int = 0
     cost: Decimal = Decimal(0)
     latencies: list[int] = field(default_factory=list)
@@ -69,6 +72,18 @@ class ModelRow:
     figures: CallFigures
     colour: str
     since: datetime
+    paused: bool = False
+
+    @property
+    def state(self) -> str:
+        """Whether it is asked, and what became of the last request."""
+        if self.paused:
+            return "paused"
+        return "fails" if self.figures.last_result in UNUSABLE else "answers" if self.figures.last_result else ""
+
+    @property
+    def state_class(self) -> str:
+        return {"paused": "warn", "fails": "bad"}.get(self.state, "good")
 
     def _path(self, **lookup: Any) -> str:
         return list_path(ModelCall, model__in=",".join(self.models), sent_at__gte=self.since.isoformat(), **lookup)
@@ -102,7 +117,7 @@ class CostDay:
 class ModelPanel:
     """The grid of states, the figures of each model, and the cost by model and day."""
 
-    def __init__(self, now: datetime, cap: Decimal) -> None:
+    def __init__(self, now: datetime, cap: Decimal, paused: Set[int | None] = frozenset()) -> None:
         today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), cap
         decisions, forecasts = decision_grid(), forecast_grid()
@@ -112,7 +127,8 @@ class ModelPanel:
         for family, models in _families(decisions.families | forecasts.families):
             figures = [by_model.pop(model) for model in models if model in by_model]
             cells = decisions.cells(family.pk), forecasts.cells(family.pk)
-            self._add(family.display_name, models, *cells, _sum(figures))
+            is_paused = bool(paused & {None, family.pk})
+            self._add(family.display_name, models, *cells, _sum(figures), paused=is_paused)
         for model, rest in sorted(by_model.items()):
             self._add(model, [model], decisions.cells(None), forecasts.cells(None), rest)
         self.cost_days = [self._cost_day(number) for number in range(DAYS_SHOWN)]
@@ -123,9 +139,18 @@ class ModelPanel:
         self.scale = max(highest, cap) if self.cap_in_scale else highest
         self.chart = self._chart() if highest else ""
 
-    def _add(self, name: str, models: Sequence[str], decisions: Any, forecasts: Any, figures: CallFigures) -> None:
+    def _add(
+        self,
+        name: str,
+        models: Sequence[str],
+        decisions: Any,
+        forecasts: Any,
+        figures: CallFigures,
+        *,
+        paused: bool = False,
+    ) -> None:
         colour = f"series-{len(self.rows) % COLOURS}"
-        self.rows.append(ModelRow(name, models, decisions, forecasts, figures, colour, self.since))
+        self.rows.append(ModelRow(name, models, decisions, forecasts, figures, colour, self.since, paused))
 
     def _cost_day(self, number: int) -> CostDay:
         day = self.since + timedelta(days=number)
@@ -165,12 +190,20 @@ def _call_figures(since: datetime) -> dict[str, CallFigures]:
     ).iterator():
         of = figures[model]
         of.calls += 1
+        _note_last(of, sent_at, result)
         of.unusable += result in UNUSABLE
         of.cost += cost
         of.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
         if latency is not None:
             of.latencies.append(latency)
     return figures
+
+
+def _note_last(figures: CallFigures, sent_at: datetime, result: str) -> None:
+    if figures.last_sent_at is None or sent_at >= figures.last_sent_at:
+        figures.last_sent_at, figures.last_result = sent_at, result
+    if result == ModelCall.Result.ANSWERED and (figures.last_answer_at is None or sent_at > figures.last_answer_at):
+        figures.last_answer_at = sent_at
 
 
 def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
@@ -189,6 +222,9 @@ def _sum(figures: Iterable[CallFigures]) -> CallFigures:
     total = CallFigures()
     for part in figures:
         total.calls += part.calls
+        if part.last_sent_at is not None:
+            _note_last(total, part.last_sent_at, part.last_result)
+        total.last_answer_at = max(filter(None, [total.last_answer_at, part.last_answer_at]), default=None)
         total.unusable += part.unusable
         total.cost += part.cost
         total.latencies += part.latencies

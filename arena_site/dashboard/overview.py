@@ -19,9 +19,10 @@ from arena_site.dashboard.failed_tasks import week_tasks
 from arena_site.dashboard.infrastructure import Infrastructure
 from arena_site.dashboard.job_panel import JobPanel
 from arena_site.dashboard.model_panel import ModelPanel
+from arena_site.dashboard.venue_panel import venue_rows
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
-from cohorts.weeks import week_start
+from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Outcome
 from scoring.models import Snapshot
 
@@ -35,13 +36,21 @@ SPENDING_WARNING = Decimal("0.8")
 class Spending:
     """A protocol's spending in a week, against its cap."""
 
-    def __init__(self, protocol: str, week: datetime) -> None:
+    def __init__(self, protocol: str, week: datetime, now: datetime) -> None:
         self.protocol, self.cap = protocol, spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
         spend = spend_in_week(protocol, week)
         self.spent, self.billed, self.booked = spend.counted, spend.billed, spend.booked
         self.path = list_path(ModelCall, preset=protocol)
+        self.reached_at = self._reached_at(week, now)
         self.fraction = self.spent / self.cap if self.cap else Decimal(1)
         self.css_class = "bad" if self.fraction >= 1 else "warn" if self.fraction >= SPENDING_WARNING else "good"
+
+    def _reached_at(self, week: datetime, now: datetime) -> datetime | None:
+        """When the cap is reached at this week's pace; None if not in this week, or reached already."""
+        if not self.spent or not self.spent < self.cap or now <= week:
+            return None
+        reached_at = week + (now - week) * float(self.cap / self.spent)
+        return reached_at if reached_at < week + WEEK else None
 
 
 class Overview:
@@ -54,8 +63,9 @@ class Overview:
         self.pauses = list(RunSetting.objects.filter(paused=True).select_related("family"))
         self.tasks = week_tasks(at, now)
         self.causes = failure_causes(self.tasks)
-        self.spending = [Spending(protocol, self.week_start) for protocol in TASK_MODELS]
-        self.models = ModelPanel(now, settings.ARENA_SPEND_LIMIT_USD)
+        self.spending = [Spending(protocol, self.week_start, at) for protocol in TASK_MODELS]
+        paused = {setting.family_id for setting in self.pauses}
+        self.models = ModelPanel(now, settings.ARENA_SPEND_LIMIT_USD, paused)
         self.infrastructure = Infrastructure(at, now)
         unresolved = operational_metrics.unresolved_markets().filter(closed_at__lte=at - UNRESOLVED_AFTER)
         overdue = Count("pk", filter=Q(closed_at__lte=at - OVERDUE_AFTER))
@@ -71,6 +81,7 @@ class Overview:
         stale = stale.select_related("market").defer("market__description")
         self.stale_outcomes = list(stale.order_by("price_at")[:ROWS_SHOWN])
         self.alerts = AlertPanel()
+        self.venues = venue_rows(self.alerts)
         self.last_verification = operational_metrics.last_verification()
         self.snapshot_at = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
         self.synced_at = Market.objects.newest_instant()

@@ -22,7 +22,7 @@ class OperatorSite(AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The overview for accounts that may view runs; the list of models for all others."""
-        from arena_site.dashboard.actions import ACTIONS
+        from arena_site.dashboard.actions import ACTIONS, GROUPS
         from arena_site.dashboard.overview import Overview
         from markets.services.runs import mark_lost_runs
 
@@ -31,7 +31,10 @@ class OperatorSite(AdminSite):
         if has_perm("markets.view_run"):
             mark_lost_runs(now=timezone.now())
             context["overview"] = Overview(clock.now(), timezone.now())
-        context["actions"] = [action for action in ACTIONS.values() if has_perm(action.permission)]
+        permitted = [action for action in ACTIONS.values() if has_perm(action.permission)]
+        groups = {title: [action for action in permitted if action.name in names] for title, names in GROUPS.items()}
+        context["actions"] = permitted
+        context["action_groups"] = [(title, actions) for title, actions in groups.items() if actions]
         return super().index(request, context)
 
     def action(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -96,6 +96,9 @@ def _form(action: Action, query: QueryDict) -> forms.Form:
     fields = action.form.base_fields
     required = [name for name, field in fields.items() if field.required]
     is_prefilled = any(name in query for name in fields) or not fields
+    has_chosen_row = bool(action.row_field) and len(fields) > 1 and query.keys() <= {action.row_field, SHOW_PREVIEW}
+    if has_chosen_row:  # the other fields depend on the row: they are asked for next
+        return action.form(initial={name: query[name] for name in fields if name in query})
     if SHOW_PREVIEW in query or (is_prefilled and all(name in query for name in required)):
         return action.form(query)
     return action.form(initial={name: query[name] for name in fields if name in query})

@@ -39,6 +39,7 @@ UNCOMPARED = ("django_session", "django_admin_log", "arena_site_auditentry", "sq
 Tables = dict[str, list[Any]]
 SECRET_KEY = {"SECRET_KEY": "only-for-the-dashboard-0123456789-abcdefghij-klmnopqrst-uvwxyz"}
 """The key of the sites, and of the process that makes sessions for them."""
+ENVIRONMENT = {"ARENA_LINEUP": "unchecked", "ARENA_ALERT_WEBHOOK": "http://127.0.0.1:1/", **SECRET_KEY}
 CSRF = "c" * 32
 PHONE_WIDTH = WIDTHS[0]
 """The dashboard is read on a phone at night."""
@@ -117,7 +118,15 @@ def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboa
     for name, instant in instants.items():
         database = file.with_name(f"{len(dashboards)}.sqlite3")
         copy_database(file, database)
-        site = stack.enter_context(serving(database, ARENA_CLOCK=instant, ARENA_LINEUP="unchecked", **SECRET_KEY))
+        site = stack.enter_context(
+            serving(
+                database,
+                ARENA_CLOCK=instant,
+                ARENA_LINEUP="unchecked",
+                ARENA_ALERT_WEBHOOK="http://127.0.0.1:1/",
+                **SECRET_KEY,
+            )
+        )
         dashboards[name] = Dashboard(site, {}, forms, file, rows)
         for role, session in sessions.items():
             visitor = dashboards[name].visitors[role] = Visitor.of(browser, site.url)

@@ -15,6 +15,7 @@ ACTIONS: dict[str, Action] = {
         markets.SettleMarket(),
         markets.ReverseSettlement(),
         maintenance.AcknowledgeAlerts(),
+        maintenance.SendTestAlert(),
         maintenance.PauseSchedules(),
         maintenance.ResumeSchedules(),
         limits.SetSpendCap(),
@@ -26,3 +27,18 @@ ACTIONS: dict[str, Action] = {
         lineups.RejectLineUp(),
     )
 }
+
+GROUPS = {
+    "Models": (
+        "start_cohort", "run_decisions", "run_forecasts", "retry", "release-claim", "set-cap", "pause-models",
+        "resume-models", "reconcile_costs", "missed_decisions",
+    ),
+    "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
+    "Line-ups": ("check_lineup", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
+    "Alerts and schedules": ("acknowledge", "send_alerts", "test-alert", "pause", "resume"),
+    "Results and data": (
+        "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
+        "read-sealed", "prune",
+    ),
+}  # fmt: skip
+"""The names of all actions, as the dashboard groups them."""

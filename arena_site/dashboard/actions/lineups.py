@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 
 from agents import clients
 from agents.gateway.completions import GatewayFailure
@@ -20,7 +21,16 @@ from agents.services.lineups import (
     reject_lineup,
     releases_of,
 )
-from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField, list_path, row_path
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    ChoiceForm,
+    FormData,
+    Preview,
+    RowChoiceField,
+    list_path,
+    row_path,
+)
 from markets.foundation import clock
 
 
@@ -93,8 +103,12 @@ class ProposeLineUp(Action):
         return ActionResult(f"{str(line_up).capitalize()} is proposed.", path=row_path(line_up))
 
 
-class LineUpForm(forms.Form):
-    line_up = RowIdField(LineUp.objects.all(), "line-up")
+def proposed_lineups(rows: QuerySet[LineUp]) -> QuerySet[LineUp]:
+    return rows.filter(status=LineUp.Status.PROPOSED).order_by("-proposed_at")
+
+
+class LineUpForm(ChoiceForm):
+    line_up = RowChoiceField(LineUp.objects.all(), "line-up", proposed_lineups)
 
 
 class ApprovalForm(LineUpForm):

@@ -10,8 +10,10 @@ from agents.models import Family
 from agents.services.cohort_start import withdraw_family
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
+from arena_site.dashboard.actions.runs import enqueued, worker_warning
+from arena_site.notices import channels
 from markets.models import Alert
-from markets.services.alerts import acknowledge_alerts
+from markets.services.alerts import acknowledge_alerts, raise_alert
 
 SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]
 
@@ -57,6 +59,46 @@ class AcknowledgeAlerts(Action):
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         acknowledged = acknowledge_alerts(data["alert"], at=at)
         return ActionResult(f"{acknowledged} acknowledged.", path=list_path(Alert)) if acknowledged else None
+
+
+class SendTestAlert(Action):
+    """Raises an alert that tells of nothing, which takes the way of every other: through the queue and each channel."""
+
+    KIND = "test"
+    name, title, confirm_label = "test-alert", "Send a test alert", "Yes, send it"
+    description = "Shows whether alerts reach you: a worker sends one by every channel of the settings."
+    permission = "arena_site.acknowledge_alerts"
+    default_reason = "to see that alerts arrive"
+
+    def target(self, data: FormData) -> str:
+        return "a test alert"
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(Alert, kind__exact=self.KIND)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return {"open test alerts": Alert.objects.open().filter(kind=self.KIND).count()}
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        if not channels():
+            return "No channel is set up: set ARENA_ALERT_EMAIL or ARENA_ALERT_WEBHOOK, and restart."
+        open_alert = Alert.objects.open().filter(kind=self.KIND).first()
+        sent = f"The last one, of {open_alert.raised_at:%d %B, %H:%M} UTC, is open: " if open_alert else ""
+        return f"{sent}acknowledge it first." if sent else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        summary = f"A test alert leaves by {' and '.join(channels())}. Acknowledge it once it has arrived."
+        return Preview(summary, warning=worker_warning())
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        raise_alert(
+            kind=self.KIND,
+            items={self.KIND: f"sent by {by}"},
+            message=f"A test alert, sent by {by}: alerts reach you.",
+            at=at,
+            remedy="Nothing is wrong. Acknowledge it.",
+        )
+        return enqueued(jobs.enqueue("alerts"), "The test alert is on its way. Its page says when it was delivered.")
 
 
 class ScheduleForm(forms.Form):

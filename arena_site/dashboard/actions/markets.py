@@ -4,25 +4,37 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from agents.models import Position
 from agents.services.ledger import settlement_payout
 from agents.services.resolutions import Resolution
 from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
 from agents.services.settlement import complete_cohorts, settle_market
-from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, RowIdField
+from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowChoiceField
 from arena_site.manual_settlements import REVERSE, SETTLE
 from markets.models import Market
 from markets.services.question_resolution import correct_question_outcomes, resolve_questions
 
 CANCELLED = "cancelled"
+FINAL = (Market.Status.RESOLVED, Market.Status.CANCELLED)
 
 
-class OutcomeForm(forms.Form):
-    """A market, its outcome and the source for it."""
+def unsettled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
+    """Closed markets with positions, the longest closed first."""
+    held = Position.objects.open().values("market")
+    return rows.filter(status=Market.Status.CLOSED, pk__in=held).order_by("closed_at", "pk")
 
-    market = RowIdField(Market.objects.prefetch_related("outcomes"), "market")
+
+def settled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
+    """Final markets that agents had positions in, the newest first."""
+    return rows.filter(status__in=FINAL, pk__in=Position.objects.values("market")).order_by("-resolved_at", "-pk")
+
+
+class OutcomeForm(ChoiceForm):
+    """A market, and once it is chosen its outcome and the source for it."""
+
+    market = RowChoiceField(Market.objects.prefetch_related("outcomes"), "market", unsettled_markets)
     result = forms.ChoiceField(choices=[], label="Outcome", widget=forms.RadioSelect)
     source = forms.CharField(
         max_length=500, label="Source", help_text="An address, or who announced it, where and when."
@@ -34,7 +46,9 @@ class OutcomeForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         sides = [(f"outcome-{o.pk}", f"{o.side} won") for o in market.outcomes.all()] if market else []
         field.choices = [*sides, (CANCELLED, "Cancelled: no winner, every cost basis is refunded")]
-        self.fields["market"].help_text = market.question if market else "The market's admin page links here."
+        self.fields["market"].help_text = market.question if market else "Its outcomes are asked for next."
+        if market is None:
+            del self.fields["result"], self.fields["source"]
 
     def _market(self) -> Market | None:
         number = str(self.data.get("market") or self.initial.get("market") or "")
@@ -46,6 +60,10 @@ class OutcomeForm(forms.Form):
         if market is not None and result:
             data["outcome"] = next((o for o in market.outcomes.all() if f"outcome-{o.pk}" == result), None)
         return data
+
+
+class ReversalForm(OutcomeForm):
+    market = RowChoiceField(Market.objects.prefetch_related("outcomes"), "market", settled_markets)
 
 
 def chosen_resolution(data: FormData) -> Resolution:
@@ -109,6 +127,7 @@ class ReverseSettlement(SettleMarket):
     """Reversal by compensating journal entries; nothing is edited."""
 
     name, title, confirm_label = REVERSE, "Reverse a wrong settlement", "Yes, reverse it"
+    form = ReversalForm
     description = "Gives a final market another outcome: compensating entries for every position, and new scores."
 
     def obstacle(self, data: FormData, at: datetime) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import time_machine
@@ -16,6 +17,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
+from selectolax.lexbor import LexborHTMLParser
 
 from agents.models import (
     Agent,
@@ -32,7 +34,7 @@ from agents.models import (
 from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
 from arena_site import jobs
-from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.models import AuditEntry, Worker
 from arena_site.sealed_reads import READ_SEALED
 from cohorts.models import Cohort
@@ -59,10 +61,17 @@ from tests.factories import (
     bet,
     resolve,
 )
+from tests.markup import elements, get_page, visible_text
 from tests.venue import Venue
 
 pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(minutes=40)
+
+
+@pytest.fixture(autouse=True)
+def channel(settings: Any) -> None:
+    """One that nothing here sends by: the queue is not worked off."""
+    settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:1/"
 
 
 def failed_decision() -> Decision:
@@ -157,6 +166,7 @@ CASES = [
     Case("approve-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
     Case("reject-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
+    Case("test-alert", dict, lambda: (values(Alert, "kind")(), queue())),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
     Case("resume", lambda: install_schedules(repeats=0), values(Schedule, "name", "repeats")),
     Case("set-cap", lambda: {"protocol": "trading", "limit": "12.50"}, values(RunSetting, "spend_limit_usd")),
@@ -423,6 +433,52 @@ def test_open_market_is_not_settled_manually() -> None:
     market.refresh_from_db()
     assert market.status == "active"
     assert "still open" in AuditEntry.objects.get().message
+
+
+@pytest.mark.parametrize("name", ["settle", "reverse"])
+def test_form_offers_the_markets_to_act_on_and_a_link_may_name_any(name: str) -> None:
+    _, closed = unresolved()
+    final, untraded = settled(), MarketFactory(closed=True)
+    operator = sign_in("operator")
+    offered, other = (closed, final) if name == "settle" else (final, closed)
+
+    def page(**query: Any) -> LexborHTMLParser:
+        return get_page(operator, f"{action_path(name)}?{urlencode(query)}")
+
+    def options(page: LexborHTMLParser) -> list[str | None]:
+        return [option.attributes["value"] for option in elements(page, "select[name=market] option")]
+
+    assert options(page()) == ["", str(offered.pk)]
+    assert elements(page(), "[name=result]") == []
+    chosen = page(market=offered.pk, preview=1)
+    assert len(elements(chosen, "input[name=result]")) == 3
+    assert elements(chosen, ".errorlist") == []
+    assert options(page(market=other.pk)) == ["", str(offered.pk), str(other.pk)]
+    assert options(page(market=untraded.pk)) == ["", str(offered.pk), str(untraded.pk)]
+
+
+@pytest.mark.parametrize("name", ["approve-line-up", "reject-line-up"])
+def test_form_offers_the_proposed_line_ups(name: str) -> None:
+    proposed = propose()
+    page = get_page(sign_in("administrator"), action_path(name))
+    options = [option.attributes["value"] for option in elements(page, "select[name=line_up] option")]
+    assert options == ["", str(proposed.pk)]
+
+
+def test_test_alert_takes_the_way_of_every_alert(settings: Any, mailoutbox: list[Any]) -> None:
+    settings.ARENA_ALERT_WEBHOOK, settings.ARENA_ALERT_EMAIL = "", ["ops@example.org"]
+    operator = sign_in("operator")
+    assert "mail never" in visible_text(get_page(operator, "/admin/"), "#alerts")
+    perform(operator, "test-alert")
+    run("send_alerts", NOW)
+    assert ["A test alert, sent by operator" in mail.subject for mail in mailoutbox] == [True]
+    assert "mail just now" in visible_text(get_page(operator, "/admin/"), "#alerts")
+    settings.ARENA_ALERT_EMAIL = []
+    assert "No channel" in operator.get(action_path("test-alert")).context["preview"].summary
+
+
+def test_every_action_is_in_one_group() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(ACTIONS)
 
 
 def test_another_markets_outcome_is_refused() -> None:

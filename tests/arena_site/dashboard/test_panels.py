@@ -10,16 +10,18 @@ from django.urls import reverse
 from django_q.models import Schedule
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.models import Elicitation
+from agents.models import Elicitation, RunSetting
 from arena_site import jobs
 from arena_site.dashboard.infrastructure import Disk
-from markets.models import Run
+from markets.models import Market, Run, VenueTraffic
+from markets.services.venue_alerts import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
     WEEK,
     AgentFactory,
     CohortFactory,
     DecisionFactory,
+    MarketFactory,
     ModelCallFactory,
     QuestionFactory,
     RunFactory,
@@ -112,6 +114,46 @@ def test_models_show_calls_failures_latency_and_cost(viewer: Client) -> None:
         ModelCallFactory(decision=decision, result=result, latency_ms=1000 * number, cost_usd="0.00125", sent_at=NOW)
     row = table_row(section(dashboard(viewer), "h-models"), "5.0 %")
     assert row.endswith("20 1 , 5.0 % 10.0 s 19.0 s $0.0250")
+
+
+def test_models_show_their_state_and_last_answer(viewer: Client) -> None:
+    good = DecisionFactory()
+    bad, paused = (DecisionFactory(agent=AgentFactory(cohort=good.agent.cohort)) for _ in range(2))
+    for decision, result, minutes in ((good, "answered", 10), (bad, "answered", 20), (bad, "failed", 5)):
+        ModelCallFactory(decision=decision, result=result, sent_at=NOW - timedelta(minutes=minutes))
+    ModelCallFactory(decision=paused, sent_at=NOW - timedelta(minutes=30))
+    RunSetting.objects.create(protocol="forecast", family=paused.agent.family, paused=True)
+    page = section(dashboard(viewer), "h-models")
+    rows = [table_row(page, decision.agent.family.display_name) for decision in (good, bad, paused)]
+    expected = ("answers 10 min ago", "fails 20 min ago", "paused 30 min ago")
+    assert [row for row, state in zip(rows, expected, strict=True) if state not in row] == []
+
+
+def test_venues_show_state_last_success_failures_and_latency(viewer: Client, settings: Any) -> None:
+    settings.ARENA_SOURCES = ("polymarket", "kalshi")
+    Market.objects.filter(pk=MarketFactory().pk).update(refreshed_at=NOW - timedelta(minutes=7))
+    VenueTraffic.objects.create(venue="polymarket", requests=1200, failures=30, latency_s=0.25)
+    alert_venue_down("gamma", "gamma: no answer", at=NOW)
+    page = section(dashboard(viewer), "h-venues")
+    assert table_row(page, "Polymarket") == "Polymarket down 7 min ago 30 of 1,200 0.2 s"
+    assert table_row(page, "Kalshi") == "Kalshi not asked yet never 0 of 0 –"
+
+
+def test_costs_say_when_the_cap_is_reached_at_this_pace(viewer: Client, settings: Any) -> None:
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(6)
+    ModelCallFactory(cost_usd="1")
+    text = visible_text(dashboard(viewer), "#failures")
+    assert "$1.0000 of $6.00 at this pace the cap is reached on Sunday 04:00" in text
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(600)
+    assert "of $600.00 the cap is not reached this week at this pace" in visible_text(dashboard(viewer), "#failures")
+
+
+def test_jobs_that_never_ran_are_folded_away(viewer: Client) -> None:
+    RunFactory(kind="prune", at=NOW - timedelta(days=3))
+    page = section(dashboard(viewer), "h-jobs")
+    assert [row[0] for row in table_rows(page)[1:]] == ["prune"]
+    assert "jobs never ran" in visible_text(page, "details summary")
+    assert "sync" in visible_text(page, "details")
 
 
 @pytest.mark.parametrize(("cap", "lines"), [("1", ["50.0"]), ("20", [])])
