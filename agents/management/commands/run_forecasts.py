@@ -5,7 +5,8 @@ from typing import Any
 
 from agents import clients
 from agents.models import Family
-from agents.services.forecasts import run_forecasts
+from agents.services.forecasts import ForecastReport, run_forecasts
+from agents.services.maintenance import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry
@@ -33,6 +34,8 @@ class Command(ArenaCommand):
         family = options["family"]
         if family is not None and not Family.objects.filter(slug=family).exists():
             self.refuse(f"--family {family}: there is no such family")
+        if reason := maintenance_line():  # before questions are frozen, which opens the window
+            return CommandResult(ForecastReport().summary(), log=[reason])
         with (
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,

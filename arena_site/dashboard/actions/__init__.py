@@ -17,6 +17,8 @@ ACTIONS: dict[str, Action] = {
         maintenance.AcknowledgeAlerts(),
         maintenance.PauseSchedules(),
         maintenance.ResumeSchedules(),
+        maintenance.BeginMaintenance(),
+        maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),

@@ -17,9 +17,21 @@ from django.urls import reverse
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
-from agents.models import Agent, Decision, Elicitation, Family, JournalEntry, LineUp, ModelCall, Position, Release
+from agents.models import (
+    Agent,
+    Decision,
+    Elicitation,
+    Family,
+    JournalEntry,
+    LineUp,
+    Maintenance,
+    ModelCall,
+    Position,
+    Release,
+)
 from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
+from agents.services.maintenance import begin_maintenance
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.models import AuditEntry, Worker
@@ -107,6 +119,11 @@ def first_releases(number: int) -> list[int]:
     return list(Release.objects.order_by("pk").values_list("pk", flat=True)[:number])
 
 
+def under_maintenance() -> dict[str, Any]:
+    begin_maintenance("new disks", at=NOW)
+    return {}
+
+
 def propose() -> LineUp:
     releases = list(Release.objects.filter(pk__in=first_releases(6)))
     newcomer = FamilyFactory(slug="newcomer").releases.get()
@@ -120,7 +137,7 @@ def values(model: Any, *fields: str) -> Callable[[], Any]:
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
     "backfill_leaderboards", "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
-    "prune",
+    "prune", "backup",
 )  # fmt: skip
 """Actions that enqueue a job and need nothing to do."""
 CASES = [
@@ -142,6 +159,8 @@ CASES = [
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
     Case("resume", lambda: install_schedules(repeats=0), values(Schedule, "name", "repeats")),
+    Case("maintenance", dict, values(Maintenance, "is_open")),
+    Case("end-maintenance", under_maintenance, values(Maintenance, "is_open")),
     Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
 each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
