@@ -20,7 +20,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends postgresql-c
 COPY --from=build /app /app
 WORKDIR /app
 USER 10001
-ENV DATABASE_URL=sqlite:////data/arena.sqlite3 ARENA_EXPORT_DIR=/data/exports ARENA_SPOOL_DIR=/data/spool
+ENV DATABASE_URL=sqlite:////data/arena.sqlite3 ARENA_EXPORT_DIR=/data/exports ARENA_SPOOL_DIR=/data/spool ARENA_BACKUP_DIR=/data/backups
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD \

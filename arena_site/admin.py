@@ -17,7 +17,7 @@ from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
-from arena_site.models import AuditEntry, HostClaim, Notice, RateLimitCounter, Worker
+from arena_site.models import AuditEntry, Backup, HostClaim, Notice, RateLimitCounter, Worker
 from arena_site.queue_messages import STARTED
 from markets.foundation.admin.filters import FilterPreset, preset_filter
 from markets.foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
@@ -87,6 +87,13 @@ class WorkerAdmin(ReadOnlyAdmin):
 class HostClaimAdmin(ReadOnlyAdmin):
     list_display = ("host_id", "machine", "claimed_at")
     search_fields = ("host_id", "machine")
+
+
+@admin.register(Backup)
+class BackupAdmin(ReadOnlyAdmin):
+    list_display = ("taken_at", "file", "machine", "bytes", "sha256")
+    search_fields = ("file", "=sha256")
+    ordering = ("-taken_at", "-pk")
 
 
 @admin.register(Notice)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from arena_site.host_claims import host_refusal
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
+from arena_site.resource_alerts import refresh_resource_alerts
 from markets.services.venue_alerts import refresh_stale_prices
 
 INTERVAL_S = 15
@@ -30,6 +31,7 @@ def start() -> None:
 def watch_alerts(*, now: datetime) -> None:
     """Raises and clears what only time tells, and sends what is due."""
     refresh_stale_prices(at=now)
+    refresh_resource_alerts(now=now)
     _, failures = send_notices(now=now)
     for failure in failures:
         log.warning("%s", failure)

@@ -7,7 +7,8 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,17 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
 from arena_site.host_claims import has_claims_table, release_host
+from arena_site.models import Backup
 from cohorts.models import Cohort
 from markets.foundation.commands import BAD_USAGE
+from markets.foundation.process_names import machine
+from markets.models import Run
 
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""
 
+ROTATED = re.compile(r"arena-\d{8}T\d{6}Z\.(sqlite3|dump)")
+"""Names of the backups that are deleted once there are newer ones."""
 PRIVATE = 0o600
 """The mode of a backup: it holds the hashes of passwords and tokens."""
 
@@ -49,9 +55,37 @@ def back_up(out: Path) -> dict[str, Any]:
         with temporary_file(out) as unfinished:
             _dump_sqlite(unfinished) if connection.vendor == "sqlite" else _dump_postgres(unfinished)
             os.replace(unfinished, out)
-        return _describe(out)
+        summary = _describe(out)
     except OSError as error:
         raise BackupFailed(f"{error.filename or out} can not be written: {error.strerror}") from error
+    with suppress(DatabaseError):  # not migrated yet: a backup before an upgrade
+        _record(summary)
+    return summary
+
+
+def back_up_and_rotate(folder: Path, *, number: int, at: datetime) -> dict[str, Any]:
+    """Writes a backup named after its time, and deletes all but the newest `number` of those in the folder."""
+    suffix = "sqlite3" if connection.vendor == "sqlite" else "dump"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        summary = back_up(folder / f"arena-{at:%Y%m%dT%H%M%SZ}.{suffix}")
+        older = sorted(file for file in folder.iterdir() if ROTATED.fullmatch(file.name))[:-number]
+        for file in older:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise BackupFailed(f"{error.filename or folder} can not be written: {error.strerror}") from error
+    return summary | {"deleted": len(older)}
+
+
+def _record(summary: dict[str, Any]) -> None:
+    described = {name: summary[name] for name in ("file", "bytes", "sha256")}
+    Backup.objects.create(taken_at=timezone.now(), machine=machine().rstrip(":"), **described)
+
+
+def _end_runs() -> None:
+    """Marks the runs that were under way when the backup was made: no process of theirs is left to fail."""
+    running = Run.objects.filter(status=Run.Status.RUNNING)
+    running.update(status=Run.Status.LOST, finished_at=timezone.now(), error="under way when the backup was made")
 
 
 def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
@@ -78,6 +112,7 @@ def restore(file: Path, *, force: bool = False) -> dict[str, Any]:
         raise BackupFailed(f"{error.filename} can not be written: {error.strerror}") from error
     if has_claims_table():  # a copy of an earlier version has none
         release_host(at=timezone.now())
+        _end_runs()
     return _describe(file)
 
 

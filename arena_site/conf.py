@@ -279,10 +279,14 @@ def replica(primary: dict[str, object]) -> Callable[[str], dict[str, object]]:
     return parse
 
 
-def beside_database(database: dict[str, object], base: Path) -> Path:
-    """The spool folder: beside an SQLite file, else in the application's folder."""
+def host_of(url: str) -> str:
+    return urlsplit(url).netloc
+
+
+def beside_database(database: dict[str, object], base: Path, name: str) -> Path:
+    """A folder beside an SQLite file, else in the application's folder."""
     on_file = database["ENGINE"] == "django.db.backends.sqlite3"
-    return (Path(str(database["NAME"])).resolve().parent if on_file else base) / "spool"
+    return (Path(str(database["NAME"])).resolve().parent if on_file else base) / name
 
 
 def cache(url: str) -> dict[str, object]:

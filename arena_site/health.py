@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from agents.models import Agent, Decision, Elicitation, ModelCall
 from arena_site import jobs, operational_metrics
-from arena_site.models import Worker
+from arena_site.models import Backup, Worker
 from arena_site.notices import unsent_notices
 from arena_site.outages import check_connection
 from arena_site.queue_messages import queue_state
@@ -174,6 +174,9 @@ def _operation() -> Iterator[Metric]:
         ("open_alerts", "Alerts that are not cleared.", sum(alerts.values())),
     ):
         yield GaugeMetricFamily(f"arena_{name}", text, number)
+    backup = Backup.objects.first()
+    age = (now - backup.taken_at).total_seconds() if backup else float("nan")
+    yield GaugeMetricFamily("arena_backup_age_seconds", "Age of the newest backup; NaN where there is none.", age)
     yield _labelled("arena_open_alerts_by_kind", "Alerts that are not cleared.", "kind", alerts.items())
 
 

@@ -122,6 +122,8 @@ JOBS = (
     Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive", Lane.LONG),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
         "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
+    Job("backup", "25 3 * * *", 2 * HOURS, "a backup, checked, the oldest ones deleted, daily 03:25", "backup",
+        Lane.LONG),
     Job("alerts", "2-59/5 * * * *", 5 * MINUTES - MARGIN,
         "alerts by mail and webhook, every 5 minutes", "send_alerts", Lane.PROMPT),
     Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
@@ -311,4 +313,5 @@ ledger = partial(_run_command, "verify_ledger")
 check_lineup = partial(_run_command, "check_lineup")
 """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""
 archive = partial(_run_command, "publish_archive")
+backup = partial(_run_command, "backup")
 prune = partial(_run_command, "prune")

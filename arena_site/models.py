@@ -114,6 +114,23 @@ class HostClaim(models.Model):
         return self.host_id or "no host"
 
 
+class Backup(models.Model):
+    """A backup that was written and checked. The file may have been rotated away, or moved to another place, since."""
+
+    taken_at = models.DateTimeField(help_text="Wall-clock time.", db_index=True)
+    file = models.CharField(max_length=1000, help_text="Its path on the machine that took it.")
+    machine = models.CharField(max_length=100)
+    bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        default_permissions = ("view",)
+        ordering = ["-taken_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.file
+
+
 class Notice(models.Model):
     """The delivery of an alert, or of its end, by one channel: retried until it succeeds, sent once."""
 

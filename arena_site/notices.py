@@ -161,6 +161,8 @@ def payload(notice: Notice) -> dict[str, Any]:
         "text": alert.message,
         "url": _url(alert),
         "remedy": alert.remedy,
+        "severity": "critical" if alert.urgent else "warning",
+        "instance": settings.ARENA_INSTANCE,
         "raised_at": alert.raised_at.isoformat().replace("+00:00", "Z"),
     }
 

@@ -54,6 +54,8 @@ ARENA_ALERT_DIGEST_HOUR = conf.read(env, "ARENA_ALERT_DIGEST_HOUR", "", conf.opt
 _own_address = CSRF_TRUSTED_ORIGINS[0] if CSRF_TRUSTED_ORIGINS else "http://localhost:8000"
 SITE_URL_IS_SET = bool(env.str("ARENA_SITE_URL", default="") or CSRF_TRUSTED_ORIGINS)
 ARENA_SITE_URL = conf.read(env, "ARENA_SITE_URL", _own_address, conf.base_url)
+# Names this arena in alerts, where one address takes those of several.
+ARENA_INSTANCE = conf.read(env, "ARENA_INSTANCE", "", conf.optional(conf.short_name)) or conf.host_of(ARENA_SITE_URL)
 # Names the machines that work on one database together; empty follows from the machine and the database's place.
 ARENA_HOST_ID = conf.read(env, "ARENA_HOST_ID", "", conf.optional(conf.short_name)) or ""
 # A dead-man service's address, read by the worker's scheduler after its ticks.
@@ -72,7 +74,14 @@ _replica = conf.read(env, "DATABASE_REPLICA_URL", "", conf.optional(conf.replica
 if _replica:
     DATABASES["replica"] = _replica
 # Answers that the database could not take lie here until the next run; private to the account that runs the arena.
-ARENA_SPOOL_DIR = Path(env.str("ARENA_SPOOL_DIR", default="") or conf.beside_database(DATABASES["default"], BASE_DIR))
+ARENA_SPOOL_DIR = Path(
+    env.str("ARENA_SPOOL_DIR", default="") or conf.beside_database(DATABASES["default"], BASE_DIR, "spool")
+)
+# Where the nightly backups lie, the newest ARENA_BACKUPS_KEPT of them.
+ARENA_BACKUP_DIR = Path(
+    env.str("ARENA_BACKUP_DIR", default="") or conf.beside_database(DATABASES["default"], BASE_DIR, "backups")
+)
+ARENA_BACKUPS_KEPT = conf.read(env, "ARENA_BACKUPS_KEPT", "14", conf.whole_number(1, 10_000))
 # The longest that a page is cached, in seconds; 0 caches none.
 PAGE_CACHE_S = 60
 CACHES = {"default": conf.read(env, "CACHE_URL", "", conf.cache)}
@@ -138,7 +147,11 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates" / "pages"],
         "OPTIONS": {
             "environment": "arena_site.pages.environment.environment",
-            "context_processors": ["arena_site.pages.views.site.is_demo", "arena_site.pages.glossary.terms_in_use"],
+            "context_processors": [
+                "arena_site.pages.views.site.is_demo",
+                "arena_site.pages.views.site.maintenance",
+                "arena_site.pages.glossary.terms_in_use",
+            ],
         },
     },
     {

@@ -22,6 +22,7 @@ os.environ["OPENROUTER_API_KEY"] = ""
 os.environ["ARENA_LINEUP"] = "unchecked"  # tests of the check itself bring a catalogue
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
 os.environ.setdefault("ARENA_EXPORT_DIR", str(Path(tempfile.gettempdir(), "arena-test-exports")))
+os.environ.setdefault("ARENA_BACKUP_DIR", str(Path(tempfile.gettempdir(), "arena-test-backups")))
 # Before pytest-xdist starts its workers, so that they inherit the server that was found or started.
 if os.environ.get("ARENA_TESTS_ON") == "postgres":
     os.environ["DATABASE_URL"] = postgres_url()

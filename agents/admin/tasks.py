@@ -20,6 +20,7 @@ from agents.models import (
     Elicitation,
     Forecast,
     Instruction,
+    Maintenance,
     ModelCall,
     RefusedForecast,
     Release,
@@ -337,6 +338,13 @@ class ChainLinkAdmin(ReadOnlyAdmin):
 class DailyAnchorAdmin(ReadOnlyAdmin):
     list_display = ("day", "made_at")
     search_fields = ("day",)
+
+
+@admin.register(Maintenance)
+class MaintenanceAdmin(ReadOnlyAdmin):
+    list_display = ("began_at", "ended_at", "reason")
+    search_fields = ("reason",)
+    ordering = ("-began_at",)
 
 
 @admin.register(CreditReading)

@@ -20,6 +20,7 @@ from agents.gateway.completions import (
     parse_accounting,
     parse_credits,
     parse_generation,
+    parse_remaining_credits,
 )
 from agents.gateway.streams import parse_stream
 from markets.foundation.http import MIB, HttpService, UpstreamError
@@ -115,6 +116,10 @@ class Gateway(HttpService):
     def credits(self) -> tuple[str, Decimal] | None:
         """The label of our key and the US dollars used with it; None where the gateway does not tell."""
         return parse_credits(self._find("/key"))
+
+    def remaining_credits(self) -> Decimal | None:
+        """The US dollars that our key may still spend; None where the gateway states no limit."""
+        return parse_remaining_credits(self._find("/key"))
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:

@@ -281,6 +281,12 @@ def parse_credits(body: Any) -> tuple[str, Decimal] | None:
     return None if used is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
 
 
+def parse_remaining_credits(body: Any) -> Decimal | None:
+    """The US dollars that a key may still spend, as `/key` states them."""
+    remaining = _decimal(_object(_object(body).get("data")).get("limit_remaining"))
+    return None if remaining is None or remaining > MAX_CREDITS else remaining
+
+
 def stored_content(raw_response: str, http_status: int | None) -> str:
     """The text of a stored answer; a submitted one, which came without HTTP, is the text itself."""
     if http_status is None:

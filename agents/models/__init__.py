@@ -7,6 +7,7 @@ from agents.models.elicitation import Elicitation
 from agents.models.family import Family, LineUp, LineUpEntry, Release
 from agents.models.forecast import Forecast, RefusedForecast
 from agents.models.ledger import JournalEntry, Position, Reversal, Settlement, Trade
+from agents.models.maintenance import Maintenance
 from agents.models.registration import Registration, Submission
 from agents.models.run_setting import RunSetting
 from agents.models.task import Task

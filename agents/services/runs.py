@@ -14,6 +14,7 @@ from agents.gateway.completions import FailureScope
 from agents.models import Task
 from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
+from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import CallSettings
 from agents.services.run_settings import is_paused
 from markets.foundation.failpoints import failpoint
@@ -65,6 +66,8 @@ class RunReport:
         """True if this model is not to be asked any more; the task is then counted, and named with the reason."""
         if time.monotonic() >= self.asking_ends_s:
             self.stops.setdefault(ALL_MODELS, TIME_IS_OVER)
+        if maintenance := maintenance_line():
+            self.stops.setdefault(ALL_MODELS, maintenance)
         reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
         if reason:
             self.unasked += 1

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django_q.models import Failure, Schedule
 
-from agents.models import RunSetting
+from agents.models import Maintenance, RunSetting
+from agents.services.maintenance import maintenance_line
 from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site import jobs
@@ -72,6 +73,9 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             )
         elif panel.overdue:
             yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
+    if line := maintenance_line():
+        path = ACTIONS["end-maintenance"].path()
+        yield Concern(line[0].upper() + line[1:], list_path(Maintenance), False, "End maintenance", path)
     if panel.paused:
         path, message = ACTIONS["resume"].path(schedule=panel.paused), f"Paused: {', '.join(panel.paused)}"
         yield Concern(message, "#due", severe=False, action="Resume", action_path=path)

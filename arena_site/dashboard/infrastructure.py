@@ -11,8 +11,9 @@ from django_q.models import Failure, OrmQ, Task
 
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
-from arena_site.models import Notice, Worker
+from arena_site.models import Backup, Notice, Worker
 from arena_site.queue_messages import queue_state
+from arena_site.resource_alerts import BACKUP_AGE
 
 WORKERS_SHOWN = 12
 DAY = timedelta(days=1)
@@ -71,6 +72,9 @@ class Infrastructure:
         self.jobs_failed = Failure.objects.filter(stopped__gte=now - DAY).count()
         self.failed_path = list_path(Failure, stopped__gte=(now - DAY).isoformat())
         self.failing = _failing_functions(now)
+        self.backup = Backup.objects.first()
+        self.backup_is_old = self.backup is not None and now - self.backup.taken_at > BACKUP_AGE
+        self.backups_path = list_path(Backup)
         self.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
         self.unsent_path = list_path(Notice, sent_at__isnull=1, tries__gt=0)
         added = operational_metrics.rows_added(at=at, now=now)

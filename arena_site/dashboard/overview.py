@@ -21,6 +21,7 @@ from arena_site.dashboard.job_panel import JobPanel
 from arena_site.dashboard.model_panel import ModelPanel
 from arena_site.dashboard.venue_panel import venue_rows
 from arena_site.models import AuditEntry
+from arena_site.resource_alerts import SPENDING_WARNING
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from markets.models import Market, Outcome
@@ -29,8 +30,6 @@ from scoring.models import Snapshot
 ROWS_SHOWN = 12
 UNRESOLVED_AFTER = timedelta(hours=24)
 """A market closed for this long is listed as unresolved."""
-SPENDING_WARNING = Decimal("0.8")
-"""The fraction of the spend cap from which the overview warns."""
 
 
 class Spending:

@@ -91,6 +91,8 @@ def test_alert_is_sent_once_by_each_channel(hook: Hook, inbox: list[Any]) -> Non
         "text": "Closed for over 72 hours.",
         "url": "https://arena.example/markets/7/",
         "remedy": "Settle it.",
+        "severity": "critical",
+        "instance": "localhost:8000",
         "raised_at": "2026-03-08T00:00:00Z",
     }
     assert hook.keys == [f"alert-{raised.pk}-open"]

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from agents import clients
+from agents.services.credit_alerts import refresh_credit_alert
 from agents.services.reconciliation import reconcile_costs
 from agents.signals import decisions_recorded
 from markets.foundation.commands import ArenaCommand, CommandResult
@@ -18,6 +19,7 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.gateway() as gateway:
             result = reconcile_costs(gateway, now=timezone.now())
+            refresh_credit_alert(gateway, now=timezone.now())
         if result.corrected:
             decisions_recorded.send(Command, at=at)
         return CommandResult(

@@ -10,6 +10,7 @@ from agents import clients
 from agents.models import Family
 from agents.services.cost_estimate import estimate_run, plan_costs
 from agents.services.decisions import DecisionReport, run_decisions
+from agents.services.maintenance import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from agents.signals import decisions_recorded
 from cohorts.models import Cohort
@@ -39,6 +40,8 @@ class Command(ArenaCommand):
         cohort, family = self._cohort(options["cohort"]), self._family(options["family"])
         if options["dry_run"]:
             return self._dry_run(at, cohort, family)
+        if reason := maintenance_line():  # before prices are frozen, which opens the window
+            return CommandResult(DecisionReport().summary(), log=[reason])
         with (
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,

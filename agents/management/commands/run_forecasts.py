@@ -7,6 +7,7 @@ from agents import clients
 from agents.models import Elicitation, Family
 from agents.services.cost_estimate import estimate_forecasts, plan_costs
 from agents.services.forecasts import ForecastReport, run_forecasts
+from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import spent_in_week
 from agents.services.task_alerts import refresh_task_alerts
 from cohorts.weeks import week_start
@@ -42,6 +43,8 @@ class Command(ArenaCommand):
             self.refuse(f"--family {family}: there is no such family")
         if options["dry_run"]:
             return self._dry_run(at, questions, family)
+        if reason := maintenance_line():  # before questions are frozen, which opens the window
+            return CommandResult(ForecastReport().summary(), log=[reason])
         with (
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,

@@ -21,6 +21,8 @@ ACTIONS: dict[str, Action] = {
         limits.SetSpendCap(),
         limits.PauseModels(),
         limits.ResumeModels(),
+        maintenance.BeginMaintenance(),
+        maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
@@ -35,7 +37,9 @@ GROUPS = {
     ),
     "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
     "Line-ups": ("check_lineup", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
-    "Alerts and schedules": ("acknowledge", "send_alerts", "test-alert", "pause", "resume"),
+    "Alerts and schedules": (
+        "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
+    ),
     "Results and data": (
         "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
         "read-sealed", "prune",

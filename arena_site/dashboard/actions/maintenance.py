@@ -1,13 +1,15 @@
-"""Actions on alerts, schedules and families."""
+"""Actions on alerts, schedules, families and maintenance."""
 
 from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 from django_q.models import Schedule
 
-from agents.models import Family
+from agents.models import Family, Maintenance
 from agents.services.cohort_start import withdraw_family
+from agents.services.maintenance import begin_maintenance, end_maintenance, maintenance_line
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.dashboard.actions.runs import enqueued, worker_warning
@@ -15,6 +17,7 @@ from arena_site.notices import channels
 from markets.models import Alert
 from markets.services.alerts import acknowledge_alerts, raise_alert
 
+REASON_LENGTH = 200
 SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]
 
 
@@ -148,6 +151,47 @@ class ResumeSchedules(PauseSchedules):
     nothing_affected = "None of them is paused."
     summary = "These run by their cron lines again, and once at once for the runs that they missed."
     done = "Resumed"
+
+
+class BeginMaintenance(Action):
+    name, title, confirm_label = "maintenance", "Begin maintenance", "Yes, begin"
+    description = "No model is asked until it ends; pages say so. Syncs, settlement and scores go on."
+    permission = "arena_site.manage_schedules"
+    reason_help = "For the audit log, and for readers: it stands on every page."
+
+    def target_path(self, data: FormData) -> str:
+        return list_path(Maintenance)
+
+    def state(self, data: FormData) -> dict[str, Any]:
+        return {"maintenance": maintenance_line()}
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "It is under way already." if maintenance_line() else ""
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        return Preview(
+            "A conversation that has begun is finished; nobody new is asked, and no prices or questions are frozen. "
+            "A week whose Sunday passes meanwhile has no decisions."
+        )
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        begun = begin_maintenance(reason[:REASON_LENGTH], at=timezone.now())
+        return ActionResult("Maintenance has begun.") if begun else None
+
+
+class EndMaintenance(BeginMaintenance):
+    name, title, confirm_label = "end-maintenance", "End maintenance", "Yes, end it"
+    description = "Models are asked again, by the next scheduled runs."
+    reason_help = "For the audit log."
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return "" if maintenance_line() else "None is under way."
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        return Preview("Models are asked again: decisions as long as Sunday lasts, forecasts within the hour.")
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
+        return ActionResult("Maintenance has ended.") if end_maintenance(at=timezone.now()) else None
 
 
 class FamilyForm(forms.Form):

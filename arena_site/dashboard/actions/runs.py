@@ -189,6 +189,11 @@ ENQUEUE_ACTIONS = (
         "A worker reads the gateway's catalogue and proposes a line-up where a release has changed.",
     ),
     EnqueueJob(
+        "backup", "backup", "Back up now", "Yes, back up",
+        "Writes a checked backup now rather than at night.",
+        "A worker writes a backup of the whole database into ARENA_BACKUP_DIR and deletes the oldest ones.",
+    ),
+    EnqueueJob(
         "reconcile_costs", "costs", "Reconcile costs", "Yes, reconcile them",
         "Asks the gateway what the calls cost whose bill never came.",
         "A worker asks the gateway about each call whose cost is booked at its worst case.",

@@ -12,12 +12,17 @@ from django.views.decorators.http import conditional_page, require_safe
 from django.views.defaults import bad_request as bad_request_page
 from django.views.defaults import server_error as error_page
 
-from agents.models import Chain
+from agents.models import Chain, Maintenance
 from arena_site.delivery import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
 from markets.foundation.rest.problems import Problem, invalid_request
 from scoring.competition import competition_index
+
+
+def maintenance(request: HttpRequest) -> dict[str, Maintenance | None]:
+    """Template context: the maintenance that is under way."""
+    return {"maintenance": Maintenance.objects.current()}
 
 
 def is_demo(request: HttpRequest) -> dict[str, bool]:

@@ -26,6 +26,7 @@ from agents.models import (
     Family,
     JournalEntry,
     LineUp,
+    Maintenance,
     ModelCall,
     Position,
     Release,
@@ -33,6 +34,7 @@ from agents.models import (
 )
 from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
+from agents.services.maintenance import begin_maintenance
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.models import AuditEntry, Worker
@@ -128,6 +130,11 @@ def first_releases(number: int) -> list[int]:
     return list(Release.objects.order_by("pk").values_list("pk", flat=True)[:number])
 
 
+def under_maintenance() -> dict[str, Any]:
+    begin_maintenance("new disks", at=NOW)
+    return {}
+
+
 def propose() -> LineUp:
     releases = list(Release.objects.filter(pk__in=first_releases(6)))
     newcomer = FamilyFactory(slug="newcomer").releases.get()
@@ -146,7 +153,7 @@ def paused_family() -> dict[str, Any]:
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
     "backfill_leaderboards", "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
-    "prune",
+    "prune", "backup",
 )  # fmt: skip
 """Actions that enqueue a job and need nothing to do."""
 CASES = [
@@ -172,6 +179,8 @@ CASES = [
     Case("set-cap", lambda: {"protocol": "trading", "limit": "12.50"}, values(RunSetting, "spend_limit_usd")),
     Case("pause-models", lambda: {"protocol": ["trading"], "family": "grok-4"}, values(RunSetting, "paused")),
     Case("resume-models", paused_family, values(RunSetting, "paused")),
+    Case("maintenance", dict, values(Maintenance, "is_open")),
+    Case("end-maintenance", under_maintenance, values(Maintenance, "is_open")),
     Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
 each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

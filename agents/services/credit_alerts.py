@@ -1,0 +1,36 @@
+"""The alert about the credits of the gateway's key."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.db.models import Sum
+
+from agents.gateway.client import Gateway
+from agents.gateway.completions import GatewayFailure
+from agents.models import ModelCall
+from markets.services.alerts import clear_alert, raise_alert
+
+CREDITS_LOW = "credits-low"
+COST_PERIOD = timedelta(days=7)
+LEAST_USD = Decimal(1)
+
+
+def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> None:
+    """Raises the alert where the key's credits last no week at the cost of the last seven days, else clears it."""
+    try:
+        remaining = gateway.remaining_credits()
+    except GatewayFailure:  # whose runs have alerts of their own
+        return
+    recent = ModelCall.objects.filter(sent_at__gt=now - COST_PERIOD).aggregate(cost=Sum("cost_usd"))["cost"]
+    needed = max(recent or Decimal(0), LEAST_USD)
+    if remaining is None or remaining >= needed:
+        clear_alert(CREDITS_LOW, [CREDITS_LOW], at=now)
+        return
+    raise_alert(
+        kind=CREDITS_LOW,
+        items={CREDITS_LOW: "the gateway's key"},
+        message=f"The gateway's key has ${remaining:.2f} left; a week like the last takes ${needed:.2f}.",
+        at=now,
+        path="/admin/",
+        remedy="Buy credits, or raise the key's limit at the gateway; the next hourly reconcile_costs resolves this.",
+    )
