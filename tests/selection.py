@@ -72,6 +72,7 @@ WITHOUT_DATABASE = (
     "agent_kit/test_check.py",
     "agent_kit/test_evaluate.py",
     "agent_kit/test_openrouter.py",
+    "agent_kit/test_prophet.py",
     "agent_kit/test_run.py",
     "agent_kit/test_verify.py",
     "arena_site/test_arena_start.py",
