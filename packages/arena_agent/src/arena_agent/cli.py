@@ -261,15 +261,15 @@ def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:
 
 
 def _receipts(options: argparse.Namespace) -> int:
-    from arena_agent.access import home
+    from arena_agent.access import journal_paths
+    from arena_agent.arena_api import InvalidAddress
     from arena_agent.journal import DamagedJournal, read_replies
 
-    paths = [options.journal] if options.journal else sorted((home() / "journals").glob("*.jsonl"))
     replies: list[dict[str, Any]] = []
     try:
-        for path in paths:
+        for path in [options.journal] if options.journal else journal_paths(options.url):
             replies += read_replies(path)
-    except (OSError, DamagedJournal) as error:
+    except (OSError, DamagedJournal, InvalidAddress) as error:
         raise CommandFailed(str(error), REFUSED) from None
     accepted = [reply for reply in replies if reply["status"] == 201]
     receipts = [reply["reply"]["receipt"] for reply in accepted if "receipt" in reply["reply"]]

@@ -77,7 +77,8 @@ class AgentProcess:
 
     def card(self) -> AgentCard:
         """The agent's name and what it plays. Raises UnusableAgent."""
-        self._start()
+        if self._card is None:
+            self._start()
         assert self._card is not None
         return self._card
 
