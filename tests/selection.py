@@ -65,6 +65,9 @@ SLOW = (
     "scoring/exports/test_export_dataset.py",
     "scoring/exports/test_verification.py",
     "scoring/test_snapshot_cost.py",
+    "agent_kit/test_run.py",
+    "agent_kit/test_live_arena.py",
+    "agent_kit/test_evaluate.py",
 )
 """The files that take longest, in the order in which they run, first of all."""
 WITHOUT_DATABASE = (
