@@ -140,6 +140,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert shown.stdout == "[]\n"
 
 
+def test_importing_the_package_takes_less_than_150_milliseconds() -> None:
+    script = "import time; t = time.process_time(); import arena_agent; print(time.process_time() - t)"
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs) < 0.15
+
+
 def test_command_runs_as_a_module() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(arena_agent.__file__).parents[1])}
     shown = subprocess.run([sys.executable, "-m", "arena_agent"], capture_output=True, text=True, env=environment)

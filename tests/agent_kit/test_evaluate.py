@@ -1,6 +1,8 @@
 """`arena-agent evaluate`: the figures of `rank` on the rows that it writes, and an agent that is handed tasks alone."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +220,22 @@ def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:
     assert main(["evaluate", agent_file(tmp_path, PRICES), "--data", str(data), "--out", str(out), "--json"]) == 0
     rows = forecast_rank.read(out / "forecasts.csv", strict=True)
     assert rows.panel.forecasters == ["model-0", "model-1", "model-2", "own"]
+
+
+def test_ten_thousand_tasks_cost_little_time_and_memory(tmp_path: Path) -> None:
+    """Processor time, which other work on the machine does not change: 20 seconds, and 300 MB."""
+    data, file = write_dataset(tmp_path / "data", 10_000), agent_file(tmp_path, EVEN)
+    script = (
+        "import re, resource, sys\n"
+        "from arena_agent.cli import main\n"
+        f"code = main(['evaluate', {file!r}, '--data', {str(data)!r}])\n"
+        "own, agent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+        "seconds = own.ru_utime + own.ru_stime + agent.ru_utime + agent.ru_stime\n"
+        "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"  # maxrss would include pytest's
+        "print(code, seconds, int(peak) / 1024, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    code, seconds, megabytes = map(float, done.stderr.split())
+    assert code == 0
+    assert seconds < 20
+    assert megabytes < 300
