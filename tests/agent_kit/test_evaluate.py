@@ -22,6 +22,11 @@ FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_
 PRICES = "def forecast(self, question): return question.prices or question.even()"
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def evaluated(capfd: pytest.CaptureFixture[str], file: str, data: Any, *options: str) -> tuple[int, Any, str]:
     """Exit code, report and standard error."""
     code = main(["evaluate", file, "--data", str(data), "--json", *options])
@@ -116,6 +121,14 @@ def test_agent_without_any_forecast_fails(tmp_path: Path, capfd: pytest.CaptureF
     assert (code, report) == (1, None)
     assert "own gave no forecast that can be scored" in error
     assert '"YES" has no probability' in error
+
+
+def test_outcomes_that_contradict_each_other_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = write_dataset(tmp_path / "data", 3)
+    rows = [json.loads(line) | {"outcome": 1} for line in (data / "outcomes.jsonl").read_text().splitlines()]
+    write_lines(data / "outcomes.jsonl", rows)
+    code, _, error = evaluated(capfd, agent_file(tmp_path, EVEN), sealed(data))
+    assert (code, "the rows of the dataset can not be scored" in error) == (1, True), error
 
 
 def _drop_manifest(data: Path) -> None:
@@ -213,6 +226,8 @@ def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixtu
     shown = capfd.readouterr().out
     assert "own beside the models" in shown
     assert "own against model-0: -" in shown
+    assert json.loads(Path("report.json").read_text())["agent"] == "own"
+    assert not Path("forecasts.csv").exists()
 
 
 def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:

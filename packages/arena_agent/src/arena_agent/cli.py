@@ -65,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("file", metavar="FILE")
     evaluate.add_argument("--data", required=True, metavar="DIR_OR_URL", help="a dataset")
     evaluate.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of the agent (default: 1)")
-    evaluate.add_argument("--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there")
+    evaluate.add_argument(
+        "--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there (default: report.json here)"
+    )
     evaluate.add_argument("--timeout", type=_seconds, default=900.0, metavar="SECONDS", help="of a task (default: 900)")
     run = add("run", _run, "answer the arena's open tasks, now or for ever")
     run.add_argument("file", metavar="FILE")
@@ -147,7 +149,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     except ImportError:
         raise CommandFailed("evaluate needs the extra: pip install 'arena-agent[evaluate]'", REFUSED) from None
     from arena_agent.download import DownloadFailed
-    from arena_agent.evaluation import NothingToScore, evaluate
+    from arena_agent.evaluation import REPORT, NothingToScore, evaluate
 
     try:
         dataset = open_dataset(options.data)
@@ -160,6 +162,8 @@ def _evaluate(options: argparse.Namespace) -> int:
                 seconds=options.timeout,
                 progress=progress,
             )
+            if options.out is None:
+                Path(REPORT).write_bytes(Path(scratch, REPORT).read_bytes())
     except (InvalidDataset, UnusableAgent) as error:
         raise CommandFailed(str(error), REFUSED) from None
     except (NothingToScore, DownloadFailed, OSError) as error:

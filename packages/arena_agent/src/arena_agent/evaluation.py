@@ -66,11 +66,19 @@ def evaluate(
 
 
 def score(rows: Path, agent: str) -> dict[str, Any]:
-    """The figures of an agent among the forecasters of a file, as `forecast_rank.rank` gives them."""
+    """The figures of an agent among the forecasters of a file, as `forecast_rank.rank` gives them.
+
+    Raises NothingToScore.
+    """
     import forecast_rank
 
-    content = forecast_rank.rank(rows, metrics=METRICS).to_dict()
-    own = content["forecasters"][agent]
+    try:
+        content = forecast_rank.rank(rows, metrics=METRICS).to_dict()
+    except forecast_rank.TooFewForecasts as error:
+        raise NothingToScore(f"the rows of the dataset can not be scored: {error}") from None
+    own = content["forecasters"].get(agent)
+    if own is None:
+        raise NothingToScore(f"no row of {agent} can be scored: {content['rejected'][0]['why']}")
     pairs = [pair for pair in content["pairs"] if agent in (pair["first"], pair["second"])]
     others = {name: {key: figures.get(key) for key in FIGURES} for name, figures in content["forecasters"].items()}
     return {name: own.get(name) for name in FIGURES} | {
