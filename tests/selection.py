@@ -65,13 +65,19 @@ SLOW = (
     "scoring/exports/test_export_dataset.py",
     "scoring/exports/test_verification.py",
     "scoring/test_snapshot_cost.py",
+    "agent_kit/test_run.py",
+    "agent_kit/test_live_arena.py",
+    "agent_kit/test_evaluate.py",
 )
 """The files that take longest, in the order in which they run, first of all."""
 WITHOUT_DATABASE = (
     "forecast_rank/",
     "agent_kit/test_check.py",
     "agent_kit/test_evaluate.py",
+    "agent_kit/test_openrouter.py",
+    "agent_kit/test_prophet.py",
     "agent_kit/test_run.py",
+    "agent_kit/test_verify.py",
     "arena_site/test_arena_start.py",
     "arena_site/test_sandbox.py",
     "arena_site/test_settings.py",

@@ -9,8 +9,11 @@ from typing import Any
 
 import arena_agent
 import pytest
+from arena_agent.blocks import UnreadableBlock, read_portfolio, read_questions
+from arena_agent.checking import sample_lines
 from arena_agent.cli import main
 
+COLUMNS = '["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]'
 HEAD = "from arena_agent import Agent, Bet, Forecast, Sell\n\nclass Own(Agent):\n    name = 'own'\n"
 
 
@@ -137,7 +140,41 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert shown.stdout == "[]\n"
 
 
+def test_importing_the_package_takes_less_than_150_milliseconds() -> None:
+    script = "import time; t = time.process_time(); import arena_agent; print(time.process_time() - t)"
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs) < 0.15
+
+
 def test_command_runs_as_a_module() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(arena_agent.__file__).parents[1])}
     shown = subprocess.run([sys.executable, "-m", "arena_agent"], capture_output=True, text=True, env=environment)
     assert (shown.returncode, "COMMAND" in shown.stderr) == (2, True)
+
+
+BLOCKS = {
+    # a block that a strange server sends: what is wrong with it
+    '["question_id"]\n["1"]': "QUESTIONS: the column question is missing",
+    "rubbish": "QUESTIONS: line 1 is not JSON",
+    "{}": "QUESTIONS: its first line must name the columns",
+    f"{COLUMNS}\n[1, 2]": "QUESTIONS: line 2 must be a list of 7 values",
+    f'{COLUMNS}\n["1", "?", "", true, null, null, null]': "QUESTIONS: a value is not of its type: TypeError",
+    f'{COLUMNS}\n["1", "?", "", true, ["A"], {{"A": "x"}}, null]': "the price of 'A' is no number",
+    f'{COLUMNS}\n["1", "?", "", true, ["A"], 7, null]': "QUESTIONS: a value is not of its type: AttributeError",
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_block_that_is_none_is_named(block: str) -> None:
+    with pytest.raises(UnreadableBlock) as unreadable:
+        read_questions({"QUESTIONS": block})
+    assert BLOCKS[block] in str(unreadable.value)
+
+
+def test_portfolio_with_a_wrong_amount_is_named() -> None:
+    blocks = json.loads(sample_lines()[2])["blocks"]
+    assert read_portfolio(blocks).positions[0].shares == 1250
+    with pytest.raises(UnreadableBlock, match="'cash' is missing"):
+        read_portfolio(blocks | {"PORTFOLIO": "{}"})
+    with pytest.raises(UnreadableBlock, match="PORTFOLIO: a value is not of its type"):
+        read_portfolio(blocks | {"PORTFOLIO": blocks["PORTFOLIO"].replace("10000.00", "much")})

@@ -1,6 +1,8 @@
 """`arena-agent evaluate`: the figures of `rank` on the rows that it writes, and an agent that is handed tasks alone."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,11 @@ from tests.agent_kit.test_run import EVEN
 
 FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 PRICES = "def forecast(self, question): return question.prices or question.even()"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def evaluated(capfd: pytest.CaptureFixture[str], file: str, data: Any, *options: str) -> tuple[int, Any, str]:
@@ -116,6 +123,14 @@ def test_agent_without_any_forecast_fails(tmp_path: Path, capfd: pytest.CaptureF
     assert '"YES" has no probability' in error
 
 
+def test_outcomes_that_contradict_each_other_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = write_dataset(tmp_path / "data", 3)
+    rows = [json.loads(line) | {"outcome": 1} for line in (data / "outcomes.jsonl").read_text().splitlines()]
+    write_lines(data / "outcomes.jsonl", rows)
+    code, _, error = evaluated(capfd, agent_file(tmp_path, EVEN), sealed(data))
+    assert (code, "the rows of the dataset can not be scored" in error) == (1, True), error
+
+
 def _drop_manifest(data: Path) -> None:
     (data / "manifest.json").unlink()
 
@@ -211,6 +226,8 @@ def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixtu
     shown = capfd.readouterr().out
     assert "own beside the models" in shown
     assert "own against model-0: -" in shown
+    assert json.loads(Path("report.json").read_text())["agent"] == "own"
+    assert not Path("forecasts.csv").exists()
 
 
 def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:
@@ -218,3 +235,22 @@ def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:
     assert main(["evaluate", agent_file(tmp_path, PRICES), "--data", str(data), "--out", str(out), "--json"]) == 0
     rows = forecast_rank.read(out / "forecasts.csv", strict=True)
     assert rows.panel.forecasters == ["model-0", "model-1", "model-2", "own"]
+
+
+def test_ten_thousand_tasks_cost_little_time_and_memory(tmp_path: Path) -> None:
+    """Processor time, which other work on the machine does not change: 20 seconds, and 300 MB."""
+    data, file = write_dataset(tmp_path / "data", 10_000), agent_file(tmp_path, EVEN)
+    script = (
+        "import re, resource, sys\n"
+        "from arena_agent.cli import main\n"
+        f"code = main(['evaluate', {file!r}, '--data', {str(data)!r}])\n"
+        "own, agent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+        "seconds = own.ru_utime + own.ru_stime + agent.ru_utime + agent.ru_stime\n"
+        "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"  # maxrss would include pytest's
+        "print(code, seconds, int(peak) / 1024, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    code, seconds, megabytes = map(float, done.stderr.split())
+    assert code == 0
+    assert seconds < 20
+    assert megabytes < 300

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from agents.models import Decision, Forecast, ModelCall, Trade
+from agents.models import Decision, Forecast, ModelCall, Submission, Trade
 from agents.services.registrations import register_external_agent
 from tests.agent_kit.test_check import agent_file
 from tests.commands import run
@@ -89,3 +90,29 @@ def test_loop_without_wait_goes_on_at_this_arena(week: str, live_server: LiveSer
         process.terminate()
         process.wait(timeout=30)
     assert events == ["answered"] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_loop_killed_after_each_line_of_its_journal_answers_each_task_once(
+    week: str, live_server: LiveServer, tmp_path: Path
+) -> None:
+    journal, file = tmp_path / "journal.jsonl", agent_file(tmp_path, AGENT)
+    command = [sys.executable, "-m", "arena_agent", "run", file, "--once", "--url", live_server.url]
+    command += ["--journal", str(journal), "--json"]
+    environment = {"ARENA_AGENT_HOME": str(tmp_path / "home"), "ARENA_AGENT_TOKEN": week, "PATH": ""}
+    for lines in range(1, 6):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= lines):
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+    last = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert last.returncode == 0, last.stderr
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert sorted(entry["task"] for entry in entries if entry["event"] == "answer") == sorted(
+        {entry["task"] for entry in entries}
+    )
+    replies = [entry["status"] for entry in entries if entry["event"] == "reply"]
+    assert replies == [201] * 3
+    assert ModelCall.objects.filter(model="external/visitor").count() == 3
+    assert Submission.objects.count() == 3

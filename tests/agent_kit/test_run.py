@@ -4,17 +4,25 @@ import json
 import os
 import random
 import signal
+import ssl
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arena_agent import live
+from arena_agent.arena_api import Arena, ArenaUnavailable
 from arena_agent.cli import main
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -253,8 +261,6 @@ def test_part_of_an_answer_is_sent_and_the_rest_reported(
 def test_clock_that_is_off_changes_nothing(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from datetime import timedelta
-
     arena = ScriptedArena(server)
     arena.clock -= timedelta(days=400)
     code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
@@ -293,6 +299,37 @@ def test_endless_answer_ends(server: HTTPServer, tmp_path: Path, capfd: pytest.C
     server.expect_request("/api/v1/submissions/open/").respond_with_handler(endless)
     code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
     assert (code, "the answer is longer than 5,000,000 bytes" in error) == (1, True)
+
+
+def test_answer_that_trickles_ends(server: HTTPServer) -> None:
+    def trickle(request: Request) -> Response:
+        return Response((time.sleep(0.05) or b" " for _ in range(200)), 200, content_type="application/json")
+
+    server.expect_request("/api/v1/submissions/open/").respond_with_handler(trickle)
+    with Arena(server.url_for(""), TOKEN, timeout=0.3) as arena, pytest.raises(ArenaUnavailable, match="does not end"):
+        arena.open_tasks()
+
+
+def test_certificate_of_nobody_is_refused_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with HTTPServer(ssl_context=own_certificate(tmp_path)) as server:
+        arena = ScriptedArena(server)
+        code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
+        assert (code, "its certificate is not valid" in error, arena.tokens) == (1, True, set())
+
+
+def own_certificate(folder: Path) -> ssl.SSLContext:
+    """A context with a certificate that no authority signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    start = datetime.now(UTC) - timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=9))
+    certificate = builder.sign(key, hashes.SHA256())
+    encodings = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    path = folder / "own.pem"
+    path.write_bytes(key.private_bytes(*encodings) + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
 
 
 # access

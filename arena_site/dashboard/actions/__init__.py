@@ -42,7 +42,7 @@ GROUPS = {
     ),
     "Results and data": (
         "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
-        "read-sealed", "prune",
+        "read-sealed", "backup", "prune",
     ),
 }  # fmt: skip
 """The names of all actions, as the dashboard groups them."""

@@ -56,9 +56,18 @@ def store_access(access: Access) -> Path:
 
 def journal_path(url: str, agent: str) -> Path:
     """The journal of an agent at an arena."""
-    parts = (re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") for text in (_origin(url), agent))
-    digest = f"{hash_text(f'{_origin(url)}|{agent}')[:8]}"
-    return home() / "journals" / f"{'--'.join(parts)}--{digest}.jsonl"
+    digest = hash_text(f"{_origin(url)}|{agent}")[:8]
+    return home() / "journals" / f"{_file_name(_origin(url))}--{_file_name(agent)}--{digest}.jsonl"
+
+
+def journal_paths(url: str | None) -> list[Path]:
+    """All journals, or those of one arena."""
+    prefix = f"{_file_name(_origin(arena_address(url)))}--" if url else ""
+    return sorted((home() / "journals").glob(f"{prefix}*.jsonl"))
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]
 
 
 def hash_text(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from arena_agent.agent import Agent
 from arena_agent.blocks import UnreadableBlock, read_markets, read_portfolio, read_questions
-from arena_agent.checks import FaultyAnswer, Refusal, check_decision, check_forecast, encode_answer
+from arena_agent.checks import FaultyAnswer, Refusal, abbreviate, check_decision, check_forecast, encode_answer
 from arena_agent.loading import describe
 from arena_agent.objects import ArenaTask, Bet, Forecast, Question, Sell
 
@@ -152,6 +152,7 @@ class Answerer:
 
 
 _NOTHING = object()
+_LIST_OF = {"BET": "bets", "SELL": "sells", "HOLD": None}
 
 
 async def _gather(forecast: Callable[[Question], Any], questions: Sequence[Question]) -> list[Any]:
@@ -195,19 +196,26 @@ def _stated_forecasts(stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 def _stated_instructions(stated: Mapping[str, Any]) -> list[Bet | Sell]:
     """The bets and sales of an answer."""
+    action = stated.get("action")
+    if not isinstance(action, str) or (action := action.strip().upper()) not in _LIST_OF:
+        raise FaultyAnswer('action must be "BET", "SELL" or "HOLD"')
     instructions: list[Bet | Sell] = []
     for name, kind, fields in (
         ("bets", Bet, ("market_id", "side", "amount")),
         ("sells", Sell, ("position_id", "percentage")),
     ):
-        for index, each in enumerate(stated.get(name) or []):
+        items = stated.get(name) or []
+        if not isinstance(items, list):
+            raise FaultyAnswer(f"{name} must be a list, not {abbreviate(items)}")
+        if items and _LIST_OF[action] != name:
+            raise FaultyAnswer(f'{name} must be empty when action is "{action}"')
+        if not items and _LIST_OF[action] == name:
+            raise FaultyAnswer(f'{name} must not be empty when action is "{action}"')
+        for index, each in enumerate(items):
             if not isinstance(each, dict):
-                raise FaultyAnswer(f"{name}[{index}] must be an object")
+                raise FaultyAnswer(f"{name}[{index}] must be an object, not {abbreviate(each)}")
             for field_name in fields:
                 if field_name not in each:
                     raise FaultyAnswer(f"{name}[{index}].{field_name} is missing")
             instructions.append(kind(*(each[field_name] for field_name in fields)))
-    action = stated.get("action")
-    if not isinstance(action, str) or action.strip().upper() not in ("BET", "SELL", "HOLD"):
-        raise FaultyAnswer('action must be "BET", "SELL" or "HOLD"')
     return instructions

@@ -1,11 +1,13 @@
 """Reads the blocks of JSON Lines of a task into objects."""
 
 import json
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, TypeVar
 
 from arena_agent.objects import Evidence, Market, Portfolio, Position, Question
+
+T = TypeVar("T")
 
 
 class UnreadableBlock(ValueError):
@@ -13,7 +15,31 @@ class UnreadableBlock(ValueError):
 
 
 def read_questions(blocks: Mapping[str, str]) -> tuple[Question, ...]:
-    """The questions of a forecast task, each with its evidence."""
+    """The questions of a forecast task, each with its evidence. Raises UnreadableBlock."""
+    return _read(_questions, blocks, "QUESTIONS")
+
+
+def read_markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
+    """The markets of a trading task. Raises UnreadableBlock."""
+    return _read(_markets, blocks, "MARKETS")
+
+
+def read_portfolio(blocks: Mapping[str, str]) -> Portfolio:
+    """The agent's cash and positions. Raises UnreadableBlock."""
+    return _read(_portfolio, blocks, "PORTFOLIO")
+
+
+def _read(reader: Callable[[Mapping[str, str]], T], blocks: Mapping[str, str], name: str) -> T:
+    """What a reader makes of the blocks; a value of a wrong type is a fault of the block."""
+    try:
+        return reader(blocks)
+    except UnreadableBlock:
+        raise
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+        raise UnreadableBlock(f"{name}: a value is not of its type: {type(error).__name__}: {error}") from error
+
+
+def _questions(blocks: Mapping[str, str]) -> tuple[Question, ...]:
     evidence: dict[str, list[Evidence]] = {}
     for row in _rows(blocks, "EVIDENCE") if "EVIDENCE" in blocks else ():
         text = Evidence(
@@ -27,7 +53,7 @@ def read_questions(blocks: Mapping[str, str]) -> tuple[Question, ...]:
             rules=row["rules"],
             exclusive=row["exclusive"],
             options=tuple(row["options"]),
-            prices=row["prices"],
+            prices=row["prices"] and _prices(row["prices"]),
             closes=row["closes"],
             event=row.get("event"),
             evidence=tuple(evidence.get(row["question_id"], ())),
@@ -36,14 +62,13 @@ def read_questions(blocks: Mapping[str, str]) -> tuple[Question, ...]:
     )
 
 
-def read_markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
-    """The markets of a trading task."""
+def _markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
     return tuple(
         Market(
             id=row["market_id"],
             text=row["question"],
             category=row["category"],
-            prices=row["prices"],
+            prices=_prices(row["prices"]),
             volume=row["volume_usd"],
             closes=row["closes"],
             event=row.get("event"),
@@ -53,25 +78,14 @@ def read_markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
     )
 
 
-def read_portfolio(blocks: Mapping[str, str]) -> Portfolio:
-    """The agent's cash and positions."""
+def _portfolio(blocks: Mapping[str, str]) -> Portfolio:
     stated = _decode(_block(blocks, "PORTFOLIO"), "PORTFOLIO", 1)
     try:
-        positions = tuple(_position(row) for row in _rows(blocks, "POSITIONS"))
-        return Portfolio(
-            cash=Decimal(stated["cash"]),
-            max_bet=Decimal(stated["max_bet"]),
-            positions=positions,
-            positions_value=Decimal(stated["positions_value"]),
-            total_value=Decimal(stated["total_value"]),
-            pnl=Decimal(stated["pnl"]),
-            week=stated["week"],
-            date=stated["date"],
-        )
+        amounts = {name: Decimal(stated[name]) for name in ("cash", "max_bet", "positions_value", "total_value", "pnl")}
+        week, date = stated["week"], stated["date"]
     except KeyError as error:
         raise UnreadableBlock(f"PORTFOLIO: {error} is missing") from None
-    except (TypeError, InvalidOperation):
-        raise UnreadableBlock("PORTFOLIO: an amount is no number") from None
+    return Portfolio(positions=tuple(map(_position, _rows(blocks, "POSITIONS"))), week=week, date=date, **amounts)
 
 
 def _position(row: Mapping[str, Any]) -> Position:
@@ -87,6 +101,14 @@ def _position(row: Mapping[str, Any]) -> Position:
         value=Decimal(row["value"]),
         pnl=Decimal(row["pnl"]),
     )
+
+
+def _prices(stated: Mapping[str, float | None]) -> dict[str, Any]:
+    """Prices by option or side, as stated."""
+    for name, price in stated.items():
+        if price is not None and (isinstance(price, bool) or not isinstance(price, int | float)):
+            raise TypeError(f"the price of {name!r} is no number")
+    return dict(stated)
 
 
 class _Row(dict[str, Any]):

@@ -65,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("file", metavar="FILE")
     evaluate.add_argument("--data", required=True, metavar="DIR_OR_URL", help="a dataset")
     evaluate.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of the agent (default: 1)")
-    evaluate.add_argument("--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there")
+    evaluate.add_argument(
+        "--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there (default: report.json here)"
+    )
     evaluate.add_argument("--timeout", type=_seconds, default=900.0, metavar="SECONDS", help="of a task (default: 900)")
     run = add("run", _run, "answer the arena's open tasks, now or for ever")
     run.add_argument("file", metavar="FILE")
@@ -74,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--journal", type=Path, metavar="JOURNAL", help="the file of answers and replies")
     receipts = add("receipts", _receipts, "print the receipts of the answers that were accepted")
     receipts.add_argument("--journal", type=Path, metavar="JOURNAL", help="of this journal alone")
+    verify = add("verify", _verify, "check a receipt without the arena")
+    verify.add_argument("receipt", metavar="RECEIPT", help="a file; - for standard input, as of receipts --json")
+    verify.add_argument("--archive", type=Path, metavar="DIR", help="an archive that must hold it")
+    verify.add_argument(
+        "--key", type=Path, metavar="FILE", help="the published keys (default: asked of the arena at --url)"
+    )
     add("login", _login, "store a token, readable by you alone")
     return parser
 
@@ -141,7 +149,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     except ImportError:
         raise CommandFailed("evaluate needs the extra: pip install 'arena-agent[evaluate]'", REFUSED) from None
     from arena_agent.download import DownloadFailed
-    from arena_agent.evaluation import NothingToScore, evaluate
+    from arena_agent.evaluation import REPORT, NothingToScore, evaluate
 
     try:
         dataset = open_dataset(options.data)
@@ -154,6 +162,8 @@ def _evaluate(options: argparse.Namespace) -> int:
                 seconds=options.timeout,
                 progress=progress,
             )
+            if options.out is None:
+                Path(REPORT).write_bytes(Path(scratch, REPORT).read_bytes())
     except (InvalidDataset, UnusableAgent) as error:
         raise CommandFailed(str(error), REFUSED) from None
     except (NothingToScore, DownloadFailed, OSError) as error:
@@ -255,15 +265,15 @@ def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:
 
 
 def _receipts(options: argparse.Namespace) -> int:
-    from arena_agent.access import home
+    from arena_agent.access import journal_paths
+    from arena_agent.arena_api import InvalidAddress
     from arena_agent.journal import DamagedJournal, read_replies
 
-    paths = [options.journal] if options.journal else sorted((home() / "journals").glob("*.jsonl"))
     replies: list[dict[str, Any]] = []
     try:
-        for path in paths:
+        for path in [options.journal] if options.journal else journal_paths(options.url):
             replies += read_replies(path)
-    except (OSError, DamagedJournal) as error:
+    except (OSError, DamagedJournal, InvalidAddress) as error:
         raise CommandFailed(str(error), REFUSED) from None
     accepted = [reply for reply in replies if reply["status"] == 201]
     receipts = [reply["reply"]["receipt"] for reply in accepted if "receipt" in reply["reply"]]
@@ -275,6 +285,48 @@ def _receipts(options: argparse.Namespace) -> int:
 def _receipt_text(reply: dict[str, Any]) -> str:
     receipt = reply.get("receipt")
     return json.dumps(receipt) if receipt else "the arena gave no receipt"
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from arena_agent.receipts import UnreadableReceipt, archive_faults, read_keys, read_receipts, receipt_faults
+
+    try:
+        receipts = read_receipts(_text(options.receipt))
+        keys = read_keys(_text(str(options.key)) if options.key else _published_keys(options.url))
+        faults = [receipt_faults(receipt, keys) for receipt in receipts]
+        if options.archive:
+            for index, fault in archive_faults(receipts, options.archive).items():
+                faults[index].append(fault)
+    except UnreadableReceipt as error:
+        raise CommandFailed(str(error), REFUSED) from None
+    results = [{"sha256": r["sha256"], "ok": not f, "faults": f} for r, f in zip(receipts, faults, strict=True)]
+    ok = not any(faults)
+    lines = [f"{each['sha256']}: {'; '.join(each['faults']) or 'ok'}" for each in results]
+    _show(options, {"ok": ok, "receipts": results}, "\n".join(lines))
+    return OK if ok else FAILED
+
+
+def _text(name: str) -> str:
+    """The text of a file, or of standard input for `-`."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{name}: {getattr(error, 'strerror', None) or error}", REFUSED) from None
+
+
+def _published_keys(url: str | None) -> str:
+    """The arena's document of keys, asked for without a token."""
+    from arena_agent.arena_api import Arena, ArenaUnavailable, InvalidAddress, UnexpectedAnswer
+
+    if not url:
+        raise CommandFailed("no keys: give --key FILE, or --url for those that the arena publishes", REFUSED)
+    try:
+        with Arena(url) as arena:
+            return json.dumps(arena.chain())
+    except InvalidAddress as error:
+        raise CommandFailed(str(error), REFUSED) from None
+    except (ArenaUnavailable, UnexpectedAnswer) as error:
+        raise CommandFailed(str(error)) from None
 
 
 def _login(options: argparse.Namespace) -> int:

@@ -49,12 +49,8 @@ def evaluate(
     """
     with AgentProcess(file) as process:
         card = process.card()
-    options, probabilities, faults = _columns(_ask_all(file, dataset, workers, seconds, progress))
-    table = _long_form(dataset, options, probabilities, card.name)
-    if not table.height or card.name not in table["forecaster"]:
-        raise NothingToScore(f"{card.name} gave no forecast that can be scored: {'; '.join(faults[:3]) or 'none'}")
     out.mkdir(parents=True, exist_ok=True)
-    table.write_csv(out / ROWS)
+    faults = _write_rows(out / ROWS, card.name, dataset, _ask_all(file, dataset, workers, seconds, progress))
     report = score(out / ROWS, card.name)
     report |= {
         "agent": card.name,
@@ -70,11 +66,19 @@ def evaluate(
 
 
 def score(rows: Path, agent: str) -> dict[str, Any]:
-    """The figures of an agent among the forecasters of a file, as `forecast_rank.rank` gives them."""
+    """The figures of an agent among the forecasters of a file, as `forecast_rank.rank` gives them.
+
+    Raises NothingToScore.
+    """
     import forecast_rank
 
-    content = forecast_rank.rank(rows, metrics=METRICS).to_dict()
-    own = content["forecasters"][agent]
+    try:
+        content = forecast_rank.rank(rows, metrics=METRICS).to_dict()
+    except forecast_rank.TooFewForecasts as error:
+        raise NothingToScore(f"the rows of the dataset can not be scored: {error}") from None
+    own = content["forecasters"].get(agent)
+    if own is None:
+        raise NothingToScore(f"no row of {agent} can be scored: {content['rejected'][0]['why']}")
     pairs = [pair for pair in content["pairs"] if agent in (pair["first"], pair["second"])]
     others = {name: {key: figures.get(key) for key in FIGURES} for name, figures in content["forecasters"].items()}
     return {name: own.get(name) for name in FIGURES} | {
@@ -214,6 +218,16 @@ def _transposed(rows: list[tuple[Any, ...]], names: tuple[str, ...]) -> dict[str
 
 
 # --- rows ------------------------------------------------------------------------------------------------
+
+
+def _write_rows(path: Path, agent: str, dataset: Dataset, results: dict[int, _TaskResult]) -> list[str]:
+    """Writes the rows to be scored; returns all faults. What was asked need not stay in memory for the scoring."""
+    options, probabilities, faults = _columns(results)
+    table = _long_form(dataset, options, probabilities, agent)
+    if not table.height or agent not in table["forecaster"]:
+        raise NothingToScore(f"{agent} gave no forecast that can be scored: {'; '.join(faults[:3]) or 'none'}")
+    table.write_csv(path)
+    return faults
 
 
 def _long_form(dataset: Dataset, asked: dict[str, list[Any]], given: dict[str, list[Any]], agent: str) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from arena_agent.answering import CheckedAnswer
 from arena_agent.arena_api import Arena, ArenaUnavailable, OpenTask, Reply, UnexpectedAnswer
 from arena_agent.journal import Journal, TaskRecord
+from arena_agent.loading import UnusableAgent
 from arena_agent.worker import AgentEnded, AgentLate, AgentProcess
 
 WAIT_SECONDS = 30
@@ -112,7 +113,7 @@ class LiveLoop:
         except AgentLate as error:
             self._fail(task, "late", str(error))
             return
-        except AgentEnded as error:
+        except (AgentEnded, UnusableAgent) as error:  # unusable: it could not be started again
             self._fail(task, "raised", str(error))
             return
         if answer.body is None:

@@ -4,10 +4,12 @@ import importlib.util
 import keyword
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from arena_agent.agent import TRACKS, Agent
+from arena_agent.prophet import adapted, is_prophet_agent
 
 TEMPLATE = '''\
 """An agent for Forecaster Arena: `arena-agent check {file}` runs it on a sample."""
@@ -36,11 +38,7 @@ def load_agent(file: str) -> Agent:
     """The agent of FILE, or of FILE:CLASS where the file has several. Raises UnusableAgent."""
     path, _, class_name = file.partition(".py:")
     module = _load_module(Path(f"{path}.py" if class_name else path))
-    agents = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Agent) and value.__module__ == module.__name__
-    ]
+    agents = list(_agents_of(module))
     names = ", ".join(agent.__name__ for agent in agents) or "none"
     if class_name:
         agents = [agent for agent in agents if agent.__name__ == class_name]
@@ -79,6 +77,17 @@ def write_template(name: str, folder: Path) -> Path:
     except OSError as error:
         raise UnusableAgent(f"{path}: {error.strerror}") from None
     return path
+
+
+def _agents_of(module: ModuleType) -> Iterator[type[Agent]]:
+    """The agents that a module defines; those of Prophet Arena's SDK adapted."""
+    for value in list(vars(module).values()):
+        if not isinstance(value, type) or value.__module__ != module.__name__:
+            continue
+        if issubclass(value, Agent):
+            yield value
+        elif is_prophet_agent(value):
+            yield adapted(value)
 
 
 def _load_module(path: Path) -> ModuleType:

@@ -111,6 +111,7 @@ class ArenaTask:
 
     id: str
     blocks: Mapping[str, str]
+    frozen_at: str = ""
     system_prompt: str = ""
     user_prompt: str = ""
 

@@ -77,7 +77,8 @@ class AgentProcess:
 
     def card(self) -> AgentCard:
         """The agent's name and what it plays. Raises UnusableAgent."""
-        self._start()
+        if self._card is None:
+            self._start()
         assert self._card is not None
         return self._card
 
@@ -175,8 +176,8 @@ def main(file: str) -> int:
     threading.Thread(target=_read_tasks, args=(source, tasks), daemon=True).start()
     while True:
         stated = json.loads(tasks.get())
-        prompts = {name: stated.get(name) or "" for name in ("system_prompt", "user_prompt")}
-        answer = answerer.answer(ArenaTask(id=stated["task"], blocks=stated["blocks"], **prompts))
+        optional = {name: stated.get(name) or "" for name in ("frozen_at", "system_prompt", "user_prompt")}
+        answer = answerer.answer(ArenaTask(id=stated["task"], blocks=stated["blocks"], **optional))
         print(answer.to_json(), file=output, flush=True)
 
 

@@ -1,0 +1,99 @@
+"""Checks receipts without the arena: their hash, their signature, and an archive that must hold them."""
+
+import csv
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from arena_agent.canonical import canonical, sha256
+from arena_agent.ed25519 import is_signed
+
+ARCHIVE_TABLE = Path("csv", "receipts.csv")
+MAX_CELL = 2**31 - 1
+
+
+class UnreadableReceipt(ValueError):
+    """A file that holds no receipt or no key; the message says why."""
+
+
+def read_receipts(text: str) -> list[dict[str, Any]]:
+    """The receipts of a text: one, or the output of `arena-agent receipts --json`."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReceipt(f"it is not JSON: {error}") from None
+    receipts = content["receipts"] if isinstance(content, dict) and "receipts" in content else [content]
+    if not isinstance(receipts, list) or not receipts:
+        raise UnreadableReceipt("it holds no receipt")
+    for number, receipt in enumerate(receipts, start=1):
+        for name, kind in (("body", dict), ("sha256", str), ("signature", str), ("key_id", str | int)):
+            if not isinstance(receipt, dict) or not isinstance(receipt.get(name), kind):
+                raise UnreadableReceipt(f"receipt {number}: {name} is missing or of a wrong type")
+    return receipts
+
+
+def read_keys(text: str) -> list[dict[str, Any]]:
+    """The published keys of a text: the arena's document, its list of keys, or one key in hex."""
+    text = text.strip()
+    if len(text) == 64 and _bytes(text) is not None:
+        return [{"id": None, "public_key": text}]
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnreadableReceipt("the keys are neither JSON nor a key in hex") from None
+    keys = content.get("keys") if isinstance(content, dict) else content
+    if not isinstance(keys, list) or not all(isinstance(key, dict) and "public_key" in key for key in keys):
+        raise UnreadableReceipt("the keys must be a list of objects with id and public_key")
+    return keys
+
+
+def receipt_faults(receipt: Mapping[str, Any], keys: list[dict[str, Any]]) -> list[str]:
+    """What is wrong with a receipt; empty if it is the arena's."""
+    body = receipt["body"]
+    faults = []
+    if sha256(body) != receipt["sha256"]:
+        faults.append("its sha256 is not that of its body")
+    key = next((key for key in keys if key.get("id") in (None, receipt["key_id"])), None)
+    if key is None:
+        return [*faults, f"the key {receipt['key_id']} is none of the published ones"]
+    public_key, signature = _bytes(key["public_key"]), _bytes(receipt["signature"])
+    if public_key is None or signature is None or not is_signed(public_key, canonical(body).encode(), signature):
+        faults.append(f"its signature is not that of the key {receipt['key_id']}")
+    if not _is_in_use(key, body.get("received_at")):
+        faults.append(f"it was received at {body['received_at']}, when the key {receipt['key_id']} was not in use")
+    return faults
+
+
+def archive_faults(receipts: list[dict[str, Any]], archive: Path) -> dict[int, str]:
+    """The faults of an archive by the index of the receipt that it should hold."""
+    csv.field_size_limit(MAX_CELL)
+    try:
+        with (archive / ARCHIVE_TABLE).open(encoding="utf-8", newline="") as file:
+            stored = {row.get("sha256") for row in csv.DictReader(file)}
+    except (OSError, csv.Error) as error:
+        raise UnreadableReceipt(f"{archive / ARCHIVE_TABLE}: {getattr(error, 'strerror', None) or error}") from None
+    return {
+        index: "the archive does not hold it"
+        for index, receipt in enumerate(receipts)
+        if receipt["sha256"] not in stored
+    }
+
+
+def _is_in_use(key: Mapping[str, Any], received_at: Any) -> bool:
+    """True unless the dates of a key exclude an instant."""
+    try:
+        at = datetime.fromisoformat(received_at)
+        begin, end = (datetime.fromisoformat(key[name]) if key.get(name) else None for name in ("from", "to"))
+        return (begin is None or begin <= at) and (end is None or at <= end)
+    except (TypeError, ValueError):
+        return True
+
+
+def _bytes(text: Any) -> bytes | None:
+    """The bytes of a text in hex; None if it is none."""
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        return None
