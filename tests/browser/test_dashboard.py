@@ -24,6 +24,7 @@ from playwright.sync_api import APIResponse, Browser, Page
 
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR
+from arena_site.sealed_reads import READ_SEALED
 from tests.arena_site.dashboard.accounts import ALLOWED
 from tests.browser.scenes import SUNDAY_NIGHT, WEEK_LATER
 from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
@@ -173,7 +174,7 @@ def fill_in(page: Page, form: dict[str, Any]) -> None:
             fields.first.fill(values[0])
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize("name", sorted(ACTIONS.keys() - {READ_SEALED}))  # which changes nothing but what one may read
 def test_permitted_role_performs_an_action_once(dashboards: Callable[..., Dashboard], name: str) -> None:
     role = OPERATOR if name in ALLOWED[OPERATOR] else ADMINISTRATOR
     dashboard = dashboards(INSTANTS.get(name, SUNDAY_NIGHT))
