@@ -15,7 +15,18 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from agents.models import Chain, CreditReading, Decision, Family, Forecast, JournalEntry, Registration, Release, Trade
+from agents.models import (
+    Chain,
+    CreditReading,
+    Decision,
+    Family,
+    Forecast,
+    JournalEntry,
+    Maintenance,
+    Registration,
+    Release,
+    Trade,
+)
 from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
 from markets.foundation.admin import readonly
@@ -59,6 +70,7 @@ def grow() -> None:
     raise_alert(kind="closed-unresolved", items={str(week): "Closed?"}, message="Closed for long.", at=WEEK)
     VenueTraffic.objects.get_or_create(venue="polymarket")
     LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
+    Maintenance.objects.create(began_at=week, ended_at=week, is_open=False, reason="new disks")
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
     SubmissionFactory()
