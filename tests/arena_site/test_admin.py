@@ -22,6 +22,7 @@ from agents.models import (
     Family,
     Forecast,
     JournalEntry,
+    Maintenance,
     Registration,
     Release,
     RunSetting,
@@ -70,6 +71,7 @@ def grow() -> None:
     raise_alert(kind="closed-unresolved", items={str(week): "Closed?"}, message="Closed for long.", at=WEEK)
     VenueTraffic.objects.get_or_create(venue="polymarket")
     LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
+    Maintenance.objects.create(began_at=week, ended_at=week, is_open=False, reason="new disks")
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
     RunSetting.objects.create(protocol="trading", family=newcomer.family, paused=True)
