@@ -20,7 +20,7 @@ from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
-from arena_site.sealed_runs import RunViewSet
+from arena_site.sealed_runs import PublicRuns
 from cohorts.api import CohortViewSet, MethodologyViewSet
 from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
 from markets.foundation.rest.filters import check_parameters
@@ -54,7 +54,7 @@ ENDPOINTS: dict[str, Any] = {
     "brier-scores": BrierScoreViewSet,
     "markets": MarketViewSet,
     "prices": PriceViewSet,
-    "runs": RunViewSet,
+    "runs": PublicRuns,
     "questions": ForecastQuestionViewSet,
     "elicitations": ElicitationViewSet,
     "forecasts": ForecastViewSet,

@@ -2,43 +2,34 @@
 
 from typing import Any
 
+from rest_framework.request import Request
+
 from agents.models.sealed_rows import seals_in_force
-from markets import api
-from markets.foundation.rest.serializers import ReadSerializer
+from markets.api import RunViewSet
 
 ASKING = ("run_decisions", "run_forecasts", "submission")
 """Kinds of runs whose counts and lines tell of answers."""
 IDENTITY = frozenset({"kind", "at"})
 
 
-class SealedRun(ReadSerializer):
-    """Mixin of the serializers of runs."""
-
-    def to_representation(self, instance: Any) -> dict[str, Any]:
-        row = super().to_representation(instance)
-        begun_at = seals_in_force().begun_at
-        if begun_at is None or row["kind"] not in ASKING or row["at"] < begun_at.isoformat().replace("+00:00", "Z"):
-            return row
-        empty: dict[str, Any] = {"summary": {}, "error": None, "log": []}
-        return row | {name: value for name, value in empty.items() if name in row}
-
-
-class RunSerializer(SealedRun, api.RunSerializer):
-    class Meta(api.RunSerializer.Meta):
-        pass
-
-
-class RunDetailSerializer(SealedRun, api.RunDetailSerializer):
-    class Meta(api.RunDetailSerializer.Meta):
-        pass
-
-
-class RunViewSet(api.RunViewSet):
-    """Runs of jobs and commands: their instant, start, end, status and summary."""
-
-    serializer_class = RunSerializer
-    detail_serializer_class = RunDetailSerializer
+class PublicRuns(RunViewSet):
+    __doc__ = RunViewSet.__doc__
 
     @property
     def requested(self) -> frozenset[str]:
         return super().requested | IDENTITY if seals_in_force() else super().requested
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        begun_at = seals_in_force().begun_at
+        contents = getattr(response, "data", None)
+        if begun_at is not None and isinstance(contents, dict):
+            for row in contents.get("results", [contents]):
+                if row.get("kind") in ASKING and row["at"] >= begun_at.isoformat().replace("+00:00", "Z"):
+                    _hide(row)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+def _hide(row: dict[str, Any]) -> None:
+    """Empties the fields that tell what a run's answers were."""
+    hidden: dict[str, Any] = {"summary": {}, "error": None, "log": []}
+    row.update({name: value for name, value in hidden.items() if name in row})

@@ -79,7 +79,7 @@ class DownloadedCsv:
 
 
 @dataclass(slots=True)
-class Question:
+class ListedQuestion:
     """A question as the download describes it; `options` are those of its lists of probabilities."""
 
     kind: str
@@ -168,7 +168,7 @@ def _is_forecasts(part: DownloadedCsv) -> bool:
 
 
 def _read(forecasts: DownloadedCsv, described: DownloadedCsv) -> ParsedFile:
-    questions: dict[str, Question | InvalidRecord] = {}
+    questions: dict[str, ListedQuestion | InvalidRecord] = {}
     for line, record in described.records(QUESTION_COLUMNS):
         try:
             name = str(required_field(record, "Question ID"))
@@ -187,12 +187,12 @@ def _read(forecasts: DownloadedCsv, described: DownloadedCsv) -> ParsedFile:
     return parsed
 
 
-def _question(name: str, record: dict[str, Any]) -> Question:
+def _question(name: str, record: dict[str, Any]) -> ListedQuestion:
     kind = str(required_field(record, "Question Type"))
     current, every = _options(record, "MC Options (Current)"), _options(record, "MC Options (All)")
     close = "Actual Close Time" if label(record.get("Actual Close Time")) else "Scheduled Close Time"
     weight = record.get("Question Weight")
-    question = Question(
+    question = ListedQuestion(
         kind,
         every or current or _options(record, "MC Options"),
         current or every or _options(record, "MC Options"),
@@ -229,7 +229,7 @@ def _list(text: str, name: str) -> list[Any]:
     return value
 
 
-def _happened(question: Question) -> str | None:
+def _happened(question: ListedQuestion) -> str | None:
     """The option that happened, "" for NO, None while the question is open. Raises InvalidRecord."""
     resolution = question.resolution
     if resolution is None:
@@ -260,7 +260,7 @@ def _is_aggregate(record: dict[str, Any]) -> bool:
 
 
 def _withdrawals(
-    forecasts: DownloadedCsv, questions: dict[str, Question | InvalidRecord]
+    forecasts: DownloadedCsv, questions: dict[str, ListedQuestion | InvalidRecord]
 ) -> dict[tuple[str, str], float]:
     """When forecasters withdrew their last forecast of a question, where that was before it closed."""
     last: dict[tuple[str, str], tuple[float, float]] = {}
@@ -271,7 +271,7 @@ def _withdrawals(
             start, end = (parse_time(record.get(name), name) for name in ("Start Time", "End Time"))
         except InvalidRecord:
             continue
-        if start is None or not isinstance(question, Question):
+        if start is None or not isinstance(question, ListedQuestion):
             continue
         closed = float("inf") if question.closed_at is None else question.closed_at
         if start < closed:
@@ -279,12 +279,12 @@ def _withdrawals(
     return {
         key: end
         for key, (_, end) in last.items()
-        if isinstance(question := questions[key[0]], Question) and question.closed_at and end < question.closed_at
+        if isinstance(question := questions[key[0]], ListedQuestion) and question.closed_at and end < question.closed_at
     }
 
 
 def _rows(
-    questions: dict[str, Question | InvalidRecord],
+    questions: dict[str, ListedQuestion | InvalidRecord],
     withdrawn: dict[tuple[str, str], float],
     descriptions: dict[str, QuestionDescription],
     left_out: LeftOut,
@@ -321,7 +321,7 @@ def _rows(
         )  # fmt: skip
 
 
-def _vector(question: Question, record: dict[str, Any]) -> dict[str, float]:
+def _vector(question: ListedQuestion, record: dict[str, Any]) -> dict[str, float]:
     """The probability of each option that the question has now."""
     if question.kind == BINARY:
         return {YES: parse_probability(record.get("Probability Yes") or None, "Probability Yes")}
