@@ -10,6 +10,7 @@ import pytest
 
 from agents.models.family import EXTERNAL_WINDOW
 from arena_site.jobs import JOBS
+from arena_site.pages.views.methodologies import PLAINER
 from tests.markup import element, elements, section, visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, one_line
@@ -56,7 +57,9 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     retries = f"{answer['malformed_retries']} after a malformed answer, {answer['refused_retries']} after one with no "
     window = f"all within {formats.count(answer['retry_window_hours'])} hours after prices are frozen"
     page.fact("Retries", f"{retries}executable instruction, {window}")
-    page.fact("Universe", f"{formats.count(answer['universe_size'])} markets. {answer['universe_rule']}")
+    page.fact(
+        "Universe", f"{formats.count(answer['universe_size'])} markets. {with_plainer_words(answer['universe_rule'])}"
+    )
     page.fact("Temperature", str(answer["temperature"]))
     page.fact("Maximum tokens", formats.count(answer["max_tokens"]))
     for name, key in (("Reasoning", "reasoning"), ("Provider routing", "provider_routing")):
@@ -71,9 +74,17 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     )
 
 
+def with_plainer_words(rule: str) -> str:
+    """A rule as the page says it, and as it was published."""
+    plain = rule
+    for sentence, plainer in PLAINER.items():
+        plain = plain.replace(sentence, plainer)
+    return f"{plain} As published {rule}"
+
+
 def forecasts(page: Page, rules: dict[str, Any]) -> None:
     daily = f"{rules['questions_per_day']} a day, up to {rules['questions_per_call']} per API call."
-    page.fact("Questions", f"{daily} {rules['choice_rule']}")
+    page.fact("Questions", f"{daily} {with_plainer_words(rules['choice_rule'])}")
     horizon = f"{rules['soonest_days']} to {rules['latest_days']} days come first"
     page.fact("Horizon", f"questions that close in {horizon}")
     page.fact("Volume", f"at least {formats.count(rules['minimum_volume'])}")

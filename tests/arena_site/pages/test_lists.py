@@ -232,10 +232,10 @@ def test_site_search_counts_each_kind_and_leads_to_the_lists(client: Client) -> 
 @pytest.mark.parametrize(
     ("address", "most"),
     [
-        ("/markets/?q=o&category=Weather&model=gpt-5.1&sort=closes", 7),
-        ("/questions/?q=o&category=Weather&model=gpt-5.1&sort=closes", 7),
-        ("/decisions/?q=e&model=gpt-5.1&cohort=1&week=1&sort=week", 5),
-        ("/search/?q=o", 6),
+        ("/markets/?q=o&category=Weather&model=gpt-5.1&sort=closes", 9),
+        ("/questions/?q=o&category=Weather&model=gpt-5.1&sort=closes", 9),
+        ("/decisions/?q=e&model=gpt-5.1&cohort=1&week=1&sort=week", 7),
+        ("/search/?q=o", 7),
     ],
 )
 @pytest.mark.usefixtures("rows")
