@@ -219,7 +219,7 @@ def test_refused_answer_is_stored_and_not_repeated(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_failure_costs_its_task_alone_and_is_reported(
+def test_raising_agent_costs_its_task_alone_and_is_reported(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], known: bool
 ) -> None:
     arena = ScriptedArena(server, batches=1, decisions=1)

@@ -194,7 +194,7 @@ COMMANDS = sorted({job.command for job in jobs.JOBS if job.command} - {"send_ale
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), TimeoutException("exceeded 60 seconds")])
-def test_failure_of_each_job_is_an_alert_with_a_remedy(
+def test_each_failed_job_is_an_alert_with_a_remedy(
     name: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = load_command_class(get_commands()[name], name)
