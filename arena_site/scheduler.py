@@ -63,6 +63,7 @@ class SchedulerBroker(ORM):
         """The next message; None, after a pause, where there is none or the database is unreachable."""
         try:
             check_connection()
+            self.get_connection()  # a fresh one where the last has died
             if self.is_refused():
                 time.sleep(Conf.POLL)
                 return None
@@ -118,7 +119,6 @@ class SchedulerBroker(ORM):
 
     def enqueue_due_jobs(self) -> None:
         """Enqueues each job that is due, once however late."""
-        self.get_connection()  # a fresh one where the last has died
         for name in jobs.reset_late_schedules(timezone.now()):
             log.warning("the clock was set back: schedule %s was reset to its cron line", name)
         for name in jobs.skip_waiting_schedules(timezone.now()):

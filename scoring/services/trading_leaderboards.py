@@ -172,7 +172,7 @@ def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent
         ]
         started.sort(key=lambda agent: agent.cohort.number)
         return started, snapshot_valuations(started, at)
-    agents = Agent.objects.order_by("cohort__number")
+    agents = Agent.objects.order_by("cohort__number", "family")
     if methodology:
         agents = agents.filter(cohort__methodology__version=methodology)
     participants = attach_competition(agents)

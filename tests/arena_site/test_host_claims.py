@@ -71,6 +71,7 @@ def test_job_on_a_second_host_refuses(served_elsewhere: None, function: str, arg
         getattr(jobs, function)(*arguments)
 
 
+@pytest.mark.django_db(transaction=True)  # the scheduler opens a connection of its own
 def test_worker_of_a_second_host_waits_until_it_takes_over(
     served_elsewhere: None, broker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,6 +90,7 @@ def test_worker_of_a_second_host_waits_until_it_takes_over(
     assert Worker.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_database_that_nobody_claimed_is_anybodys(broker: Any) -> None:
     jobs.enqueue("sync")
     assert broker.dequeue() is not None
