@@ -12,7 +12,7 @@ from django.db.models import F, Q, Value
 
 from agents.models import Agent, Decision, Elicitation, Registration
 from agents.models.family import EXTERNAL_WINDOW
-from agents.models.sealed_rows import ReaderScope, Seal, Seals, current_scope
+from agents.models.sealed_rows import NO_SEALS, ReaderScope, Seal, Seals, current_scope
 from cohorts.weeks import week_start
 from markets.models import QuestionSet, Universe
 
@@ -38,7 +38,7 @@ def open_seals(at: datetime) -> Seals:
     # One query, since nearly every public read asks it; outside these minutes it finds nothing.
     frozen = list(universes.values_list(*names, named=True).union(sets.values_list(*names, named=True), all=True))
     if not frozen or not Registration.objects.exists():
-        return Seals({}, {})
+        return NO_SEALS
     for row in frozen:
         if _has_external_agent(row.kind, row.version, frozen_at=row.frozen, at=at):
             sealed[row.kind][row.task_id] = Seal(row.frozen, row.frozen + EXTERNAL_WINDOW)

@@ -197,11 +197,13 @@ class Diagnosis:
         return int(PROMPT_CHARACTERS / CHARACTERS_PER_TOKEN), False
 
     def _cost(self) -> Item:
-        plan, limit = self.plan, settings.ARENA_SPEND_LIMIT_USD
+        plan, default = self.plan, settings.ARENA_SPEND_LIMIT_USD
         assert plan is not None, "the releases come first"
-        ok = max(plan.decisions_usd, plan.forecasts_usd) <= limit
-        detail = f"{plan}; limit ${limit:.2f} for each protocol's week"
-        return _item("a week's cost", ok, detail, "Raise ARENA_SPEND_LIMIT_USD in .env.")
+        trading, forecasts = (spend_limit(name, default) if self.has_tables else default for name in TASK_MODELS)
+        ok = plan.decisions_usd <= trading and plan.forecasts_usd <= forecasts
+        limits = f"${trading:.2f}" if trading == forecasts else f"${trading:.2f} and ${forecasts:.2f}"
+        detail = f"{plan}; limit {limits} for each protocol's week"
+        return _item("a week's cost", ok, detail, "Raise ARENA_SPEND_LIMIT_USD in .env, or the cap on the dashboard.")
 
     def _spending(self) -> Iterator[Item]:
         """An item for each protocol that has cost anything this week."""

@@ -229,7 +229,7 @@ def _spending() -> Iterator[Metric]:
         by_kind.add_metric([protocol, "booked"], float(spend.booked))
     yield by_kind
     counted = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
-    text = "What counts against a protocol's limit this week, in US dollars."
+    text = "Cost that counts against a protocol's limit this week, in US dollars."
     yield _labelled("arena_spend_this_week_usd", text, "protocol", counted)
     limit = settings.ARENA_SPEND_LIMIT_USD
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week by default.", float(limit))

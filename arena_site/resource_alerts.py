@@ -8,12 +8,12 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from agents.services.model_calls import TASK_MODELS, spent_in_week
+from agents.services.model_calls import TASK_MODELS, cap_remedy, spend_in_week
+from agents.services.run_settings import spend_limit
 from arena_site.models import Backup
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.models import AlertItem
-from markets.services.alerts import clear_alert, raise_alert
+from markets.services.alerts import clear_alert, clear_others, raise_alert
 
 SPEND_HIGH, DISK_LOW, BACKUP_OLD = "spend-high", "disk-low", "backup-old"
 SPENDING_WARNING = Decimal("0.8")
@@ -33,25 +33,23 @@ def refresh_resource_alerts(*, now: datetime) -> None:
 
 
 def _refresh_spending(now: datetime) -> None:
-    cap, week = settings.ARENA_SPEND_LIMIT_USD, week_start(now)
-    high = {}
+    week, high = week_start(now), set()
     for protocol in TASK_MODELS:
-        spent = spent_in_week(protocol, week)
-        if spent and spent >= cap * SPENDING_WARNING:
-            high[f"{protocol} {week:%Y-%m-%d}"] = (protocol, spent)
-    raised = AlertItem.objects.filter(kind=SPEND_HIGH, cleared_at=None).values_list("subject", flat=True)
-    clear_alert(SPEND_HIGH, set(raised) - high.keys(), at=now)
-    for subject, (protocol, spent) in high.items():
+        spend, cap = spend_in_week(protocol, week), spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
+        if not spend.counted or spend.counted < cap * SPENDING_WARNING:
+            continue
+        subject = f"{protocol} {week:%Y-%m-%d}"
+        high.add(subject)
         raise_alert(
             kind=SPEND_HIGH,
             items={subject: protocol},
-            message=f"${spent:.2f} of this week's ${cap:.2f} for {protocol} are spent, booked costs included.",
+            message=f"${spend.counted:.2f} of this week's ${cap:.2f} for {protocol} are spent, booked costs included.",
             at=now,
             path="/admin/",
-            remedy="At the cap nobody is asked any more until the next week. reconcile_costs replaces booked costs by "
-            "what was billed; to go on, raise ARENA_SPEND_LIMIT_USD and restart the workers.",
-            urgent=spent >= cap,
+            remedy=f"At the cap nobody is asked any more until the next week. {cap_remedy(spend)}",
+            urgent=spend.counted >= cap,
         )
+    clear_others(SPEND_HIGH, high, at=now)
 
 
 def _refresh_disks(now: datetime) -> None:
@@ -60,8 +58,7 @@ def _refresh_disks(now: datetime) -> None:
         usage = shutil.disk_usage(folder)
         if usage.free < min(usage.total * FREE_FRACTION, FREE_BYTES):
             low[str(folder)] = f"{folder}: {usage.free / 2**30:.1f} GiB free of {usage.total / 2**30:.1f}"
-    raised = AlertItem.objects.filter(kind=DISK_LOW, cleared_at=None).values_list("subject", flat=True)
-    clear_alert(DISK_LOW, set(raised) - low.keys(), at=now)
+    clear_others(DISK_LOW, low, at=now)
     if low:
         raise_alert(
             kind=DISK_LOW,

@@ -45,5 +45,5 @@ class SealedReads:
         if not TASK_PAGE.fullmatch(request.path_info) or not request.user.is_authenticated:
             return
         acts = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
-        if acts.exists():
+        if acts.filter(result=AuditEntry.Result.DONE).exists():
             current_scope.set(None)

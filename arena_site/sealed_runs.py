@@ -1,5 +1,6 @@
 """Runs as the API shows them: what a run tells of answers is left out while these are sealed."""
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework.request import Request
@@ -24,7 +25,7 @@ class PublicRuns(RunViewSet):
         contents = getattr(response, "data", None)
         if begun_at is not None and isinstance(contents, dict):
             for row in contents.get("results", [contents]):
-                if row.get("kind") in ASKING and row["at"] >= begun_at.isoformat().replace("+00:00", "Z"):
+                if row.get("kind") in ASKING and datetime.fromisoformat(row["at"]) >= begun_at:
                     _hide(row)
         return super().finalize_response(request, response, *args, **kwargs)
 

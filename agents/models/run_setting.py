@@ -8,7 +8,7 @@ from agents.models.family import Family
 
 
 class RunSetting(models.Model):
-    """What operators set for a protocol's runs, or for those of one family; in force at once, without a restart."""
+    """The spend cap and the pause of a protocol, or of one family in it; both hold at once, without a restart."""
 
     class Protocol(models.TextChoices):
         TRADING = "trading", "decisions"

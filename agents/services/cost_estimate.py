@@ -42,7 +42,7 @@ EXPECTED_THINKING_TOKENS = 8_000
 PROMPT_CHARACTERS = 70_000
 """Characters of a trading prompt with 500 captured markets; assumed where no market is stored yet."""
 QUESTION_CHARACTERS = 1_000
-"""Of a question with its rules (753 on average in 527 captured markets); assumed where no market is stored yet."""
+"""Characters of a question with its rules where no market is stored yet: 753 on average in 527 captured markets."""
 DAYS_IN_WEEK = 7
 
 Answers = Mapping[str, tuple[int, int]]
@@ -51,7 +51,7 @@ Answers = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class CostPlan:
-    """What a line-up is expected to cost, in US dollars."""
+    """The expected cost of a line-up, in US dollars."""
 
     cohort_usd: Decimal
     """One decision of each release."""
@@ -279,7 +279,7 @@ class ForecastEstimate:
     """True if the day's questions are frozen and can be answered."""
     questions: int = 0
     basis: str = ""
-    """What tells the size of the batches."""
+    """The days or markets from which the size of the batches is estimated."""
 
 
 FROZEN = "the day's questions"

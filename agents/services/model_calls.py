@@ -52,7 +52,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AnswerReading:
-    """What an answer is: a call's result, with the parsed answer or the error."""
+    """The result of a call, with the parsed answer or the error."""
 
     result: ModelCall.Result
     error: str = ""
@@ -81,7 +81,7 @@ class Spend:
 
     @property
     def counted(self) -> Decimal:
-        """What counts against the spend limit."""
+        """The amount that counts against the spend limit."""
         return self.billed + self.booked
 
 
@@ -96,7 +96,7 @@ def spend_in_week(protocol: str, week_start: datetime) -> Spend:
 
 
 def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
-    """What counts against the spend limit of a week, in US dollars."""
+    """The amount that counts against a week's spend limit, in US dollars."""
     return spend_in_week(protocol, week_start).counted
 
 
@@ -203,7 +203,7 @@ def cap_message(spend: Spend, limit: Decimal) -> str:
 
 
 def cap_remedy(spend: Spend) -> str:
-    """What an operator can do at the spend limit."""
+    """The remedy for a run that the spend limit stops."""
     limit = "the limit, on the dashboard."
     if spend.booked:
         return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"

@@ -219,7 +219,7 @@ def record_submission(
     with transaction.atomic():
         # One submission at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
         Registration.objects.filter(pk=registration.pk).update(last_used_at=F("last_used_at"))
-        # Those of the agent's earlier tokens too: a response may be lost just before the token is changed.
+        # Submissions under earlier tokens count too: a response may be lost just before the token is changed.
         same_key = Submission.objects.filter(registration__family=registration.family_id, key=key)
         if (stored := same_key.filter(request_sha256=request_sha256).first()) is not None:
             return stored

@@ -59,9 +59,10 @@ def clear_alert(kind: str, subjects: Iterable[str], *, at: datetime) -> int:
     return _clear(AlertItem.objects.filter(kind=kind, subject__in=list(subjects)), at)
 
 
-def clear_others(kind: str, subjects: Iterable[str], *, subject: str, at: datetime) -> int:
-    """Clears the items of an alert that are not among `subjects`."""
-    return _clear(AlertItem.objects.filter(kind=kind, alert__subject=subject).exclude(subject__in=list(subjects)), at)
+def clear_others(kind: str, subjects: Iterable[str], *, at: datetime, subject: str | None = None) -> int:
+    """Clears the items of a kind, or of its alert of one `subject`, that are not among `subjects`."""
+    items = AlertItem.objects.filter(kind=kind).exclude(subject__in=list(subjects))
+    return _clear(items if subject is None else items.filter(alert__subject=subject), at)
 
 
 def acknowledge_alerts(alerts: QuerySet[Alert], *, at: datetime) -> int:

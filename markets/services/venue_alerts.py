@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Max
 
-from markets.models import AlertItem, Market, Outcome
-from markets.services.alerts import clear_alert, raise_alert
+from markets.models import Market, Outcome
+from markets.services.alerts import clear_alert, clear_others, raise_alert
 from markets.services.runs import VENUE_OF_SERVICE
 from markets.sources.registry import SOURCES
 
@@ -35,8 +35,7 @@ def clear_venue_down(services: Iterable[str], *, at: datetime) -> None:
 
 def clear_venues_not_asked(services: Iterable[str], *, at: datetime) -> None:
     """Clears the alerts of services that are no longer asked."""
-    raised = AlertItem.objects.filter(kind=VENUE_DOWN, cleared_at=None).values_list("subject", flat=True)
-    clear_alert(VENUE_DOWN, set(raised) - set(services), at=at)
+    clear_others(VENUE_DOWN, services, at=at)
 
 
 def refresh_stale_prices(*, at: datetime) -> None:

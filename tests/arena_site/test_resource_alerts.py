@@ -5,7 +5,7 @@ import sqlite3
 from collections import namedtuple
 from contextlib import closing
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import time_machine
 from django.test import Client
 
 from agents.models import ModelCall
+from agents.services.run_settings import set_spend_limit
 from arena_site.alert_watch import watch_alerts
 from arena_site.models import Backup
 from cohorts.models import Cohort
@@ -50,6 +51,23 @@ def test_four_fifths_of_the_spend_cap_are_an_alert_until_the_week_ends(venue: Ve
     (alert,) = open_alerts("spend-high")
     assert (alert.subject, alert.urgent) == ("trading 2026-03-08", False)
     watch_alerts(now=DECISION + timedelta(days=7))
+    assert open_alerts("spend-high") == []
+
+
+def test_spending_is_measured_against_the_cap_that_an_operator_set(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    for command in ("sync_markets", "start_cohort", "run_decisions"):
+        run(command, DECISION)
+    watch_alerts(now=DECISION)
+    assert open_alerts("spend-high") == []
+    spent = sum(ModelCall.objects.values_list("cost_usd", flat=True), Decimal(0))
+    set_spend_limit("trading", spent.quantize(Decimal("0.01"), ROUND_DOWN))
+    watch_alerts(now=DECISION)
+    (alert,) = open_alerts("spend-high")
+    assert alert.urgent
+    assert "on the dashboard" in alert.remedy
+    set_spend_limit("trading", None)
+    watch_alerts(now=DECISION)
     assert open_alerts("spend-high") == []
 
 

@@ -17,6 +17,7 @@ from agents.services.registrations import register_external_agent, revoke_regist
 from arena_site.models import AuditEntry
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
+from tests.factories import RunFactory
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
 
@@ -226,6 +227,9 @@ def test_run_tells_nothing_of_sealed_answers(client: Client, sealed: Venue, sett
     assert rows(client, path)[0]["summary"] == {}
     assert rows(client, f"{path}&fields=summary")[0]["summary"] == {}
     assert rows(client, path)[-1]["summary"]["trades"] == 1
+    late = RunFactory(kind="run_decisions", at=DECIDED + timedelta(milliseconds=1), summary={"trades": 9})
+    assert {row["id"]: row["summary"] for row in rows(client, path)}[late.pk] == {}
+    late.delete()
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
     assert rows(client, path)[0]["summary"]["trades"] == 2
 
