@@ -71,7 +71,7 @@ def walk(client: Client) -> None:
         decisions_list.sync(client=client, cohort=1, status=DecisionsListStatus.COMPLETED, fields=names, page_size=500),
     )
     newest = answer(Decision, decisions.results[0])
-    assert set(newest.to_dict()) == {name.value for name in names}
+    assert set(newest.to_dict()) == {*(name.value for name in names), "sealed_until"}
     print(f"decisions: {decisions.count} completed, the newest costs {Decimal(str(newest.cost_usd))} dollars")
 
     detail = answer(DecisionDetail, decisions_retrieve.sync("1", client=client))
