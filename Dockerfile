@@ -5,8 +5,8 @@ RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /app
 # Dependencies change less often than the code: they get a layer of their own.
 COPY pyproject.toml ./
-COPY forecast_rank ./forecast_rank
 COPY packages ./packages
+COPY fixtures ./fixtures
 RUN uv sync --no-dev --no-editable
 COPY . .
 

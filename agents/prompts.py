@@ -6,7 +6,7 @@ from decimal import Decimal
 from agents.models import Agent, Decision, Position
 from agents.models.ledger import marked_value
 from agents.models.task import PromptParts
-from markets.foundation.json_lines import decimal_text, json_line
+from foundation.json_lines import decimal_text, json_line
 from markets.models import UniverseEntry
 
 POSITION_COLUMNS = (

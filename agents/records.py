@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from markets.foundation.json_lines import json_number
+from foundation.json_lines import json_number
 
 TRADING, FORECAST, ARCHIVE = "trading", "forecast", "archive"
 PROTOCOLS = (TRADING, FORECAST, ARCHIVE)

@@ -25,8 +25,8 @@ from agents.models import (
 )
 from agents.models.call import RECONCILED
 from agents.models.task import Status
-from markets.foundation.change_times import UPDATED_AT
-from markets.foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
+from foundation.change_times import UPDATED_AT
+from foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
 
 Result = ModelCall.Result
 SENT_WITH = (

@@ -17,10 +17,10 @@ from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
-from arena_site.models import AuditEntry, Backup, HostClaim, Notice, RateLimitCounter, Worker
+from arena_site.models import AuditEntry, Backup, HostClaim, RateLimitCounter, Worker
 from arena_site.queue_messages import STARTED
-from markets.foundation.admin.filters import FilterPreset, preset_filter
-from markets.foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
+from foundation.admin.filters import FilterPreset, preset_filter
+from foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
     admin.site.unregister(model)
@@ -94,14 +94,6 @@ class BackupAdmin(ReadOnlyAdmin):
     list_display = ("taken_at", "file", "machine", "bytes", "sha256")
     search_fields = ("file", "=sha256")
     ordering = ("-taken_at", "-pk")
-
-
-@admin.register(Notice)
-class NoticeAdmin(ReadOnlyAdmin):
-    list_display = ("alert", "channel", "tries", "next_try_at", "sent_at", "error")
-    list_filter = (("sent_at", admin.EmptyFieldListFilter), "channel")
-    list_select_related = ("alert",)
-    search_fields = ("alert__message", "error")
 
 
 @admin.register(RateLimitCounter)

@@ -22,10 +22,10 @@ from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
 from arena_site.sealed_runs import PublicRuns
 from cohorts.api import CohortViewSet, MethodologyViewSet
+from foundation.rest.filters import check_parameters
+from foundation.rest.problems import Problem
+from foundation.rest.viewsets import extend_schema
 from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
-from markets.foundation.rest.filters import check_parameters
-from markets.foundation.rest.problems import Problem
-from markets.foundation.rest.viewsets import extend_schema
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView

@@ -22,9 +22,9 @@ from psycopg.conninfo import make_conninfo
 from arena_site.host_claims import has_claims_table, release_host
 from arena_site.models import Backup
 from cohorts.models import Cohort
-from markets.foundation.commands import BAD_USAGE
-from markets.foundation.process_names import machine
-from markets.models import Run
+from foundation.commands import BAD_USAGE
+from foundation.models import Run
+from foundation.process_names import machine
 
 MARKER_TABLE = Cohort._meta.db_table
 """A table by which an arena's backup is recognised."""

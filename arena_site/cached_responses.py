@@ -21,7 +21,7 @@ from django.utils import timezone
 from agents.models.sealed_rows import read_seals
 from arena_site.last_change import last_change
 from cohorts.models import Cohort
-from markets.foundation import clock
+from foundation import clock
 from markets.services.cache_versions import Scope, current_versions
 from scoring.models import Snapshot
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, connections
 
-from markets.foundation.guards import unguarded
+from foundation.guards import unguarded
 
 PUBLIC_GATEWAY = "https://openrouter.ai"
 

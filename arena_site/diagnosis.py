@@ -28,7 +28,7 @@ from arena_site.health import missing_migrations
 from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
-from markets.foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
+from foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
 from markets.services.universes import NoMarkets
 from markets.sources.polymarket import Clob
 from markets.sources.registry import SOURCES

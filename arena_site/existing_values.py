@@ -13,7 +13,7 @@ from django.db.models import Max, Min, Model
 from agents.models import Family
 from arena_site.api import ENDPOINTS
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import AnyOfFilter, ExistingValueFilter, ReferenceFilter, StrictFilterBackend
+from foundation.rest.filters import AnyOfFilter, ExistingValueFilter, ReferenceFilter, StrictFilterBackend
 from markets.models import Market
 
 MAX_TEXTS, MAX_IDS = 1_000, 100

@@ -15,10 +15,10 @@ from arena_site import jobs
 from arena_site.dashboard.action import row_path
 from arena_site.dashboard.audit import write_entry
 from arena_site.models import AuditEntry
-from markets.foundation.rest.bodies import check_body
-from markets.foundation.rest.filters import check_parameters
-from markets.foundation.rest.problems import PROBLEM_SCHEMA, Problem
-from markets.foundation.rest.viewsets import extend_schema
+from foundation.rest.bodies import check_body
+from foundation.rest.filters import check_parameters
+from foundation.rest.problems import PROBLEM_SCHEMA, Problem
+from foundation.rest.viewsets import extend_schema
 from scoring.api.exports import ExportRequestSerializer, ExportSerializer, ExportViewSet
 from scoring.exports.dictionary import CSV
 from scoring.exports.selection import ExportSelection

@@ -25,7 +25,8 @@ from arena_site.outages import check_connection
 from arena_site.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.models import Alert, Market, Outcome, Question, Run
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, Question
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"

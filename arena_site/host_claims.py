@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from arena_site.models import HostClaim
-from markets.foundation.process_names import machine
+from foundation.process_names import machine
 
 MACHINE_ID = Path("/etc/machine-id")
 """Stable across restarts; containers have none, and are told apart by their database alone."""

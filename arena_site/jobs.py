@@ -28,11 +28,12 @@ from arena_site.queue_messages import messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
-from markets.models import Run, Universe
+from foundation.models import Run
+from foundation.services.alerts import raise_alert
+from foundation.services.runs import mark_lost_runs
+from markets.models import Universe
 from markets.models.question import day_of
-from markets.services.alerts import raise_alert
 from markets.services.cache_versions import Scope, lock_scope
-from markets.services.runs import mark_lost_runs
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600

@@ -7,8 +7,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from cohorts.weeks import week_start
-from markets.foundation.raw_sql import parse_timestamp
-from markets.models import Run
+from foundation.models import Run
+from foundation.raw_sql import parse_timestamp
 
 STARTED = timezone.now()
 """When the process started: another version of the code may show the same rows in another form."""

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 
 from arena_site.clients import client_key
 from arena_site.models import RateLimitCounter
-from markets.foundation.rest.problems import Problem
+from foundation.rest.problems import Problem
 
 log = logging.getLogger(__name__)
 MINUTE = 60

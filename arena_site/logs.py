@@ -5,7 +5,7 @@ import logging
 from datetime import UTC, datetime
 
 FORMATS = ("line", "json")
-APPS = ("arena_site", "scoring", "agents", "cohorts", "markets")
+APPS = ("arena_site", "scoring", "agents", "cohorts", "markets", "foundation")
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -53,7 +53,7 @@ def configuration(form: str) -> dict[str, object]:
                 "level": level,
                 "filters": ["refusals"],
             },
-            "run": {"class": "markets.foundation.run_log.RunLogHandler"},
+            "run": {"class": "foundation.run_log.RunLogHandler"},
         },
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {

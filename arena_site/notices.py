@@ -13,8 +13,7 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.db.models import F, Q, QuerySet
 
-from arena_site.models import Notice
-from markets.models import Alert
+from foundation.models import Alert, Notice
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 """The pause between two tries doubles from the first to the longest."""
@@ -168,7 +167,7 @@ def payload(notice: Notice) -> dict[str, Any]:
 
 
 def _url(alert: Alert) -> str:
-    return f"{settings.ARENA_SITE_URL}{alert.path or f'/admin/markets/alert/{alert.pk}/change/'}"
+    return f"{settings.ARENA_SITE_URL}{alert.path or f'/admin/foundation/alert/{alert.pk}/change/'}"
 
 
 def _post(notices: Sequence[Notice]) -> None:

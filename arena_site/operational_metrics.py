@@ -11,7 +11,8 @@ from django.db.models import Avg, Count, Model, Q, QuerySet, Subquery, Sum
 from agents.models import Decision, ModelCall, Position
 from agents.services.lineups import lineup_releases
 from cohorts.weeks import week_start
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, UniverseEntry, VenueTraffic
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, PriceObservation, UniverseEntry, VenueTraffic
 from markets.sources.registry import SOURCES
 from scoring.models import Snapshot
 

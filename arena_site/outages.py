@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from markets.foundation.rest.problems import Problem
+from foundation.rest.problems import Problem
 
 WITHOUT_DATABASE = ("/healthz", "/readyz", "/metrics", "/static/")
 """Paths that answer without it, or say themselves that it is gone."""

@@ -22,7 +22,7 @@ from django_q.models import OrmQ
 from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 
 from arena_site.orphans import end_with_parent, watch_parent
-from markets.foundation.heartbeats import heartbeat
+from foundation.heartbeats import heartbeat
 
 LOCK = timedelta(seconds=60)
 STARTED = f"{Conf.PREFIX}:started"

@@ -13,7 +13,7 @@ from agents.services.run_settings import spend_limit
 from arena_site.models import Backup
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.services.alerts import clear_alert, clear_others, raise_alert
+from foundation.services.alerts import clear_alert, clear_others, raise_alert
 
 SPEND_HIGH, DISK_LOW, BACKUP_OLD = "spend-high", "disk-low", "backup-old"
 SPENDING_WARNING = Decimal("0.8")

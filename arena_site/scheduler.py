@@ -24,7 +24,7 @@ from arena_site.host_claims import host_refusal
 from arena_site.orphans import end_with_parent, watch_parent
 from arena_site.outages import check_connection
 from arena_site.worker_heartbeats import WorkerHeartbeat
-from markets.services.runs import mark_lost_runs
+from foundation.services.runs import mark_lost_runs
 
 SCHEDULER_INTERVAL_S = 5
 BUSY_PAUSE_S = 0.2

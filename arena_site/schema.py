@@ -17,9 +17,9 @@ from agents.api.agent_records import AgentRecordSerializer
 from agents.api.tasks import TaskCostSerializer
 from arena_site.existing_values import Values, existing_values, with_values
 from arena_site.schema_rules import describe_component, describe_operation
-from markets.foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
-from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
+from foundation.rest.serializers import ReadSerializer, StrictSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 JSON, CSV = "application/json", "text/csv"
 HEADERS = {

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena_site.schema_descriptions import COMMON, COMPONENTS, PROPERTIES, TABLES_OF_COMPONENTS
-from markets.foundation.rest.filters import MAX_TEXT, MAX_VALUES
-from markets.foundation.rest.pagination import MAX_ADDRESS, MAX_COUNT
+from foundation.rest.filters import MAX_TEXT, MAX_VALUES
+from foundation.rest.pagination import MAX_ADDRESS, MAX_COUNT
 from scoring.exports.tables import TABLES
 
 MAX_STORED_TEXT, MAX_ITEMS = 10_000_000, 1_000_000

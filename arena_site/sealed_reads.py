@@ -16,7 +16,7 @@ from agents.models.sealed_rows import current_scope
 from agents.sealing import respecting_seals
 from arena_site.models import AuditEntry
 from arena_site.replica_reads import SAFE
-from markets.foundation.clock import now
+from foundation.clock import now
 
 ADMIN = "/admin/"
 UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")

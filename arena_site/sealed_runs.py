@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from agents.models.sealed_rows import seals_in_force
-from markets.api import RunViewSet
+from foundation.api import RunViewSet
 
 ASKING = ("run_decisions", "run_forecasts", "submission")
 """Kinds of runs whose counts and lines tell of answers."""

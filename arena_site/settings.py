@@ -109,6 +109,7 @@ INSTALLED_APPS = [
     "django_q",
     "csp",
     "corsheaders",
+    "foundation",
     "markets",
     "cohorts",
     "agents",
@@ -221,13 +222,13 @@ EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.str("ARENA_ALERT_FROM", default="") or "arena@localhost"
 
 REST_FRAMEWORK = {
-    "DEFAULT_SCHEMA_CLASS": "markets.foundation.rest.schema.ReadOnlySchema",
+    "DEFAULT_SCHEMA_CLASS": "foundation.rest.schema.ReadOnlySchema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["markets.foundation.rest.parsers.BoundedJsonParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "markets.foundation.rest.negotiation.StrictNegotiation",
-    "EXCEPTION_HANDLER": "markets.foundation.rest.problems.problem_details",
+    "DEFAULT_PARSER_CLASSES": ["foundation.rest.parsers.BoundedJsonParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "foundation.rest.negotiation.StrictNegotiation",
+    "EXCEPTION_HANDLER": "foundation.rest.problems.problem_details",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": True,
 }
@@ -256,7 +257,7 @@ SPECTACULAR_SETTINGS = {
         "PriceSource": "markets.models.Outcome.PriceSource",
         "QuestionStatus": "markets.models.Question.Status",
         "QuestionReason": "markets.models.QuestionEntry.Reason",
-        "RunStatus": "markets.models.Run.Status",
+        "RunStatus": "foundation.models.Run.Status",
         "CohortStatus": "cohorts.models.Cohort.Status",
         "AgentStatus": "agents.models.Agent.Status",
         "ChainProtocol": "agents.models.chain.Protocol",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from arena_site.models import AuditEntry
-from markets.foundation.guards import Trigger, append_only
+from foundation.guards import Trigger, append_only
 
 
 def triggers() -> Iterator[Trigger]:

@@ -45,7 +45,7 @@ class RefusalTask(ErrorTask):
         if not target or not target[0].startswith(b"/api/"):
             super().execute()
             return
-        from markets.foundation.rest.problems import PROBLEM_TYPE, Problem  # this module is loaded before the settings
+        from foundation.rest.problems import PROBLEM_TYPE, Problem  # this module is loaded before the settings
 
         error = self.request.error
         content = Problem(error.code, error.body).content

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from arena_site.models import Worker
-from markets.foundation.http import USER_AGENT
-from markets.foundation.process_names import has_ended, machine, process_name
+from foundation.http import USER_AGENT
+from foundation.process_names import has_ended, machine, process_name
 
 INTERVAL_S = 10
 PING_INTERVAL_S, PING_TIMEOUT_S = 30, 20

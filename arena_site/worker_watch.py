@@ -15,8 +15,8 @@ from arena_site.models import Worker
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
 from arena_site.queue_messages import drop_abandoned_messages
-from markets.services.alerts import clear_alert, raise_alert
-from markets.services.runs import mark_lost_runs
+from foundation.services.alerts import clear_alert, raise_alert
+from foundation.services.runs import mark_lost_runs
 
 NO_WORKER = "no-worker"
 INTERVAL_S = 15

@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 
 from cohorts.forms import MethodologyForm, differences
 from cohorts.models import Cohort, Methodology, MissedWeek
-from markets.foundation.admin.readonly import FixedOnceUsedAdmin, ReadOnlyAdmin
+from foundation.admin.readonly import FixedOnceUsedAdmin, ReadOnlyAdmin
 from markets.services.cache_versions import delete_competition_row, save_competition_row
 
 CONFIRMED = "_differences_seen"

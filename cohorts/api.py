@@ -8,9 +8,9 @@ from django.utils import timezone
 from rest_framework import serializers
 
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import ReferenceFilter
-from markets.foundation.rest.serializers import ReadSerializer, limit_related_fields
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.filters import ReferenceFilter
+from foundation.rest.serializers import ReadSerializer, limit_related_fields
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class MethodologySerializer(ReadSerializer):

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Q
 
 from cohorts import weeks
-from markets.foundation.fields import MoneyField
+from foundation.fields import MoneyField
 from markets.pricing import PriceRule
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cohorts.models import Cohort, Methodology
-from markets.foundation.guards import CHANGED, Trigger, fixed, protected
+from foundation.guards import CHANGED, Trigger, fixed, protected
 
 
 def triggers() -> Iterator[Trigger]:

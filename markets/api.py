@@ -1,4 +1,4 @@
-"""REST API of markets, prices, runs, universes and questions."""
+"""REST API of markets, prices, universes and questions."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,26 +6,23 @@ from typing import Any
 
 from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from markets.foundation.json_lines import decimal_text
-from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
-from markets.foundation.rest.serializers import (
+from foundation.json_lines import decimal_text
+from foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
     ReadSerializer,
     limit_related_fields,
 )
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
-from markets.foundation.run_log import line_texts
-from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Run, Universe, UniverseEntry
+from foundation.rest.viewsets import ReadOnlyViewSet
+from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Universe, UniverseEntry
 from markets.selectors.changes import market_changed, question_changed
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
 from markets.selectors.text_search import matching_markets, matching_questions
-from markets.services.runs import mark_lost_runs
 
 
 class OutcomeSerializer(ReadSerializer):
@@ -97,44 +94,6 @@ class PriceViewSet(ReadOnlyViewSet):
     orderings = ("observed_at",)
     ordering = ("-observed_at",)
     pagination_class = StrictCursorPagination
-
-
-class RunSerializer(ReadSerializer):
-    class Meta:
-        model = Run
-        fields: tuple[str, ...] = ("id", "kind", "at", "started_at", "finished_at", "status", "summary", "error")
-
-
-class RunLogField(serializers.ListField):
-    """The lines of a run's log as text."""
-
-    child = serializers.CharField()
-
-    def to_representation(self, log: Any) -> list[str]:
-        return line_texts(log)
-
-
-class RunDetailSerializer(RunSerializer):
-    log = RunLogField(read_only=True)
-
-    class Meta(RunSerializer.Meta):
-        fields = (*RunSerializer.Meta.fields, "log")
-
-
-class RunViewSet(ReadOnlyViewSet):
-    """Runs of jobs and commands: their instant, start, end, status and summary."""
-
-    queryset = Run.objects.all()
-    serializer_class = RunSerializer
-    detail_serializer_class = RunDetailSerializer
-    filterset_fields = ("kind", "status", "at", "started_at", "finished_at")
-    reads_tuples = True
-    orderings = ("id", "at", "started_at")
-    ordering = ("-started_at",)
-
-    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        mark_lost_runs(now=timezone.now())
 
 
 class UniverseSerializer(ReadSerializer):

@@ -2,9 +2,9 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db import connections
-from django.db.models.signals import post_migrate, pre_migrate
+from django.db.models.signals import post_migrate
 
-from markets.foundation import guards
+from foundation.run_recorders import recorders
 
 
 class MarketsConfig(AppConfig):
@@ -12,18 +12,10 @@ class MarketsConfig(AppConfig):
     verbose_name = "Markets, prices and universes"
 
     def ready(self) -> None:
-        pre_migrate.connect(self.remove_triggers, sender=self)
-        post_migrate.connect(self.install_triggers, sender=self)
+        from markets.services.venue_traffic import store_venue_traffic
+
+        recorders.append(store_venue_traffic)
         post_migrate.connect(self.renew_cache_versions, sender=self)
-
-    def remove_triggers(self, *, using: str, plan: Any, **kwargs: Any) -> None:
-        """Lets migrations change protected tables and rows."""
-        if plan:
-            guards.remove(connections[using], guards.declared())
-
-    def install_triggers(self, *, using: str, **kwargs: Any) -> None:
-        """Protects the tables of every app, all of which exist by the time the first app hears of the migrate."""
-        guards.install(connections[using])
 
     def renew_cache_versions(self, *, using: str, **kwargs: Any) -> None:
         """Gives every scope a version, and responses cached by older code no chance: they may have another form."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from markets.foundation.guards import Trigger, append_only, fixed, protected
+from foundation.guards import Trigger, append_only, fixed, protected
 from markets.models import (
     PriceObservation,
     Question,

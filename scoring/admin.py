@@ -8,14 +8,14 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from agents.models import Agent
-from markets.foundation.admin.filters import (
+from foundation.admin.filters import (
     FilterPreset,
     NewestRelatedFilter,
     preset_filter,
     recent_days_filter,
     related_values_filter,
 )
-from markets.foundation.admin.readonly import ReadOnlyAdmin, verbatim_json
+from foundation.admin.readonly import ReadOnlyAdmin, verbatim_json
 from markets.models import QuestionBatch
 from scoring.models import (
     BrierScore,

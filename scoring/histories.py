@@ -17,7 +17,7 @@ from agents.models import Agent, Family
 from agents.models.ledger import to_cents
 from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
-from markets.foundation.raw_sql import parse_timestamp, stored_unit
+from foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary
 from scoring.models import FamilyTotal, Snapshot
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-from markets.foundation.raw_sql import parse_timestamp
+from foundation.raw_sql import parse_timestamp
 from markets.prompt_conditions import PRICED
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard

@@ -12,8 +12,9 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Subquery
+from django.db.models import Subquery
 
+from foundation.locks import lock_rows
 from markets.models import CacheVersion
 from markets.services.cache_versions import Scope, lock_scope
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -136,7 +137,7 @@ def store_history(leaderboards: Iterable[tuple[LeaderboardPeriod, Any]], protoco
 def _write_under(protocol: str, version: str, write: Callable[[], Any]) -> bool:
     """Writes if the version still holds, which nobody can renew before the transaction ends; False if it does not."""
     with transaction.atomic():
-        holds = CacheVersion.objects.filter(scope=SCOPES[protocol], version=version).update(version=F("version"))
+        holds = lock_rows(CacheVersion.objects.filter(scope=SCOPES[protocol], version=version))
         if holds:
             write()
     return bool(holds)

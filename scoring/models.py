@@ -10,8 +10,8 @@ from django.db.models import F, Q
 
 from agents.models import Agent, Family, Forecast, Trade
 from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
-from markets.foundation.fields import MoneyField
+from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.fields import MoneyField
 from markets.models import Market, Question
 
 FORECASTER_LENGTH, QUESTION_LENGTH, OPTION_LENGTH = 200, 300, 300

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from markets.foundation.guards import Trigger, fixed, protected
+from foundation.guards import Trigger, fixed, protected
 from scoring.models import Snapshot
 
 

@@ -13,7 +13,7 @@ from django.db.models import OuterRef, Subquery
 from agents.models import Agent, Decision, Position
 from agents.models.ledger import CENT, marked_value
 from agents.models.sealed_rows import Seals, seals_in_force
-from markets.foundation.raw_sql import stored_unit
+from foundation.raw_sql import stored_unit
 from markets.models import Market, Outcome
 from scoring.competition import AgentSummary
 from scoring.models import BrierScore, Snapshot

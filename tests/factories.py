@@ -43,7 +43,8 @@ from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
 from cohorts.models import Cohort, Methodology
-from markets.foundation.json_lines import json_line, json_number
+from foundation.json_lines import json_line, json_number
+from foundation.models import Run
 from markets.models import (
     Market,
     Outcome,
@@ -53,7 +54,6 @@ from markets.models import (
     QuestionEntry,
     QuestionOption,
     QuestionSet,
-    Run,
     Universe,
     UniverseEntry,
 )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from django.db import connection
 from django.db.models import Model
 
-from markets.foundation import guards
+from foundation import guards
 
 
 def remove_guards(*models: type[Model]) -> None:

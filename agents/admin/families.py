@@ -22,9 +22,9 @@ from agents.models import (
     Trade,
 )
 from agents.services.lineups import preview_lineup
-from markets.foundation import clock
-from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
-from markets.foundation.admin.readonly import (
+from foundation import clock
+from foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
+from foundation.admin.readonly import (
     BoundedSearchAdmin,
     FixedOnceUsedAdmin,
     ReadOnlyAdmin,
@@ -32,7 +32,7 @@ from markets.foundation.admin.readonly import (
     changelist_link,
     verbatim,
 )
-from markets.foundation.json_lines import json_line, json_number
+from foundation.json_lines import json_line, json_number
 from markets.services.cache_versions import delete_competition_row, save_competition_row
 
 MILLION = 1_000_000

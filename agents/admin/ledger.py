@@ -5,8 +5,8 @@ from typing import ClassVar
 from django.contrib import admin
 
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
-from markets.foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter, recent_days_filter
-from markets.foundation.admin.readonly import ReadOnlyAdmin
+from foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter, recent_days_filter
+from foundation.admin.readonly import ReadOnlyAdmin
 from markets.models import Market
 
 

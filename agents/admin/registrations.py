@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.models import Registration, Submission
 from agents.services.registrations import check_name, register_external_agent, revoke_registration
-from markets.foundation.admin.readonly import ReadOnlyAdmin
+from foundation.admin.readonly import ReadOnlyAdmin
 
 
 class RegistrationForm(forms.ModelForm):

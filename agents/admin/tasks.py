@@ -31,7 +31,7 @@ from agents.models import (
 )
 from agents.models.task import Status
 from cohorts.weeks import WEEK, week_start
-from markets.foundation.admin.filters import (
+from foundation.admin.filters import (
     FilterPreset,
     NewestRelatedFilter,
     preset_filter,
@@ -39,7 +39,7 @@ from markets.foundation.admin.filters import (
     related_values_filter,
     rows_above_median,
 )
-from markets.foundation.admin.readonly import (
+from foundation.admin.readonly import (
     ReadOnlyAdmin,
     ReadOnlyStackedInline,
     ReadOnlyTabularInline,

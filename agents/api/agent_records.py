@@ -4,9 +4,9 @@ from rest_framework import serializers
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.foundation.rest.filters import ReferenceFilter
-from markets.foundation.rest.serializers import ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.filters import ReferenceFilter
+from foundation.rest.serializers import ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 AGENT_COLUMNS = ("agent__cohort__number", "agent__family__slug")
 """The columns of the agent that `AgentRecordSerializer` reads."""

@@ -1,8 +1,8 @@
 """REST views of the hash chains and their links. A known head proves that no earlier record was changed."""
 
 from agents.models import Chain, ChainLink
-from markets.foundation.rest.serializers import ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.serializers import ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class ChainSerializer(ReadSerializer):

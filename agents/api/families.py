@@ -9,9 +9,9 @@ from rest_framework import serializers
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
 from agents.text_search import matching_families
-from markets.foundation.rest.filters import ReferenceFilter, SearchFilter
-from markets.foundation.rest.serializers import ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.filters import ReferenceFilter, SearchFilter
+from foundation.rest.serializers import ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 
 class ReleaseSerializer(ReadSerializer):

@@ -6,9 +6,9 @@ from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, Agent
 from agents.api.sealed import SealableSerializer, SealableViewSet, UnsealedViewSet
 from agents.changes import position_changed, settlement_changed, trade_changed
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
-from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ChangedSinceFilter
-from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
+from foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.filters import ChangedSinceFilter
+from foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
 
 
 class TradeSerializer(SealableSerializer, AgentRecordSerializer):

@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 
 from agents.models.sealed_rows import seals_in_force, with_sealed_until, without_sealed
-from markets.foundation.rest.serializers import ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.serializers import ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 
 SEALED_UNTIL = "sealed_until"
 PAGING = {"page", "page_size", "cursor", "format", "fields", "updated_since"}

@@ -16,12 +16,12 @@ from rest_framework.response import Response
 
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Decision, Elicitation, Registration, Submission
-from markets.foundation.clock import now
-from markets.foundation.rest.bodies import check_body
-from markets.foundation.rest.filters import ID_SCHEMA, check_parameters
-from markets.foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
-from markets.foundation.rest.views import NegotiatedView
-from markets.foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.clock import now
+from foundation.rest.bodies import check_body
+from foundation.rest.filters import ID_SCHEMA, check_parameters
+from foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
+from foundation.rest.views import NegotiatedView
+from foundation.rest.viewsets import extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from agents.changes import decision_changed
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from agents.text_search import matching_decisions
 from cohorts.models import Cohort, Methodology
-from markets.foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
-from markets.foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
+from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
 from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")

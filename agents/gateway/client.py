@@ -23,7 +23,7 @@ from agents.gateway.completions import (
     parse_remaining_credits,
 )
 from agents.gateway.streams import parse_stream
-from markets.foundation.http import MIB, HttpService, UpstreamError
+from foundation.http import MIB, HttpService, UpstreamError
 
 MAX_STREAM = 32 * MIB
 """A chunk of some 300 bytes carries a token or two."""

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from agents.gateway.finish_reasons import AnswerEnd, answer_end
 from agents.gateway.streams import parse_stream
-from markets.foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
+from foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
 from markets.sources.field_parsers import number_or_none, storable
 
 MAX_REASON, MAX_NAME, MAX_FINISH_REASON, MAX_QUANTIZATION = 300, 200, 60, 40

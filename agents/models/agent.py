@@ -10,8 +10,8 @@ from django.db.models import Q
 from agents.models.family import Family, Release
 from agents.prices import TokenPrices
 from cohorts.models import Cohort
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
-from markets.foundation.fields import CostField, MoneyField
+from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.fields import CostField, MoneyField
 
 
 class AgentQuerySet(TimedQuerySet["Agent"]):

@@ -12,8 +12,8 @@ from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals
 from agents.models.task import TaskReference
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
-from markets.foundation.fields import CostField
+from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.fields import CostField
 
 COST_COLUMNS = ("tokens_input", "tokens_output", "cost_usd", "cost_source")
 RECONCILED = (*COST_COLUMNS, "reconciled_at")

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from markets.foundation.fields import CostField
+from foundation.fields import CostField
 
 
 class CreditReading(models.Model):

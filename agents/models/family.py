@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from agents.moving_aliases import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
-from markets.foundation.fields import CostField
+from foundation.fields import CostField
 
 EXTERNAL_WINDOW = timedelta(minutes=15)
 """How long after a freeze external agents may answer: unlike models, they could wait for news."""

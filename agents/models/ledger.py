@@ -11,8 +11,8 @@ from django.db.models import Q
 from agents.models.agent import Agent
 from agents.models.decision import Decision
 from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
-from markets.foundation.fields import MoneyField, PriceField, SharesField
+from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.fields import MoneyField, PriceField, SharesField
 from markets.models import Market, Outcome
 
 CENT = Decimal("0.01")

@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from agents.models.family import Release
 from agents.models.sealed_rows import SealableTasks, Seals
 from cohorts.models import Methodology
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.change_times import ChangeTime, TimedQuerySet
 
 if TYPE_CHECKING:
     from agents.models.agent import Agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from agents.models.family import Family
-from markets.foundation.fields import CostField
+from foundation.fields import CostField
 from markets.models import Universe
 
 

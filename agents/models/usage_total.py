@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from agents.models.agent import Agent
 from agents.models.family import Family
-from markets.foundation.fields import CostField
+from foundation.fields import CostField
 
 
 class Usage(NamedTuple):

@@ -24,7 +24,6 @@ from django.conf import settings
 from django.core import serializers
 from django.core.serializers.base import DeserializationError
 from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from agents.models import ModelCall, Task
@@ -32,8 +31,9 @@ from agents.models.call import RECONCILED
 from agents.records import sha256
 from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.claims import Claim, ClaimLost
-from markets.foundation.raw_sql import database_name
-from markets.services.alerts import raise_alert
+from foundation.locks import lock_rows
+from foundation.raw_sql import database_name
+from foundation.services.alerts import raise_alert
 
 RETRY_S = 1
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own below it
@@ -140,7 +140,7 @@ def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
 def _write_call(call: ModelCall) -> bool:
     """Writes an answered call with the change of its usage; False if it has an answer already."""
     unanswered = ModelCall.objects.filter(pk=call.pk, result__in=UNANSWERED)
-    if not unanswered.update(result=F("result")):  # locks the call: a reconciliation would change its cost
+    if not lock_rows(unanswered):  # locks the call: a reconciliation would change its cost
         return False
     stored = ModelCall.objects.only(*RECONCILED).get(pk=call.pk)
     if call.cost_source == ModelCall.CostSource.BOOKED:  # it may have been reconciled meanwhile

@@ -20,7 +20,7 @@ from agents.services.release_check import (
     store_releases,
     unusable_releases,
 )
-from markets.foundation.json_lines import json_number
+from foundation.json_lines import json_number
 from markets.services.cache_versions import Scope, lock_scope
 
 PROPOSER = "the catalogue's check"

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 
 from agents.models import Chain, ChainLink, ModelCall, Task
 from agents.records import ARCHIVE, link_sha256, record_sha256
 from agents.services.task_records import task_record
+from foundation.locks import lock_rows
 
 ENDED_IN = (*ModelCall.READ, ModelCall.Result.MALFORMED, ModelCall.Result.DECLINED)
 """Results of the last call of a completed task."""
@@ -57,7 +57,7 @@ def _append(protocol: str, record_hash: str, **fields: Any) -> ChainLink:
 def lock_chain(protocol: str) -> Chain:
     """The chain, locked until the transaction ends: by a write, as `agents.services.ledger.lock_agent` does."""
     chains = Chain.objects.filter(protocol=protocol)
-    if not chains.update(length=F("length")):
+    if not lock_rows(chains):
         Chain.objects.bulk_create([Chain(protocol=protocol)], ignore_conflicts=True)
-        chains.update(length=F("length"))
+        lock_rows(chains)
     return chains.get()

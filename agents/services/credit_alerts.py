@@ -8,7 +8,7 @@ from django.db.models import Sum
 from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.models import ModelCall
-from markets.services.alerts import clear_alert, raise_alert
+from foundation.services.alerts import clear_alert, raise_alert
 
 CREDITS_LOW = "credits-low"
 COST_PERIOD = timedelta(days=7)

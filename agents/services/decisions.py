@@ -22,7 +22,7 @@ from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.foundation.failpoints import failpoint
+from foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
 from markets.services.universes import NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob

@@ -26,7 +26,7 @@ from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from markets.foundation.failpoints import failpoint
+from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
 from markets.services.question_resolution import mark_if_resolved

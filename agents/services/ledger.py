@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
 
 from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
 from agents.services.resolutions import Resolution
 from cohorts.models import Methodology
-from markets.foundation.bulk import field_values, update_changed, update_rows
+from foundation.bulk import field_values, update_changed, update_rows
+from foundation.locks import lock_rows
 from markets.models import Market, Outcome
 from markets.services.cache_versions import Scope, renew_versions
 
@@ -35,7 +35,7 @@ def lock_agents(agent_ids: Iterable[int]) -> dict[int, Agent]:
         # In one order everywhere, so that two transactions can not wait for each other.
         list(Agent.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
     else:  # SQLite, which ignores select_for_update silently, has one lock for all, taken by a write
-        Agent.objects.filter(pk__in=ids).update(journal_length=F("journal_length"))
+        lock_rows(Agent.objects.filter(pk__in=ids))
     # Prefetched, not joined: a methodology has large texts, and all these agents share one or two.
     return Agent.objects.select_related("cohort").prefetch_related("cohort__methodology").in_bulk(ids)
 

@@ -13,8 +13,8 @@ from agents.moving_aliases import alias_fault
 from agents.prices import Prices
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
-from markets.foundation.json_lines import json_number
-from markets.services.alerts import clear_alert, raise_alert
+from foundation.json_lines import json_number
+from foundation.services.alerts import clear_alert, raise_alert
 from markets.services.cache_versions import Scope, renew_versions
 
 PROPOSED_ALERT = "line-up-proposed"

@@ -10,7 +10,7 @@ from agents.models import Agent, Decision, Elicitation, Registration, Task
 from agents.models.family import EXTERNAL_WINDOW
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
-from markets.foundation.bulk import create_missing
+from foundation.bulk import create_missing
 from markets.models import QuestionBatch, Universe
 from markets.models.question import day_of
 

@@ -26,7 +26,7 @@ from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, worst_case
 from agents.services.run_settings import spend_limit
-from markets.foundation.failpoints import failpoint
+from foundation.failpoints import failpoint
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""

@@ -18,8 +18,8 @@ from agents.prices import COST_UNIT
 from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.model_calls import CallSettings, spent_in_week
 from cohorts.weeks import week_start
-from markets.foundation.run_log import FailureLines, ReportLines
-from markets.models import Run
+from foundation.models import Run
+from foundation.run_log import FailureLines, ReportLines
 
 ASKED_FOR = timedelta(days=30)
 """How long a booked call is asked about; later it keeps its worst case."""

@@ -15,7 +15,7 @@ from agents.moving_aliases import alias_fault
 from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
-from markets.services.alerts import clear_alert, listing, raise_alert
+from foundation.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope
 
 UNUSABLE_ALERT = "release-unusable"

@@ -10,7 +10,7 @@ from django.db import transaction
 from agents.models import Settlement
 from agents.services import ledger
 from agents.services.resolutions import Resolution
-from markets.foundation.failpoints import failpoint
+from foundation.failpoints import failpoint
 from markets.models import Market
 
 FINAL = (Market.Status.RESOLVED, Market.Status.CANCELLED)

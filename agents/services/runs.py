@@ -17,8 +17,8 @@ from agents.services.conversation import Conversation, converse
 from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import CallSettings
 from agents.services.run_settings import is_paused
-from markets.foundation.failpoints import failpoint
-from markets.foundation.run_log import FailureLines, ReportLines
+from foundation.failpoints import failpoint
+from foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult
 
 log = logging.getLogger(__name__)

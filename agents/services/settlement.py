@@ -15,12 +15,13 @@ from agents.services import ledger
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
-from markets.foundation.bulk import compare_and_swap
-from markets.foundation.failpoints import failpoint
-from markets.foundation.http import UpstreamError
-from markets.foundation.run_log import FailureLines, ReportLines
-from markets.models import AlertItem, Market
-from markets.services.alerts import clear_alert, listing, raise_alert
+from foundation.bulk import compare_and_swap
+from foundation.failpoints import failpoint
+from foundation.http import UpstreamError
+from foundation.models import AlertItem
+from foundation.run_log import FailureLines, ReportLines
+from foundation.services.alerts import clear_alert, listing, raise_alert
+from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.market_storage import OutcomesChanged, SyncReport
 from markets.services.prices import is_replay

@@ -39,7 +39,9 @@ from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
-from markets.models import QuestionBatch, Run, Universe
+from foundation.locks import lock_rows
+from foundation.models import Run
+from markets.models import QuestionBatch, Universe
 
 LEASE = timedelta(seconds=30)
 """The claim spans one transaction and no network call."""
@@ -217,8 +219,7 @@ def record_submission(
     completion = submitted_completion(target.task, body)
     reading = read_answer(target.task, completion)
     with transaction.atomic():
-        # One submission at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
-        Registration.objects.filter(pk=registration.pk).update(last_used_at=F("last_used_at"))
+        lock_rows(Registration.objects.filter(pk=registration.pk))  # one submission at a time
         # Submissions under earlier tokens count too: a response may be lost just before the token is changed.
         same_key = Submission.objects.filter(registration__family=registration.family_id, key=key)
         if (stored := same_key.filter(request_sha256=request_sha256).first()) is not None:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from agents.models import Decision, Elicitation, Task
 from cohorts.weeks import WEEK, week_start
-from markets.models import Alert, AlertItem
+from foundation.models import Alert, AlertItem
+from foundation.services.alerts import clear_others, raise_alert
 from markets.models.question import day_of
-from markets.services.alerts import clear_others, raise_alert
 
 FAILED, MISSED = "tasks-failed", "tasks-missed"
 MISSED_WITHIN = timedelta(days=14)

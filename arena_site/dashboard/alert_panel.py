@@ -13,10 +13,10 @@ from agents.services.settlement import OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
-from arena_site.models import Notice
 from arena_site.notices import channels
-from markets.models import Alert, AlertItem, Market
-from markets.services.runs import JOB_FAILED
+from foundation.models import Alert, AlertItem, Notice
+from foundation.services.runs import JOB_FAILED
+from markets.models import Market
 from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
 
 ALERTS_SHOWN = 12

@@ -18,8 +18,8 @@ from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
+from foundation.services.runs import JOB_FAILED
 from markets.models import Market
-from markets.services.runs import JOB_FAILED
 
 if TYPE_CHECKING:
     from arena_site.dashboard.overview import Overview

@@ -11,9 +11,10 @@ from django_q.models import Failure, OrmQ, Task
 
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
-from arena_site.models import Backup, Notice, Worker
+from arena_site.models import Backup, Worker
 from arena_site.queue_messages import queue_state
 from arena_site.resource_alerts import BACKUP_AGE
+from foundation.models import Notice
 
 WORKERS_SHOWN = 12
 DAY = timedelta(days=1)

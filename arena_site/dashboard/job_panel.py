@@ -12,7 +12,7 @@ from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.graphics import Bar, bar_chart, bar_heights
 from arena_site.templatetags.dashboard import duration, state_class
-from markets.models import Run
+from foundation.models import Run
 
 DAY = timedelta(days=1)
 LATE_AFTER = timedelta(minutes=10)

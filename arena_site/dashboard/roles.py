@@ -6,7 +6,7 @@ For other combinations, create a group of another name or give an account permis
 from arena_site.models import AuditEntry
 
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
-ARENA = ("markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
+ARENA = ("foundation", "markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may view."""
 ACTION_PERMISSIONS = [codename for codename, _ in AuditEntry._meta.permissions]
 AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")

@@ -16,7 +16,7 @@ from arena_site.dashboard.action import Action
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.audit import perform_action, write_entry
 from arena_site.models import AuditEntry
-from markets.foundation import clock
+from foundation import clock
 
 SHOW_PREVIEW, CONFIRM = "preview", "confirmed"
 """Names of the page's two submit buttons."""

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from agents.models import Decision, Family
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
-from markets.foundation import search_words
+from foundation import search_words
 from scoring.competition import last_competition_index
 
 DASH = "–"

@@ -9,8 +9,8 @@ from django.http import Http404, HttpRequest
 
 from cohorts.models import Cohort
 from cohorts.weeks import GRID, WEEK, week_start
-from markets.foundation.rest.filters import InstantField, InvalidValue
-from markets.models import Run
+from foundation.models import Run
+from foundation.rest.filters import InstantField, InvalidValue
 from scoring.competition import CompetitionIndex
 from scoring.models import Snapshot
 

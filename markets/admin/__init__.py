@@ -1,3 +1,3 @@
-"""Admin of markets, prices, universes, questions, alerts and runs."""
+"""Admin of markets, prices, universes and questions."""
 
-from markets.admin import records, runs
+from markets.admin import records

@@ -1,24 +1,20 @@
-"""Admin of markets, prices, universes, questions and alerts."""
+"""Admin of markets, prices, universes and questions."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponseRedirect
-from django.urls import reverse
+from django.db.models import Exists, OuterRef
 from django.utils.safestring import SafeString
 
-from markets.foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
-from markets.foundation.admin.readonly import (
+from foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
+from foundation.admin.readonly import (
     ReadOnlyAdmin,
     ReadOnlyTabularInline,
     changelist_link,
     verbatim_column,
 )
 from markets.models import (
-    Alert,
-    AlertItem,
     CacheVersion,
     Market,
     Outcome,
@@ -178,43 +174,6 @@ class QuestionEntryAdmin(ReadOnlyAdmin):
     list_defer = ("question__rules", "duplicate__rules")
     search_fields = ("question__text",)
     ordering = ("-question_set_id", "position")
-
-
-class AlertItemInline(ReadOnlyTabularInline):
-    model = AlertItem
-    fields = ("name", "subject", "cleared_at")
-
-
-@admin.register(AlertItem)
-class AlertItemAdmin(ReadOnlyAdmin):
-    """The things that alerts are about."""
-
-    list_display = ("name", "kind", "subject", "alert", "cleared_at")
-    list_filter = (("cleared_at", admin.EmptyFieldListFilter), "kind")
-    list_select_related = ("alert",)
-    search_fields = ("name", "=subject")
-    ordering = ("-pk",)
-
-
-@admin.register(Alert)
-class AlertAdmin(ReadOnlyAdmin):
-    """Alerts, with an action that acknowledges some of them and is recorded."""
-
-    list_display = ("message", "kind", "subject", "raised_at", "cleared_at")
-    inlines = (AlertItemInline,)
-    list_filter = (("cleared_at", admin.EmptyFieldListFilter), "kind")
-    search_fields = ("message", "=subject", "kind")
-    date_hierarchy = "raised_at"
-    ordering = ("-raised_at",)
-    actions: Any = ("acknowledge",)
-
-    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("arena_site.acknowledge_alerts")  # type: ignore[union-attr]
-
-    @admin.action(description="Acknowledge the chosen alerts", permissions=["acknowledge"])
-    def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
-        chosen = [alert.pk for alert in alerts]
-        return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": chosen}))
 
 
 @admin.register(VenueTraffic)

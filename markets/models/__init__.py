@@ -1,10 +1,8 @@
-"""Markets, questions, prices, universes; runs and alerts."""
+"""Markets, questions, prices and universes."""
 
-from markets.models.alert import Alert, AlertItem
 from markets.models.cache_version import CacheVersion
 from markets.models.market import Market, Outcome
 from markets.models.price import PriceObservation
 from markets.models.question import Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
-from markets.models.run import Run
 from markets.models.universe import Universe, UniverseEntry
 from markets.models.venue_traffic import VenueTraffic

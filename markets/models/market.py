@@ -8,8 +8,8 @@ from decimal import Decimal
 from django.db import models
 from django.db.models import Max, Q
 
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
-from markets.foundation.fields import MoneyField, PriceField
+from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.fields import MoneyField, PriceField
 from markets.sources.registry import SOURCES, source_choices
 
 YES, NO = "YES", "NO"

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Max, Q
 
-from markets.foundation.fields import PriceField
+from foundation.fields import PriceField
 from markets.models.market import Outcome
 
 

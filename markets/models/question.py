@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from markets.foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.change_times import ChangeTime, TimedQuerySet
 from markets.models.market import Market, Outcome
 from markets.models.universe import Universe
 from markets.sources.registry import source_choices

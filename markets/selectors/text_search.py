@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
 
-from markets.foundation.search_words import search_words
+from foundation.search_words import search_words
 from markets.models import Market, Question, QuestionOption
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])

@@ -10,9 +10,10 @@ from datetime import datetime
 from uuid import uuid4
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, Model, Value
+from django.db.models import DateTimeField, Model, Value
 from django.db.models.functions import Coalesce, Least
 
+from foundation.locks import lock_rows
 from markets.models import CacheVersion
 
 Scope = CacheVersion.Scope
@@ -56,7 +57,7 @@ def delete_competition_row(row: Model) -> None:
 
 def lock_scope(scope: Scope) -> None:
     """Makes every other writer of a scope wait until the transaction ends: by a write, as SQLite requires."""
-    if not CacheVersion.objects.filter(scope=scope).update(scope=F("scope")):
+    if not lock_rows(CacheVersion.objects.filter(scope=scope)):
         renew_versions(scope)
 
 

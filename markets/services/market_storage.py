@@ -8,9 +8,9 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
+from foundation.bulk import field_values, update_changed
+from foundation.run_log import FailureLines, ReportLines
 from markets.categories import canonical_category
-from markets.foundation.bulk import field_values, update_changed
-from markets.foundation.run_log import FailureLines, ReportLines
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
 from markets.services.prices import as_price

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.db import transaction
 
-from markets.foundation.bulk import FieldValues, update_changed
+from foundation.bulk import FieldValues, update_changed
 from markets.models import Market, Outcome, PriceObservation
 from markets.models.market import NO, YES
 from markets.pricing import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import Min, Prefetch
 
-from markets.foundation.bulk import compare_and_swap
+from foundation.bulk import compare_and_swap
 from markets.models import Market, Question, QuestionOption
 from markets.models.question import QuestionQuerySet
 from markets.services.cache_versions import Scope, lock_scope, mark_history_stale

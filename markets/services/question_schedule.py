@@ -3,7 +3,7 @@
 from django.db import transaction
 from django.db.models import F, Max
 
-from markets.foundation.bulk import compare_and_swap
+from foundation.bulk import compare_and_swap
 from markets.models import Market, Question
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max, prefetch_related_objects
 
-from markets.foundation.failpoints import failpoint
-from markets.foundation.json_lines import json_line, json_number
+from foundation.failpoints import failpoint
+from foundation.json_lines import json_line, json_number
 from markets.models import (
     Market,
     Outcome,

@@ -9,12 +9,13 @@ from itertools import islice
 
 from django.db.models import Max, Q, Sum
 
-from markets.foundation.failpoints import failpoint
-from markets.foundation.http import UpstreamError
-from markets.models import AlertItem, Market
+from foundation.failpoints import failpoint
+from foundation.http import UpstreamError
+from foundation.models import AlertItem
+from foundation.services.alerts import clear_alert, listing, raise_alert
+from markets.models import Market
 from markets.models.market import MarketQuerySet
 from markets.pricing import PriceRule, has_tight_book
-from markets.services.alerts import clear_alert, listing, raise_alert
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
 from markets.services.question_schedule import update_scheduled_closes

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
-from markets.foundation.failpoints import failpoint
-from markets.foundation.json_lines import json_line, json_number
+from foundation.failpoints import failpoint
+from foundation.json_lines import json_line, json_number
 from markets.models import Market, Universe, UniverseEntry
 from markets.pricing import PriceRule
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Max
 
+from foundation.services.alerts import clear_alert, clear_others, raise_alert
 from markets.models import Market, Outcome
-from markets.services.alerts import clear_alert, clear_others, raise_alert
-from markets.services.runs import VENUE_OF_SERVICE
+from markets.services.venue_traffic import VENUE_OF_SERVICE
 from markets.sources.registry import SOURCES
 
 VENUE_DOWN, PRICES_STALE = "venue-down", "prices-stale"

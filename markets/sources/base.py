@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from markets.foundation.http import HttpService, UpstreamError
+from foundation.http import HttpService, UpstreamError
 from markets.sources.field_parsers import first_field, identifier, shown
 
 

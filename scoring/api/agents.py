@@ -10,10 +10,10 @@ from agents.api.sealed import UnsealedViewSet
 from agents.models import Agent, Family
 from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
-from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
-from markets.foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
+from foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.changes import agent_changed, brier_score_changed
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot

@@ -11,9 +11,9 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
-from markets.foundation.rest.filters import INSTANT_SCHEMA
-from markets.foundation.rest.views import NegotiatedView
-from markets.foundation.rest.viewsets import query_parameter
+from foundation.rest.filters import INSTANT_SCHEMA
+from foundation.rest.views import NegotiatedView
+from foundation.rest.viewsets import query_parameter
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard

@@ -5,8 +5,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest.filters import check_parameters, past_instant
-from markets.foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import (
     AS_OF,

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from markets.foundation.rest.filters import check_parameters, past_instant
-from markets.foundation.rest.serializers import MoneyStringField
-from markets.foundation.rest.viewsets import extend_schema
+from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.serializers import MoneyStringField
+from foundation.rest.viewsets import extend_schema
 from markets.prompt_conditions import ARMS
 from scoring.api.base import AS_OF, ComputedView, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer

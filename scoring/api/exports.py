@@ -10,9 +10,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from cohorts.models import Cohort
-from markets.foundation.rest.filters import INSTANT_SCHEMA, InstantField, ReferenceFilter
-from markets.foundation.rest.serializers import ReadSerializer, StrictSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.filters import INSTANT_SCHEMA, InstantField, ReferenceFilter
+from foundation.rest.serializers import ReadSerializer, StrictSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.exports.dictionary import FORMATS
 from scoring.models import Export
 from scoring.services.exports import export_file

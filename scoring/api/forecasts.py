@@ -6,11 +6,11 @@ from rest_framework import serializers
 from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.api.tasks import ModelCallSerializer
 from agents.models import Family, Forecast, ModelCall
+from foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.serializers import NullableCharField, ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 from markets import api
-from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
-from markets.foundation.rest.serializers import NullableCharField, ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
 from markets.models import Question
 from markets.selectors.text_search import with_words
 from scoring.api.base import IntervalField, NumberField, ObjectField

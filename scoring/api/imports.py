@@ -3,8 +3,8 @@
 from django.db.models import Prefetch, QuerySet
 from rest_framework import serializers
 
-from markets.foundation.rest.serializers import ReadSerializer
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
+from foundation.rest.serializers import ReadSerializer
+from foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.api.base import ObjectField
 from scoring.models import ForecastImport, ImportCollection, RejectedRow
 

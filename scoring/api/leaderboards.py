@@ -8,12 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from markets.foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
-from markets.foundation.rest.negotiation import FORMAT_PARAMETER
-from markets.foundation.rest.pagination import StrictPagination
-from markets.foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from markets.foundation.rest.views import ListView
-from markets.foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.rest.negotiation import FORMAT_PARAMETER
+from foundation.rest.pagination import StrictPagination
+from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
+from foundation.rest.views import ListView
+from foundation.rest.viewsets import extend_schema, query_parameter
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer

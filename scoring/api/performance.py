@@ -9,8 +9,8 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from markets.foundation.rest.filters import ID_SCHEMA, INSTANT_SCHEMA, check_parameters, past_instant
-from markets.foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.rest.filters import ID_SCHEMA, INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ComputedView, selected_methodology, selected_name
 from scoring.competition import competition_index
 from scoring.performance import RANGES, performance

@@ -20,7 +20,7 @@ from agents.records import ARCHIVE, FORECAST, TRADING, instant_text
 from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
-from markets.foundation.consistent_reads import consistent_reads
+from foundation.consistent_reads import consistent_reads
 from scoring.exports.archive_record import WeeklyRows, archive_record
 from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.manifest import ANCHOR, FORMAT_VERSION, MANIFEST, manifest_text

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from agents.records import instant_text
-from markets.models import Run
+from foundation.models import Run
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export
 

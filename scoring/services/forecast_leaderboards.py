@@ -15,7 +15,7 @@ from forecast_rank.metrics.panel import Panel
 
 from agents.sealing import respecting_seals
 from forecast_rank import Settings, rank_panel, to_json_value
-from markets.foundation.heartbeats import beat
+from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_entries import ranking_score
 from scoring.leaderboard_history import LeaderboardKey

@@ -19,8 +19,8 @@ from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, spa
 from forecast_rank.metrics.panel import Panel, Questions
 
 from agents.models import Elicitation, Family, Forecast
-from markets.foundation.bulk import rows_with_json
-from markets.foundation.consistent_reads import consistent_reads
+from foundation.bulk import rows_with_json
+from foundation.consistent_reads import consistent_reads
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
 from scoring.constants import REFERENCES
 from scoring.services.reference_forecasts import reference_vectors

@@ -11,7 +11,7 @@ from forecast_rank.metrics.skill import market_brier
 
 from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
-from markets.foundation.bulk import insert_rows, rows_with_json
+from foundation.bulk import insert_rows, rows_with_json
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
 from scoring.services.forecast_panels import (

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
-from markets.models import CacheVersion, Run
+from foundation.models import Run
+from markets.models import CacheVersion
 from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
 from scoring import leaderboard_history as history
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING

@@ -12,7 +12,7 @@ from django.utils._os import safe_join
 
 from agents.records import sha256
 from agents.services.anchors import record_daily_anchor
-from markets.foundation.raw_sql import database_name
+from foundation.raw_sql import database_name
 from scoring.exports.dictionary import FORMATS
 from scoring.exports.manifest import ANCHOR
 from scoring.exports.selection import ExportSelection

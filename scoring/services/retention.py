@@ -7,8 +7,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import ExtractHour, ExtractMinute
 
 from cohorts.weeks import next_grid_instant
-from markets.foundation.bulk import in_batches
-from markets.models import PriceObservation, Run
+from foundation.bulk import in_batches
+from foundation.models import Run
+from markets.models import PriceObservation
 from scoring.models import Snapshot
 from scoring.services.snapshots import delete_snapshots, ended_cohorts
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import Forecast
-from markets.foundation.bulk import in_batches
+from foundation.bulk import in_batches
 from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts

@@ -10,8 +10,8 @@ from django.db.models import Exists, Min, OuterRef, QuerySet
 from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Trade
-from markets.foundation.bulk import insert_rows
-from markets.foundation.failpoints import failpoint
+from foundation.bulk import insert_rows
+from foundation.failpoints import failpoint
 from markets.models import Market
 from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore

@@ -15,10 +15,10 @@ from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, T
 from agents.models.ledger import marked_value
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
-from markets.foundation.bulk import create_missing
-from markets.foundation.consistent_reads import consistent_reads
-from markets.foundation.failpoints import failpoint
-from markets.foundation.run_log import FailureLines, ReportLines
+from foundation.bulk import create_missing
+from foundation.consistent_reads import consistent_reads
+from foundation.failpoints import failpoint
+from foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices

@@ -17,7 +17,7 @@ from agents.models.usage_total import Usage
 from agents.services.answer_storage import _write_call
 from agents.services.call_totals import add_to_totals, call_usage, universe_cost_drift, usage_total_drift
 from agents.services.reconciliation import Reconciliation, _correct
-from markets.foundation.consistent_reads import consistent_reads
+from foundation.consistent_reads import consistent_reads
 from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, QuestionFactory, ask
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,8 @@ from agents.services.call_totals import call_usage
 from agents.services.reconciliation import SETTLED
 from arena_site import jobs
 from cohorts.models import Methodology
-from markets.models import Run, Universe
+from foundation.models import Run
+from markets.models import Universe
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import CommandOutput, run
 from tests.venue import CLAUDE, DECISION, GPT, SUNDAY, Failure, ModelAnswer, Venue

@@ -17,7 +17,7 @@ from agents.gateway.client import Gateway
 from agents.gateway.completions import Completion, GatewayFailure, stored_content
 from agents.gateway.model_ids import same_model
 from tests.captured import CAPTURED
-from tests.markets.test_http import Act, misbehaving, reset, silent
+from tests.foundation.test_http import Act, misbehaving, reset, silent
 
 KEY = "sk-or-v1-0123456789abcdef"
 

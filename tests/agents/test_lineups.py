@@ -12,14 +12,14 @@ import pytest
 import time_machine
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
+from venue_sandbox.server import running
 
 from agents.gateway.catalogue import parse_catalogue
 from agents.models import Agent, Family, LineUp, LineUpEntry, Release
 from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import approve_lineup, preview_lineup, propose_lineup, reject_lineup
-from arena_site.sandbox.server import running
 from cohorts.models import Cohort
-from markets.models import Alert, Run
+from foundation.models import Alert, Run
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.captured import CAPTURED
 from tests.commands import run

@@ -13,7 +13,8 @@ from django.test import Client
 
 from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
-from markets.models import Market, QuestionBatch, Run, Universe
+from foundation.models import Run
+from markets.models import Market, QuestionBatch, Universe
 from tests.commands import run
 from tests.problems import problem
 from tests.shared_rows import shared_rows_at_venue

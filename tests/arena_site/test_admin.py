@@ -30,10 +30,10 @@ from agents.models import (
 )
 from agents.services.lineups import propose_lineup
 from cohorts.models import Methodology, MissedWeek
-from markets.foundation.admin import readonly
-from markets.foundation.admin.readonly import ReadOnlyAdmin
+from foundation.admin import readonly
+from foundation.admin.readonly import ReadOnlyAdmin
+from foundation.services.alerts import raise_alert
 from markets.models import CacheVersion, Market, VenueTraffic
-from markets.services.alerts import raise_alert
 from scoring.models import Leaderboard, LeaderboardHistory, Snapshot
 from tests.factories import (
     WEEK,

@@ -16,8 +16,8 @@ from django.test import Client, RequestFactory
 from agents.models import Agent, Family
 from arena_site.api import ENDPOINTS, INDEX
 from arena_site.pages.views.site import server_error
-from markets.foundation.rest.cursors import StrictCursorPagination
-from markets.foundation.rest.filters import StrictFilterBackend
+from foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.filters import StrictFilterBackend
 from tests.factories import (
     WEEK,
     AgentFactory,

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from arena_site.api import ENDPOINTS
-from markets.foundation.rest.cursors import StrictCursorPagination
+from foundation.rest.cursors import StrictCursorPagination
 from tests.factories import (
     WEEK,
     AgentFactory,

@@ -22,7 +22,7 @@ from agents.models import Agent, Family
 from agents.services import ledger
 from arena_site import conf
 from cohorts.models import Cohort
-from markets.models import Run
+from foundation.models import Run
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard, Snapshot

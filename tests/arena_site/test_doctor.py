@@ -19,15 +19,16 @@ import time_machine
 from django.core.management import call_command
 from django.db import connection
 from pytest_httpserver import HTTPServer
+from venue_sandbox.personas import catalogue
+from venue_sandbox.server import Addresses, running
 
 from agents.models import Agent, LineUp, LineUpEntry, ModelCall
 from agents.services.cost_estimate import plan_costs
 from agents.services.release_check import current_releases
 from arena_site.diagnosis import connection_fault
-from arena_site.sandbox.personas import catalogue
-from arena_site.sandbox.server import Addresses, running
 from cohorts.models import Cohort
-from markets.models import QuestionSet, Run
+from foundation.models import Run
+from markets.models import QuestionSet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import CommandOutput, run
 from tests.databases import PROJECT, postgres_url

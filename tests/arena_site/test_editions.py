@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 
 import httpx
 import pytest
-
-from arena_site.sandbox.catalogue import Market, ResolutionKind, Season, load_season
-from arena_site.sandbox.editions import EDITION, FIXTURE_WEEKS, extend_season
-from arena_site.sandbox.exchange import Exchange
-from arena_site.sandbox.http_messages import zulu
-from arena_site.sandbox.server import Addresses, running
+from venue_sandbox.catalogue import Market, ResolutionKind, Season, load_season
+from venue_sandbox.editions import EDITION, FIXTURE_WEEKS, extend_season
+from venue_sandbox.exchange import Exchange
+from venue_sandbox.http_messages import zulu
+from venue_sandbox.server import Addresses, running
 
 WEEK = timedelta(weeks=1)
 QWEN = "qwen/qwen3-235b-a22b-2507"

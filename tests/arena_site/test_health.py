@@ -24,8 +24,9 @@ from django_q.models import Schedule
 from agents.models import Decision, ModelCall
 from arena_site import jobs
 from arena_site.models import Worker
-from markets.models import Market, Outcome, PriceObservation, Run, UniverseEntry
-from markets.services.alerts import raise_alert
+from foundation.models import Run
+from foundation.services.alerts import raise_alert
+from markets.models import Market, Outcome, PriceObservation, UniverseEntry
 from scoring.models import Snapshot
 from tests.commands import run
 from tests.factories import (
@@ -172,8 +173,8 @@ def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
 def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE markets_run CASCADE")  # makes PostgreSQL forget its estimate: -1 rows
-        assert rows_shown(client)["markets_run"] == 0
+            cursor.execute("TRUNCATE foundation_run CASCADE")  # makes PostgreSQL forget its estimate: -1 rows
+        assert rows_shown(client)["foundation_run"] == 0
     play_week()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -11,11 +11,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
     *("manage.py", "pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("Dockerfile", "compose.yaml", "docs", "forecast_rank", "packages", "arena_site", "cohorts", "markets", "agents"),
+    *(
+        "Dockerfile",
+        "compose.yaml",
+        "docs",
+        "forecast_rank",
+        "foundation",
+        "packages",
+        "arena_site",
+        "cohorts",
+        "markets",
+        "agents",
+    ),
     *("scoring", "templates", "tests", "fixtures"),
 }
 
-APPS = ("agents", "arena_site", "cohorts", "markets", "scoring")
+APPS = ("agents", "arena_site", "cohorts", "foundation", "markets", "scoring")
 
 
 def tracked() -> list[Path]:
@@ -45,6 +56,7 @@ def test_every_direct_dependency_is_pinned_exactly() -> None:
     assert [entry for entry in listed if "==" not in entry] == [
         "arena-agent",
         "forecast-rank[plots]",
+        "venue-sandbox",
     ]  # of this workspace
 
 
@@ -95,7 +107,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
         if (
             path.suffix != ".py"
             or parts[0] == "tests"
-            or {"migrations", "sandbox", "commands", "verify_arena.py", "arena_agent"} & set(parts)
+            or {"migrations", "venue_sandbox", "commands", "verify_arena.py", "arena_agent"} & set(parts)
         ):
             continue
         for node in ast.parse(path.read_text()).body:

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Max
 
-from markets.models import Run
+from foundation.models import Run
 from tests.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ INSTANTS = (
 
 def manual() -> Any:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT MAX(started_at) FROM markets_run")
+        cursor.execute("SELECT MAX(started_at) FROM foundation_run")
         (found,) = cursor.fetchone()
         return found if isinstance(found, datetime) else datetime.fromisoformat(found).replace(tzinfo=UTC)
 

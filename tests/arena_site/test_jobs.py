@@ -13,7 +13,7 @@ from django_q.models import Schedule
 from agents.models import Decision
 from arena_site import jobs
 from cohorts.models import Cohort, MissedWeek
-from markets.models import Run
+from foundation.models import Run
 from scoring.models import Snapshot
 from tests.commands import run
 from tests.venue import SUNDAY, Failure, Venue

@@ -8,7 +8,8 @@ from django.urls import reverse
 from agents.models import Maintenance
 from agents.services.decisions import DecisionReport
 from arena_site.models import AuditEntry
-from markets.models import Alert, QuestionSet, Universe
+from foundation.models import Alert
+from markets.models import QuestionSet, Universe
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.commands import run
 from tests.markup import get_page, visible_text

@@ -10,9 +10,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from arena_site import jobs
-from arena_site.models import Notice
-from markets.models import Alert, Run
-from markets.services.alerts import acknowledge_alerts, clear_alert, raise_alert
+from foundation.models import Alert, Notice, Run
+from foundation.services.alerts import acknowledge_alerts, clear_alert, raise_alert
 from tests.commands import run
 from tests.factories import WEEK
 from tests.venue import Failure, Venue
@@ -299,7 +298,7 @@ def test_command_raises_the_alert_of_its_failure_and_its_success_clears_it(venue
         assert run("run_decisions", WEEK + (5 + minute) * MINUTE).code == 1
     raised = Alert.objects.open().get()
     assert (raised.kind, raised.subject) == ("job-failed", "run_decisions")
-    assert raised.path == f"/admin/markets/run/{Run.objects.filter(kind='run_decisions').earliest('pk').pk}/change/"
+    assert raised.path == f"/admin/foundation/run/{Run.objects.filter(kind='run_decisions').earliest('pk').pk}/change/"
     venue.market("Will it rain?")
     run("sync_markets", WEEK + 10 * MINUTE)
     assert run("run_decisions", WEEK + 15 * MINUTE).code == 0

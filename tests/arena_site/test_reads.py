@@ -19,10 +19,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Trade
 from arena_site import delivery, last_change
 from arena_site.api import ENDPOINTS
-from markets.foundation.rest.filters import StrictFilterBackend
-from markets.foundation.rest.serializers import field_names
-from markets.foundation.rest.viewsets import ReadOnlyViewSet
-from markets.models import Run
+from foundation.models import Run
+from foundation.rest.filters import StrictFilterBackend
+from foundation.rest.serializers import field_names
+from foundation.rest.viewsets import ReadOnlyViewSet
 from tests.factories import WEEK, AgentFactory, CohortFactory, RunFactory, SnapshotFactory, bet, play_week
 from tests.guards import guards_removed
 from tests.problems import errors, problem

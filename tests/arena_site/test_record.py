@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.models import Chain, Decision, ModelCall, Release
 from arena_site.models import AuditEntry
 from cohorts.models import Methodology
-from markets.foundation import guards
+from foundation import guards
 from scoring.models import Snapshot
 from tests.factories import (
     WEEK,

@@ -18,7 +18,7 @@ from agents.services.run_settings import set_spend_limit
 from arena_site.alert_watch import watch_alerts
 from arena_site.models import Backup
 from cohorts.models import Cohort
-from markets.models import Alert, Run
+from foundation.models import Alert, Run
 from tests.arena_site.test_notices import Hook, hook  # noqa: F401 - a fixture
 from tests.commands import run
 from tests.databases import ON_POSTGRES

@@ -15,12 +15,12 @@ from typing import Any
 
 import httpx
 import pytest
+from venue_sandbox.catalogue import Market, ResolutionKind, load_season
+from venue_sandbox.exchange import Exchange, MarketState, Stage
+from venue_sandbox.http_messages import zulu
+from venue_sandbox.personas import PERSONAS
+from venue_sandbox.server import Addresses, running
 
-from arena_site.sandbox.catalogue import Market, ResolutionKind, load_season
-from arena_site.sandbox.exchange import Exchange, MarketState, Stage
-from arena_site.sandbox.http_messages import zulu
-from arena_site.sandbox.personas import PERSONAS
-from arena_site.sandbox.server import Addresses, running
 from tests.captured import CAPTURED
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -452,7 +452,7 @@ def test_connection_stays_open_after_refusals(season: Season) -> None:
 
 
 def test_server_prints_its_addresses_and_stops_on_sigterm() -> None:
-    code = "from arena_site.sandbox.server import serve; serve(seed=3)"
+    code = "from venue_sandbox.server import serve; serve(seed=3)"
     with subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         addresses = json.loads(process.stdout.readline())

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from venue_sandbox.catalogue import load_season
+from venue_sandbox.editions import extend_season
+from venue_sandbox.exchange import Exchange
+from venue_sandbox.http_messages import zulu
+from venue_sandbox.kalshi import Kalshi
+from venue_sandbox.server import Addresses, running
 
-from arena_site.sandbox.catalogue import load_season
-from arena_site.sandbox.editions import extend_season
-from arena_site.sandbox.exchange import Exchange
-from arena_site.sandbox.http_messages import zulu
-from arena_site.sandbox.kalshi import Kalshi
-from arena_site.sandbox.server import Addresses, running
 from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.sources.base import VenueMarket
 from markets.sources.kalshi import Kalshi as Client

@@ -10,7 +10,7 @@ import time_machine
 from django.test import Client
 
 from agents.models import Agent, Decision, Forecast, ModelCall, Position
-from markets.foundation.bulk import field_values, update_changed
+from foundation.bulk import field_values, update_changed
 from markets.models import Market, Outcome, Question
 from scoring.services.scores import compute_scores
 from tests.factories import (

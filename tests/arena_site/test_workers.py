@@ -16,15 +16,15 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from arena_site import jobs, worker_heartbeats
-from arena_site.models import Notice, Worker
+from arena_site.models import Worker
 from arena_site.queue_messages import STARTED, drop_abandoned_messages, queue_state
 from arena_site.worker_watch import check_workers
-from markets.foundation import heartbeats
-from markets.models import Alert
-from markets.services.alerts import raise_alert
+from foundation import heartbeats
+from foundation.models import Alert, Notice
+from foundation.services.alerts import raise_alert
 from tests.arena_site.test_notices import Hook, hook, inbox  # noqa: F401 - fixtures
 from tests.factories import WEEK
-from tests.markets.test_http import misbehaving, saying
+from tests.foundation.test_http import misbehaving, saying
 
 pytestmark = pytest.mark.django_db
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

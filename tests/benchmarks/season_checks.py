@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from django.core.management import call_command
 from django.db import models
 from django_q.conf import Conf
+from venue_sandbox.catalogue import Market, load_season
+from venue_sandbox.editions import extend_season
 
 from agents.models import Agent, Decision, ModelCall, Position, Settlement
-from arena_site.sandbox.catalogue import Market, load_season
-from arena_site.sandbox.editions import extend_season
 from cohorts.models import Cohort, MissedWeek
 from scoring.services.retention import DAY, FAILED_RUNS, HOURLY, PRICES_FINE, RUNS
 
@@ -141,7 +141,7 @@ PERMANENT_TABLES = (
     "agents_settlement",
     "agents_trade",
     "cohorts_cohort",
-    "markets_alert",
+    "foundation_alert",
     "markets_market",
     "markets_outcome",
     "markets_universe",
@@ -165,7 +165,7 @@ def predicted_rows(year: "Year", *, starts: datetime, ends: datetime, grid: time
         "markets_universe": weeks,
         "markets_market": len(listed),
         "markets_outcome": sum(len(market.outcomes) for market in listed),
-        "markets_run": _runs(year.runs, year.pruned_at),
+        "foundation_run": _runs(year.runs, year.pruned_at),
         "markets_priceobservation": _prices(listed, year.pruned_at, starts, ends, grid),
         "scoring_snapshot": _snapshots(year.pruned_at, ends, grid),
         "scoring_leaderboard": 2,

@@ -148,8 +148,9 @@ def cancel_stuck_markets(at: datetime) -> int:
     """Cancels markets that have been gone, or closed without an end, for too long; returns how many."""
     from agents.services.resolutions import CANCELLATION
     from agents.services.settlement import settle_market
-    from markets.models import AlertItem, Market
-    from markets.services.alerts import clear_alert
+    from foundation.models import AlertItem
+    from foundation.services.alerts import clear_alert
+    from markets.models import Market
 
     cancelled = 0
     for item in list(AlertItem.objects.filter(cleared_at=None, alert__raised_at__lte=at - PATIENCE)):
@@ -198,7 +199,7 @@ def table_rows(year: Year, predicted: dict[str, int]) -> list[dict[str, Any]]:
 def print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from markets.foundation.commands import table_text
+    from foundation.commands import table_text
 
     table = Table()
     for place, heading in enumerate(rows[0]):

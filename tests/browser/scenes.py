@@ -34,7 +34,8 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     from agents.models import Decision, Family, Release, RunSetting
     from agents.services.lineups import propose_lineup
     from arena_site import jobs
-    from markets.models import Alert, Market
+    from foundation.models import Alert
+    from markets.models import Market
 
     now = timezone.now()
     jobs.install()

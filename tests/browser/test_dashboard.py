@@ -258,7 +258,7 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
         button.first.click()
         assert "acknowledged" in confirm(page, "seen")
         operator.go("/admin/")
-    assert site.rows("SELECT count(*) FROM markets_alert WHERE cleared_at IS NULL") == [(0,)]
+    assert site.rows("SELECT count(*) FROM foundation_alert WHERE cleared_at IS NULL") == [(0,)]
 
     assert [entry for entry in dashboard.audit_log() if entry[0] != "acknowledge"] == [
         ("retry", "operator", "done"),
@@ -274,18 +274,18 @@ def test_operator_sets_a_bad_sunday_right(dashboards: Callable[..., Dashboard]) 
 
 def test_page_of_a_run_follows_it_until_its_end(dashboards: Callable[..., Dashboard]) -> None:
     dashboard = dashboards()
-    visitor, (run, *_) = dashboard.visitors["operator"], dashboard.site.rows("SELECT max(id) FROM markets_run")[0]
+    visitor, (run, *_) = dashboard.visitors["operator"], dashboard.site.rows("SELECT max(id) FROM foundation_run")[0]
     page = visitor.page
 
     def store(**values: Any) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)
         with closing(sqlite3.connect(dashboard.site.database)) as connection, connection:
-            connection.execute(f"UPDATE markets_run SET {columns} WHERE id = ?", [*values.values(), run])
+            connection.execute(f"UPDATE foundation_run SET {columns} WHERE id = ?", [*values.values(), run])
 
     # Of no known process: the one that made it has ended, and the run would be lost at once.
     alive = {"process": "", "finished_at": None}
     store(status="running", **alive, heartbeat_at=datetime.now(UTC).replace(tzinfo=None).isoformat(" "))
-    visitor.go(f"/admin/markets/run/{run}/change/")
+    visitor.go(f"/admin/foundation/run/{run}/change/")
     store(progress=json.dumps({"done": 3, "of": 7, "caption": "GPT-5.2"}))
     page.get_by_text("3 of 7: GPT-5.2").wait_for()
     line = {"at": "2026-03-08T00:05:01+00:00", "level": "error", "text": "<b>HTTP 503</b>"}

@@ -20,7 +20,7 @@ SLICE_S = 0.1
 POLL_S = 0.5
 SCHEDULER_INTERVAL_S = 1
 MODULES = (
-    *("httpx", "stamina", "markets.foundation.deadlines", "cohorts.forecast_rules"),
+    *("httpx", "stamina", "foundation.deadlines", "cohorts.forecast_rules"),
     *("scoring.services.scores", "scoring.services.snapshots"),
 )
 """Modules that most jobs import. Polars is left out: it starts threads, with which a fork may hang."""

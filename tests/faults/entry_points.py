@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from agents.models import Agent, Decision, ModelCall, Position
-from markets.models import Alert, Market, Outcome, Run, UniverseEntry
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, UniverseEntry
 from scoring.models import Snapshot
 from tests.commands import run
 from tests.faults.upstream import answering
-from tests.markets.test_http import Act
+from tests.foundation.test_http import Act
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 RAIN, CUP, NEW = "Will it rain?", "Lakers or Celtics?", "Will it snow?"

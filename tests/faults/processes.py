@@ -271,7 +271,7 @@ def _configure_child(
     from django.db import connections
 
     from arena_site import conf
-    from markets.foundation import failpoints
+    from foundation import failpoints
 
     wrapper = connections["default"]
     wrapper.connection = None  # the parent's, if it had one, is not ours to use or to close

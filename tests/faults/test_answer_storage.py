@@ -74,7 +74,7 @@ class Arena:
         end = self.run("run_decisions", DECISION, "--family", "gpt-5.1")
         assert end["code"] == 0
         with closing(sqlite3.connect(self.database.removeprefix("sqlite:///"))) as rows:
-            (log,) = rows.execute("SELECT log FROM markets_run ORDER BY id DESC LIMIT 1").fetchone()
+            (log,) = rows.execute("SELECT log FROM foundation_run ORDER BY id DESC LIMIT 1").fetchone()
         return {key: end[key] for key in ("completed", "skipped") if end[key]}, [
             line["text"] for line in json.loads(log) if "rows" not in line
         ]

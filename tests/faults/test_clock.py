@@ -166,7 +166,8 @@ def _state() -> dict[str, Any]:
     from agents.models import Decision, JournalEntry, ModelCall, Settlement, Trade
     from agents.services.audit import verify_ledger
     from cohorts.models import Cohort, MissedWeek
-    from markets.models import PriceObservation, Run
+    from foundation.models import Run
+    from markets.models import PriceObservation
     from scoring.models import Snapshot
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)

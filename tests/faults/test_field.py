@@ -28,7 +28,8 @@ from agents.services.decisions import run_decisions
 from agents.services.model_calls import spent_in_week
 from arena_site import jobs
 from cohorts.models import Cohort
-from markets.models import Market, Run, Universe
+from foundation.models import Run
+from markets.models import Market, Universe
 from markets.sources.polymarket import Clob
 from markets.sources.polymarket.clob import TokenValues
 from scoring.models import BrierScore

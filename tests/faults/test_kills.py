@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from markets.foundation.failpoints import POINTS
+from foundation.failpoints import POINTS
 from tests.faults.ledger_state import differences
 from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun
 

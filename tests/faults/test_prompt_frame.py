@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Agent, Decision
-from markets.foundation.json_lines import json_line
+from foundation.json_lines import json_line
 from markets.models import Market
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Prompt, Venue, bet

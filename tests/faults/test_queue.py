@@ -219,7 +219,7 @@ def _state() -> dict[str, Any]:
     from agents.models import Decision, ModelCall
     from agents.services.audit import verify_ledger
     from cohorts.models import Cohort
-    from markets.models import Run
+    from foundation.models import Run
     from scoring.models import Snapshot
 
     this_week = Decision.objects.filter(universe__week_start=SUNDAY)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import stamina
 
-from markets.models import Market, Outcome, Run
+from foundation.models import Run
+from markets.models import Market, Outcome
 from tests.commands import run
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
 from tests.venue import SUNDAY, Venue

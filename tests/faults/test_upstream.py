@@ -18,7 +18,7 @@ from agents.services import model_calls
 from tests.commands import run
 from tests.faults.entry_points import ENTRY_POINTS, HOUR, EntryPoint, facts
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
-from tests.markets.test_http import Act
+from tests.foundation.test_http import Act
 from tests.venue import Venue
 
 MATRIX = """

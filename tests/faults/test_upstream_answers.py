@@ -14,7 +14,7 @@ from agents.models import Decision, ModelCall
 from agents.services import model_calls
 from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
-from tests.markets.test_http import Act, saying
+from tests.foundation.test_http import Act, saying
 from tests.venue import DECISION, GPT, HOLD, Venue
 
 ONE = {"family": "gpt-5.1"}

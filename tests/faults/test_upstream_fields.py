@@ -15,7 +15,8 @@ import pytest
 from werkzeug import Request, Response
 
 from agents.models import Decision, Position
-from markets.models import Market, Outcome, Run
+from foundation.models import Run
+from markets.models import Market, Outcome
 from tests.commands import run
 from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty

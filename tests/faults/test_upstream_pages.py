@@ -13,7 +13,8 @@ from werkzeug import Request, Response
 
 from agents.models import Position
 from cohorts.models import Methodology
-from markets.models import Alert, Market, Outcome, PriceObservation, Run
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, PriceObservation
 from markets.services.prices import update_prices
 from tests.commands import run
 from tests.faults.entry_points import bought_all

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.markets.test_http import (
+from tests.foundation.test_http import (
     OK,
     Act,
     drips_its_body,

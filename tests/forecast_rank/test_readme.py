@@ -10,7 +10,7 @@ import forecast_rank.metrics
 import pytest
 import yaml
 
-LIBRARY = Path(__file__).parents[2] / "forecast_rank"
+LIBRARY = Path(__file__).parents[2] / "packages" / "forecast_rank"
 README = (LIBRARY / "README.md").read_text()
 INTERNAL = {
     "blocks", "calibration_bins", "closing_columns", "cluster_robust", "connectivity", "distinct_pairs", "event_groups",

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from markets.models import Alert
+from foundation.models import Alert
 from tests.factories import WEEK, MarketFactory, UniverseFactory
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ def raise_alert(subject: str = "500001") -> Alert:
 
 def acknowledge(client: Client, *alerts: Alert) -> Any:
     chosen = {"action": "acknowledge", "_selected_action": [alert.pk for alert in alerts]}
-    return client.post(reverse("admin:markets_alert_changelist"), chosen)
+    return client.post(reverse("admin:foundation_alert_changelist"), chosen)
 
 
 def test_a_market_shows_its_question_escaped_and_its_sides(admin_client: Client) -> None:

@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.models import Forecast
-from markets.foundation.admin.readonly import periods
-from markets.models import Market, Question, Run
+from foundation.admin.readonly import periods
+from foundation.models import Run
+from markets.models import Market, Question
 from tests.factories import MarketFactory, ask, play_week
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +47,7 @@ def test_periods_skip_rows_without_a_time_and_rows_filtered_out() -> None:
 
 
 def hierarchy_links(client: Client, **query: str) -> list[str]:
-    page = client.get(reverse("admin:markets_run_changelist"), query).content.decode()
+    page = client.get(reverse("admin:foundation_run_changelist"), query).content.decode()
     return [link.partition("</a>")[0].strip() for link in page.partition('class="toplinks"')[2].split("<a ")][1:]
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from markets.foundation.json_lines import decimal_text
+from foundation.json_lines import decimal_text
 from tests.factories import WEEK, MarketFactory, PriceObservationFactory, RunFactory, resolve
 from tests.problems import errors
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from markets.foundation.http import UpstreamError
+from foundation.http import UpstreamError
 from markets.pricing import PriceRule, decide_quoted_price
 from markets.sources.base import SkippedMarket, VenueMarket
 from markets.sources.kalshi import Kalshi, parse_event, parse_market

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from markets.foundation.http import UpstreamError
+from foundation.http import UpstreamError
 from markets.sources.base import CataloguePage, SkippedMarket, TopOfBook, VenueMarket
 from markets.sources.polymarket import Clob, Gamma, WinningToken
 from markets.sources.polymarket.parsing import parse_event, parse_market

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from markets.models import Run
+from foundation.models import Run
 from scoring.models import Leaderboard
 from scoring.services.derived import comparisons
 from scoring.services.history_backfill import backfill_history

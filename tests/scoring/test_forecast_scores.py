@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError
 
 from agents.models import Forecast
-from markets.foundation.bulk import insert_rows
+from foundation.bulk import insert_rows
 from markets.models import Question
 from scoring.models import ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts

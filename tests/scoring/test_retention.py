@@ -12,8 +12,9 @@ from django_q.models import Task
 from agents.models import ModelCall
 from arena_site import jobs
 from cohorts.models import Cohort
-from markets.foundation import bulk
-from markets.models import PriceObservation, Run
+from foundation import bulk
+from foundation.models import Run
+from markets.models import PriceObservation
 from scoring.models import Snapshot
 from scoring.services import retention
 from tests.commands import run

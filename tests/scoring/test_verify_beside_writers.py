@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from agents.models import Agent, JournalEntry
-from markets.models import Run
+from foundation.models import Run
 from tests.commands import run
 from tests.factories import WEEK, AgentFactory, bet
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import ModelCall, Release
 from cohorts.models import Methodology
-from markets.models import Alert
+from foundation.models import Alert
 from tests.commands import run
 from tests.venue import DECISION, GPT, HOLD, Failure, ModelAnswer, Venue
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from markets.models import Alert, Market, Outcome, Run, UniverseEntry
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, UniverseEntry
 from tests.commands import run
 from tests.markup import element, get_page
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet

@@ -12,11 +12,12 @@ import pytest
 import time_machine
 from django.db.models import Sum
 from django.utils import timezone
+from venue_sandbox.server import Addresses, running
 
 from agents.models import Decision, ModelCall
 from agents.services import model_calls
-from arena_site.sandbox.server import Addresses, running
-from markets.models import Run, UniverseEntry
+from foundation.models import Run
+from markets.models import UniverseEntry
 from tests.commands import CommandOutput, run
 from tests.venue import DECISION, GPT, SUNDAY
 

@@ -13,8 +13,9 @@ from agents.services.claims import Claim, claim_task
 from agents.services.resolutions import CANCELLATION, Resolution
 from agents.services.settlement import check_resolutions, settle_market
 from cohorts.models import Cohort, Methodology
-from markets.models import Alert, Market, Run, Universe
-from markets.services.alerts import acknowledge_alerts
+from foundation.models import Alert, Run
+from foundation.services.alerts import acknowledge_alerts
+from markets.models import Market, Universe
 from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot

@@ -10,12 +10,13 @@ import pytest
 import stamina
 
 from cohorts.models import Methodology
-from markets.models import Alert, Market, Outcome, PriceObservation, Run, Universe
+from foundation.models import Alert, Run
+from markets.models import Market, Outcome, PriceObservation, Universe
 from markets.services import sync
 from tests.commands import run
 from tests.faults.upstream import TINY_TIMEOUT_S
+from tests.foundation.test_http import misbehaving, silent
 from tests.kalshi import Kalshi
-from tests.markets.test_http import misbehaving, silent
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")

@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Position
 from cohorts.management.commands import sync_markets as sync_command
 from cohorts.models import Methodology
-from markets.models import Market, Outcome, PriceObservation, Run
+from foundation.models import Run
+from markets.models import Market, Outcome, PriceObservation
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 

@@ -7,7 +7,8 @@ import pytest
 import time_machine
 
 from arena_site.alert_watch import watch_alerts
-from markets.models import Alert, Market
+from foundation.models import Alert
+from markets.models import Market
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
 

@@ -72,8 +72,8 @@ def test_growth_of_the_process_is_named(name: str, grown: Callable[[int], Any]) 
 def test_a_table_that_a_week_adds_more_and_more_to_is_named() -> None:
     weeks = level()
     for week in weeks:
-        week.rows["markets_alert"] = week.number**2
-    assert [line.partition(":")[0] for line in season_checks.table_growth(weeks)] == ["markets_alert"]
+        week.rows["foundation_alert"] = week.number**2
+    assert [line.partition(":")[0] for line in season_checks.table_growth(weeks)] == ["foundation_alert"]
 
 
 def test_a_table_with_more_rows_than_predicted_is_named() -> None:

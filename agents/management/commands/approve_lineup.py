@@ -9,7 +9,7 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

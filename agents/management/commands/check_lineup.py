@@ -9,7 +9,7 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.release_check import approval_lines
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

@@ -9,12 +9,13 @@ from agents import clients
 from agents.services.credit_alerts import refresh_credit_alert
 from agents.services.reconciliation import reconcile_costs
 from agents.signals import decisions_recorded
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
     help = "Asks the gateway what the calls cost whose bill never came, and replaces their booked worst case."
     raises_alert = True
+    can_wait = True
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.gateway() as gateway:

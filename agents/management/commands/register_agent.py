@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from agents.models import Registration
 from agents.services.registrations import register_external_agent
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

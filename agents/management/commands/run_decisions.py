@@ -14,7 +14,7 @@ from agents.services.maintenance import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from agents.signals import decisions_recorded
 from cohorts.models import Cohort
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from markets.services.universes import NoMarkets
 from markets.sources import registry
 

@@ -11,7 +11,7 @@ from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import spent_in_week
 from agents.services.task_alerts import refresh_task_alerts
 from cohorts.weeks import week_start
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry
 
 

@@ -12,7 +12,7 @@ from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

@@ -31,7 +31,7 @@ from arena_site.dashboard.action import (
     list_path,
     row_path,
 )
-from markets.foundation import clock
+from foundation import clock
 
 
 class ReleasesForm(forms.Form):

@@ -14,8 +14,8 @@ from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.dashboard.actions.runs import enqueued, worker_warning
 from arena_site.notices import channels
-from markets.models import Alert
-from markets.services.alerts import acknowledge_alerts, raise_alert
+from foundation.models import Alert
+from foundation.services.alerts import acknowledge_alerts, raise_alert
 
 REASON_LENGTH = 200
 SCHEDULES = [(job.name, f"{job.name}: {job.description}") for job in jobs.JOBS]

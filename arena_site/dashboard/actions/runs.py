@@ -26,7 +26,8 @@ from arena_site.models import Worker
 from cohorts.models import Cohort
 from cohorts.services import MAX_START_DELAY
 from cohorts.weeks import week_start
-from markets.models import Run, Universe
+from foundation.models import Run
+from markets.models import Universe
 from markets.services.universes import NoMarkets
 from scoring.exports.dictionary import CSV, FORMATS
 from scoring.exports.selection import ExportSelection

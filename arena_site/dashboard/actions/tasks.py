@@ -25,7 +25,7 @@ from arena_site.dashboard.action import (
 from arena_site.dashboard.actions.runs import MANUAL, enqueued, worker_warning
 from arena_site.sealed_reads import READ_SEALED
 from cohorts.weeks import week_start
-from markets.foundation import clock
+from foundation import clock
 
 BOTH = "both"
 

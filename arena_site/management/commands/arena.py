@@ -19,7 +19,7 @@ from arena_site.host_claims import claim_host, has_claims_table, host_id, host_r
 from arena_site.preparation_lock import preparation_lock
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from cohorts.models import Cohort
-from markets.foundation.commands import BAD_USAGE
+from foundation.commands import BAD_USAGE
 
 FIRST_STEPS = ("sync_markets", "start_cohort", "run_decisions", "run_forecasts")
 """The commands of `--now`, in their order."""

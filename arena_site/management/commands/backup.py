@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from arena_site.backups import BackupFailed, back_up, back_up_and_rotate
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from arena_site.diagnosis import Diagnosis
-from markets.foundation.commands import ArenaCommand, CommandResult, table_text
+from foundation.commands import ArenaCommand, CommandResult, table_text
 
 
 class Command(ArenaCommand):

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from agents.services.maintenance import begin_maintenance, end_maintenance, maintenance_line
 from arena_site.models import AuditEntry
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 BY = "manage.py"
 

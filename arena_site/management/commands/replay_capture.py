@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.gateway.catalogue import parse_catalogue
 from agents.gateway.completions import CompletionParser, GatewayFailure
-from markets.foundation.commands import ArenaCommand, CommandResult, table_text
-from markets.foundation.http import Exchange, parse_json
+from foundation.commands import ArenaCommand, CommandResult, table_text
+from foundation.http import Exchange, parse_json
 from markets.sources import kalshi
 from markets.sources.base import SkippedMarket
 from markets.sources.polymarket import clob

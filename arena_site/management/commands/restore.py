@@ -7,7 +7,7 @@ from typing import Any
 from arena_site.backups import BackupFailed, restore
 from arena_site.health import readiness
 from cohorts.models import Cohort
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

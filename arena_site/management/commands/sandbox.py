@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
-
-from arena_site.sandbox.server import serve
+from venue_sandbox.server import serve
 
 
 class Command(BaseCommand):

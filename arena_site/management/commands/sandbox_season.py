@@ -22,8 +22,8 @@ from agents.services.registrations import register_external_agent
 from arena_site.processes import freeze_loaded_objects
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
-from markets.foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
-from markets.models import Run
+from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
+from foundation.models import Run
 from markets.prompt_conditions import PRICED
 from scoring.models import Leaderboard
 
@@ -154,7 +154,7 @@ class Command(ArenaCommand):
                 for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
                     file.unlink(missing_ok=True)
             else:
-                for app in ("scoring", "agents", "cohorts", "markets"):
+                for app in ("arena_site", "scoring", "agents", "cohorts", "markets", "foundation"):
                     call_command("migrate", app, "zero", verbosity=0)
         call_command("migrate", verbosity=0)
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from arena_site.notices import send_notices
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

@@ -19,7 +19,7 @@ from arena_site.pages.filters import money, signed_percent
 from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
-from markets.foundation.raw_sql import parse_timestamp, stored_unit
+from foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
 from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
 

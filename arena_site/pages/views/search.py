@@ -11,7 +11,7 @@ from agents.models import Family
 from agents.text_search import matching_families
 from arena_site.pages.lists import search_text
 from cohorts.models import Cohort
-from markets.foundation.search_words import search_words
+from foundation.search_words import search_words
 from markets.models import Market, Question
 from markets.selectors.text_search import matching_markets, matching_questions
 from scoring.competition import competition_index

@@ -16,7 +16,7 @@ from agents.models import Chain, Maintenance
 from arena_site.delivery import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
-from markets.foundation.rest.problems import Problem, invalid_request
+from foundation.rest.problems import Problem, invalid_request
 from scoring.competition import competition_index
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from cohorts.services import sync_markets_in_play
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry as clients
 
 COUNTS = ("seen", "created", "updated", "skipped", "closed")

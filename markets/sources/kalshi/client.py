@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from markets.foundation.http import MIB, UpstreamError
+from foundation.http import MIB, UpstreamError
 from markets.sources.base import (
     Catalogue,
     CataloguePage,

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from markets.foundation.http import HttpService, UpstreamError
+from foundation.http import HttpService, UpstreamError
 from markets.sources.base import TopOfBook
 from markets.sources.field_parsers import flag_or_none, identifier, line, number, price, shown
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from agents.records import sha256
-from markets.foundation.json_lines import json_line
+from foundation.json_lines import json_line
 from markets.models.market import NO, YES
 from markets.pricing import GAMMA, MIDPOINT, TRADE
 from markets.prompt_conditions import BLIND

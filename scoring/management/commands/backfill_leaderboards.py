@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Any
 
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from scoring.services.history_backfill import LIMIT, backfill_history
 
 
 class Command(ArenaCommand):
     help = "Stores the leaderboards of past instants that are missing, the newest first."
     raises_alert = True
+    can_wait = True
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from scoring.management.commands.export_dataset import window_bound
 from scoring.services.datasets import NotADataset, build_dataset
 

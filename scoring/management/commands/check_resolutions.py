@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.services.settlement import check_resolutions
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from markets.services.prices import is_replay
 from markets.services.question_resolution import resolve_questions
 from markets.sources import registry as clients

@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from forecast_rank.files.checksums import file_sha256, zip_archive
 
 from cohorts.models import Cohort
-from markets.foundation.commands import ArenaCommand, CommandResult
-from markets.foundation.rest.filters import InstantField
+from foundation.commands import ArenaCommand, CommandResult
+from foundation.rest.filters import InstantField
 from scoring.exports.archive import NotAnArchive, build_archive
 from scoring.exports.dictionary import CSV, FORMATS
 from scoring.exports.selection import ExportSelection

@@ -8,7 +8,7 @@ from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.formats import FORMATS
 from rich.table import Table
 
-from markets.foundation.commands import ArenaCommand, CommandResult, table_text
+from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.models import ImportLeaderboard
 from scoring.services.import_leaderboards import compute_import_leaderboard
 from scoring.services.imports import ImportResult, delete_if_empty, get_or_create_collection, import_source

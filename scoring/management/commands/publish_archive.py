@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.signing import has_lasting_key
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from scoring.services.public_archives import RETENTION_RULE, publish_archive
 
 

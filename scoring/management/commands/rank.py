@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from forecast_rank import Report, TooFewForecasts, cli
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):

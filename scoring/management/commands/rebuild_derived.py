@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from scoring.services.derived import rebuild_derived
 
 

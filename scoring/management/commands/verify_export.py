@@ -6,7 +6,7 @@ from typing import Any
 
 from forecast_rank.files.archives import ArchiveTooLarge
 
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from scoring.exports.verification.verifier import verify_archive
 
 PARTIAL = 3

@@ -11,9 +11,9 @@ from agents.services.audit import Audit, verify_ledger
 from agents.services.chain_audit import verify_chain
 from agents.services.fact_audit import verify_facts
 from agents.services.forecast_audit import verify_forecasts
-from markets.foundation.commands import ArenaCommand, CommandResult
-from markets.foundation.consistent_reads import consistent_reads
-from markets.foundation.guards import unguarded
+from foundation.commands import ArenaCommand, CommandResult
+from foundation.consistent_reads import consistent_reads
+from foundation.guards import unguarded
 from scoring.services.derived import comparisons
 from scoring.services.snapshot_audit import verify_snapshots
 

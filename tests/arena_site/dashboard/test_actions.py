@@ -40,7 +40,8 @@ from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.models import AuditEntry, Worker
 from arena_site.sealed_reads import READ_SEALED
 from cohorts.models import Cohort
-from markets.models import Alert, Market, Question, Run
+from foundation.models import Alert, Run
+from markets.models import Market, Question
 from scoring.models import BrierScore, Export
 from tests.arena_site.dashboard.accounts import (
     REASON,

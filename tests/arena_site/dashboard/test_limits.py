@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import RunSetting
 from arena_site.models import AuditEntry
-from markets.models import Run
+from foundation.models import Run
 from tests.arena_site.dashboard.accounts import REASON, action_path, perform, sign_in
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Venue

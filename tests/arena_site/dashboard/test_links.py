@@ -14,9 +14,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agents.models import Elicitation, Release
 from arena_site import jobs
-from arena_site.models import Notice
 from arena_site.queue_messages import STARTED
-from markets.models import Alert, Market, Outcome
+from foundation.models import Alert, Notice
+from markets.models import Market, Outcome
 from tests.factories import (
     WEEK,
     AgentFactory,

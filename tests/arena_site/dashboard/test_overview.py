@@ -16,8 +16,9 @@ from agents.models import Decision, Elicitation, Release
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site import jobs
 from arena_site.dashboard.overview import Overview
-from arena_site.models import Notice, Worker
-from markets.models import Alert, Market, Outcome, Run
+from arena_site.models import Worker
+from foundation.models import Alert, Notice, Run
+from markets.models import Market, Outcome
 from markets.services.venue_alerts import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (

@@ -13,7 +13,8 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.models import Elicitation, RunSetting
 from arena_site import jobs
 from arena_site.dashboard.infrastructure import Disk
-from markets.models import Market, Run, VenueTraffic
+from foundation.models import Run
+from markets.models import Market, VenueTraffic
 from markets.services.venue_alerts import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
@@ -73,7 +74,7 @@ def test_runs_of_a_day_are_bars_with_the_time_taken_and_the_end(viewer: Client) 
     bars = [(bar.attributes["class"], bar.attributes["height"]) for bar in elements(page, "rect")]
     assert bars == [("bad", "50.0"), ("bad", "100.0"), ("good", "25.0")]
     assert [visible_text(title) for title in elements(page, "title")][1] == "18:40, 40 s, failed"
-    assert links(page) == [reverse("admin:markets_run_change", args=[run.pk]) for run in reversed(runs[:3])]
+    assert links(page) == [reverse("admin:foundation_run_change", args=[run.pk]) for run in reversed(runs[:3])]
     assert page.attributes["aria-label"] == "3 runs of sync_markets in 24 hours, 2 of them failed or lost"
 
 
@@ -84,7 +85,7 @@ def test_run_without_a_heartbeat_is_shown_as_lost_and_blocks_no_action() -> None
     assert "Lost" in table_row(section(dashboard(operator), "h-jobs"), "sync")
     path = reverse("admin:action", args=["sync_markets"])
     assert operator.get(path).context["preview"].possible
-    page = get_page(operator, reverse("admin:markets_run_change", args=[silent.pk]))
+    page = get_page(operator, reverse("admin:foundation_run_change", args=[silent.pk]))
     assert element(page, "#run section").attributes["data-status"] == "lost"
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
-from markets.models import Run
+from foundation.models import Run
 from scoring.leaderboard_history import LeaderboardKey
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores

@@ -7,7 +7,7 @@ from typing import Any
 from agents.models import Agent, Decision, Family, Forecast, Position, Trade
 from cohorts.models import Cohort
 from cohorts.weeks import grid_instant
-from markets.foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import ArenaCommand, CommandResult
 from markets.models import Market
 from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
 from tests.benchmarks.generator.plan import END, SMALL, Plan, Size

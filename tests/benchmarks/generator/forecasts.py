@@ -13,7 +13,7 @@ from agents.models import Elicitation, Family, Forecast, ModelCall, Release
 from agents.models.forecast import prompt_question
 from agents.models.task import PromptParts
 from cohorts.models import Methodology
-from markets.foundation.json_lines import json_number
+from foundation.json_lines import json_number
 from markets.models import Market, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.question import day_of
 from markets.prompt_conditions import BLIND

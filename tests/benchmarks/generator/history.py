@@ -14,7 +14,7 @@ from agents.models.ledger import to_cents
 from agents.records import link_sha256
 from agents.services.chain import completed_record, lock_chain
 from cohorts.weeks import GRID
-from markets.models import Run
+from foundation.models import Run
 from scoring.models import Snapshot
 from scoring.valuations import Valuation
 from tests.benchmarks.generator.listings import BATCH

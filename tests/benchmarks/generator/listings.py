@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from cohorts.models import Methodology
-from markets.foundation.json_lines import json_number
+from foundation.json_lines import json_number
 from markets.models import Market, Outcome, PriceObservation, Universe, UniverseEntry
 from markets.services.universes import fingerprint, market_block
 from tests.benchmarks.generator.plan import DAY, Plan

@@ -1,0 +1,50 @@
+"""Values as hand-written SQL reads them, without the conversions of the ORM; the database's name."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection, connections, models
+
+from foundation.fields import ExactDecimalField
+
+
+def raw_rows(rows: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a query for columns as the database returns them: on SQLite, exact decimals in `stored_unit`s.
+
+    For sums over thousands of rows, most of whose time would go into making a Decimal of each value.
+    """
+    try:
+        statement = rows.query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    with connections[rows.db].cursor() as cursor:
+        cursor.execute(*statement)
+        values: list[tuple[Any, ...]] = cursor.fetchall()
+    return values
+
+
+def stored_unit(model: type[models.Model], name: str) -> Decimal:
+    """The factor from a field's raw number to its value: its last decimal place on SQLite, 1 on PostgreSQL."""
+    field = model._meta.get_field(name)
+    assert isinstance(field, ExactDecimalField)
+    return field.unit if connections[model.objects.db].vendor == "sqlite" else Decimal(1)  # type: ignore[attr-defined]
+
+
+def parse_timestamp(value: Any) -> datetime | None:
+    """An aware datetime from a raw column: SQLite returns text, PostgreSQL a datetime."""
+    if value is None:
+        return None
+    at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def database_name() -> str:
+    """The name of our database, the same in each process that uses it."""
+    parts = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return str(Path(parts["NAME"]).resolve())
+    host = parts["HOST"] or parts["OPTIONS"].get("host") or "localhost"
+    return f"{host}:{parts['PORT'] or 5432}/{parts['NAME']}"

@@ -1,1 +1,0 @@
-"""Bases of admin classes: read-only records with bounded counts, and list filters."""
