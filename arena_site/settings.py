@@ -149,7 +149,7 @@ TEMPLATES = [
         "OPTIONS": {
             "environment": "arena_site.pages.environment.environment",
             "context_processors": [
-                "arena_site.pages.views.site.is_demo",
+                "arena_site.pages.views.site.demo",
                 "arena_site.pages.views.site.maintenance",
                 "arena_site.pages.glossary.terms_in_use",
             ],

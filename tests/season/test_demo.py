@@ -201,11 +201,19 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
 ) -> None:
     season = ("--weeks", "1", "--seed", "3", "--database", f"sqlite:///{tmp_path}/demo.sqlite3")
     demo = launch("demo", *season, "--port", str(port))
+    log = tmp_path / "demo.log"
     eventually(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
     page = httpx.get(f"http://127.0.0.1:{port}/")
+    assert "The season is being played: week 1, " in page.text
+    assert '<meta http-equiv="refresh" content="5">' in page.text
+    assert "serving" not in log.read_text()
+    eventually(lambda: "serving" in log.read_text())
+    page = httpx.get(f"http://127.0.0.1:{port}/")
+    assert "being played" not in page.text
+    assert "refresh" not in page.text
     assert "Claude Opus 4.5" in page.text
     assert "the models are simulated" in page.text
-    said = (tmp_path / "demo.log").read_text()
+    said = log.read_text()
     assert played[1] in said
     (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]

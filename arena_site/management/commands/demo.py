@@ -1,6 +1,10 @@
-"""`manage.py demo`: plays a season against the sandbox, then serves the site."""
+"""`manage.py demo`: plays a season against the sandbox, and serves the site meanwhile and afterwards."""
 
 import secrets
+import subprocess
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.conf import settings
@@ -9,13 +13,14 @@ from venue_sandbox.server import running
 
 from arena_site import conf
 from arena_site.management.commands.sandbox_season import external_agents_clock
-from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
+from arena_site.processes import POLL_S, StopRequested, manage_command, start, stop, stoppable, watch, web_server
 from foundation.commands import BAD_USAGE
 
 
 class Command(BaseCommand):
     help = (
-        "Plays a season against the bundled sandbox over HTTP, prints the leaderboard, then serves the site. "
+        "Plays a season against the bundled sandbox over HTTP, serves the site from its first day on, and prints the "
+        "leaderboard at its end. "
         "No key, no network, no database server."
     )
     requires_system_checks: list[str] = []
@@ -53,30 +58,49 @@ class Command(BaseCommand):
                         "OPENROUTER_BASE_URL": sandbox.openrouter,
                         "SANDBOX_URL": sandbox.root,
                     }
-                    self._play(env, options["weeks"])
-                if not options["no_serve"]:
-                    env["ARENA_CLOCK"] = external_agents_clock(options["weeks"]).isoformat()
-                    self._serve(env, options["port"])
+                    self._play_and_serve(env, options)
             except StopRequested:
                 self.stdout.write("stopped")
 
-    def _play(self, env: dict[str, str], weeks: int) -> None:
-        """Plays the season in a process of its own, whose settings name the sandbox."""
-        season = start(manage_command("sandbox_season", "--weeks", str(weeks)), env)
-        try:
-            code = season.wait()
-        finally:
-            stop(season)
-        if code:
+    def _play_and_serve(self, env: dict[str, str], options: dict[str, Any]) -> None:
+        """Plays the season in a process whose settings name the sandbox; the site opens with its database."""
+        with TemporaryDirectory() as folder:
+            prepared = Path(folder) / "prepared"
+            season = start(
+                manage_command("sandbox_season", "--weeks", str(options["weeks"]), "--prepared", str(prepared)), env
+            )
+            processes = {"season": season}
+            try:
+                if not options["no_serve"]:
+                    while not prepared.exists() and season.poll() is None:
+                        time.sleep(POLL_S)
+                    if season.poll() is None:
+                        processes["web"] = self._start_site(env, options)
+                self._end_of_season(processes, options["port"])
+                if not options["no_serve"]:
+                    self._serve(processes["web"], options["port"])
+            finally:
+                for process in processes.values():
+                    stop(process)
+
+    def _start_site(self, env: dict[str, str], options: dict[str, Any]) -> "subprocess.Popen[str]":
+        hosts = ",".join(dict.fromkeys([*settings.ALLOWED_HOSTS, "localhost", "127.0.0.1"]))
+        clock = external_agents_clock(options["weeks"]).isoformat()
+        self.stdout.write(f"playing; follow the season on http://127.0.0.1:{options['port']}/")
+        self.stdout.flush()
+        return start(web_server(options["port"]), env | {"ALLOWED_HOSTS": hosts, "ARENA_CLOCK": clock})
+
+    def _end_of_season(self, processes: "dict[str, subprocess.Popen[str]]", port: int) -> None:
+        if watch(processes) == "web":
+            self._refuse_web(processes["web"], port)
+        if code := processes["season"].returncode:
             raise CommandError("the season ended early", returncode=code)
 
-    def _serve(self, env: dict[str, str], port: int) -> None:
+    def _serve(self, web: "subprocess.Popen[str]", port: int) -> None:
         self.stdout.write(f"serving http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/admin/ (Ctrl-C stops)")
         self.stdout.flush()
-        hosts = ",".join(dict.fromkeys([*settings.ALLOWED_HOSTS, "localhost", "127.0.0.1"]))
-        web = start(web_server(port), env | {"ALLOWED_HOSTS": hosts})
-        try:
-            watch({"web": web})
-            raise CommandError(f"the web server ended with {web.returncode}; is port {port} taken?")
-        finally:
-            stop(web)
+        watch({"web": web})
+        self._refuse_web(web, port)
+
+    def _refuse_web(self, web: "subprocess.Popen[str]", port: int) -> None:
+        raise CommandError(f"the web server ended with {web.returncode}; is port {port} taken?")

@@ -25,6 +25,7 @@ from cohorts.weeks import WEEK
 from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
 from foundation.models import Run
 from markets.prompt_conditions import PRICED
+from markets.services.cache_versions import Scope, renew_versions
 from scoring.models import Leaderboard
 
 SEASON_STARTS = datetime(2026, 3, 1, tzinfo=UTC)
@@ -90,6 +91,7 @@ class Command(ArenaCommand):
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--weeks", type=int, default=6)
+        parser.add_argument("--prepared", type=Path, metavar="FILE", help="make this file when the database is ready")
 
     def records_run(self, options: dict[str, Any]) -> bool:
         return False
@@ -99,9 +101,15 @@ class Command(ArenaCommand):
         if not root:
             self.refuse("SANDBOX_URL is not set: start `manage.py sandbox`, or run `manage.py demo`")
         self._prepare()
-        Run(kind=DEMO, at=SEASON_STARTS, summary={"weeks": options["weeks"]}).finish(failed=False)
         steps = list(season(options["weeks"]))
-        with httpx.Client() as clock, self.progress("playing") as progress:
+        with (
+            Run.objects.recorded(DEMO, SEASON_STARTS) as run,
+            httpx.Client() as clock,
+            self.progress("playing") as progress,
+        ):
+            run.summary = {"weeks": options["weeks"]}
+            if options["prepared"]:
+                options["prepared"].touch()
             for done, step in enumerate(steps):
                 week = (step.at - SEASON_STARTS).days // 7 + 1
                 progress(done, len(steps), f"week {week}, {step.at:%a %d %b %H:%M}")
@@ -123,6 +131,7 @@ class Command(ArenaCommand):
             self._set_clock(clock, root, at)
             self._run("run_decisions", at, family=guest.family.slug)  # freezes, and asks no model
             self._run("run_forecasts", at, family=guest.family.slug)
+        renew_versions(*Scope)  # cached pages say that the season is being played
         self._admin()
         self.stdout.write(f"token of an external agent ({GUEST}): {guest.token}")
         return CommandResult(

@@ -1,6 +1,7 @@
 """Pages about the site itself: about, glossary, robots.txt, the images of its links, and errors."""
 
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
@@ -16,6 +17,7 @@ from agents.models import Chain, Maintenance
 from arena_site.delivery import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
+from foundation.models import Run
 from foundation.rest.problems import Problem, invalid_request
 from scoring.competition import competition_index
 
@@ -25,9 +27,12 @@ def maintenance(request: HttpRequest) -> dict[str, Maintenance | None]:
     return {"maintenance": Maintenance.objects.current()}
 
 
-def is_demo(request: HttpRequest) -> dict[str, bool]:
-    """Template context: whether this is the demo, with invented models and markets."""
-    return {"is_demo": settings.ARENA_DEMO}
+def demo(request: HttpRequest) -> dict[str, Any]:
+    """Template context: whether this is the demo, with invented models and markets, and how much of it is played."""
+    if not settings.ARENA_DEMO:
+        return {"is_demo": False}
+    season = Run.objects.filter(kind="demo", status=Run.Status.RUNNING).values_list("progress", flat=True).first()
+    return {"is_demo": True, "demo_week": season.get("caption", "the first week") if season is not None else ""}
 
 
 @require_safe
