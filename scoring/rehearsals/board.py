@@ -42,7 +42,8 @@ def forecast_boards(tables: ArchiveTables, timeline: Timeline, family: Family) -
     for arm, entries in by_arm.items():
         if entries:
             contents = forecast_leaderboard(entries, names, {family.slug: family.display_name}, reported=False)
-            boards[arm] = [_forecast_row(entry) for entry in contents.entries if entry["n"] or entry["external"]]
+            rows = [_forecast_row(entry) for entry in contents.entries if entry["n"] or entry["external"]]
+            boards[arm] = sorted(rows, key=lambda row: (row["brier"] is None, row["brier"], not row["rehearsed"]))
     return boards
 
 

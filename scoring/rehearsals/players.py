@@ -13,11 +13,11 @@ MAX_ANSWER_BYTES = 1_000_000
 """The API takes no longer answer either."""
 
 
-class NoAnswer(Exception):
+class AgentFailure(Exception):
     """The agent gave no answer to a task; the message says why."""
 
 
-class LateAnswer(NoAnswer):
+class LateAnswer(AgentFailure):
     """The agent did not answer in time."""
 
 
@@ -30,7 +30,7 @@ class Player(ABC):
 
     @abstractmethod
     def answer(self, task: dict[str, Any], seconds: float) -> str:
-        """The answer to a task. Raises NoAnswer, and LateAnswer after some seconds."""
+        """The answer to a task. Raises AgentFailure, and LateAnswer after some seconds."""
 
 
 class FilePlayer(Player):
@@ -47,9 +47,9 @@ class FilePlayer(Player):
         except AgentLate as error:
             raise LateAnswer(str(error)) from None
         except (AgentEnded, UnusableAgent, ValueError) as error:
-            raise NoAnswer(str(error)) from None
+            raise AgentFailure(str(error)) from None
         if checked.body is None:
-            raise NoAnswer("; ".join(checked.faults) or "the agent gave no answer")
+            raise AgentFailure("; ".join(checked.faults) or "the agent gave no answer")
         return _usable(checked.body.encode("utf-8", "surrogatepass"))
 
 
@@ -65,7 +65,7 @@ class UrlPlayer(Player):
         try:
             with self._client.stream("POST", self._url, json=task, timeout=seconds) as response:
                 if response.status_code != httpx.codes.OK:
-                    raise NoAnswer(f"{self._url.host} answered with HTTP status {response.status_code}")
+                    raise AgentFailure(f"{self._url.host} answered with HTTP status {response.status_code}")
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > MAX_ANSWER_BYTES:
@@ -75,18 +75,18 @@ class UrlPlayer(Player):
         except httpx.TimeoutException:
             raise LateAnswer(f"{self._url.host} did not answer within {seconds:.0f} seconds") from None
         except httpx.HTTPError as error:
-            raise NoAnswer(f"{self._url.host}: {error}") from None
+            raise AgentFailure(f"{self._url.host}: {error}") from None
         return _usable(body)
 
 
 def _usable(body: bytes) -> str:
-    """The text of an answer that the API would take. Raises NoAnswer."""
+    """The text of an answer that the API would take. Raises AgentFailure."""
     if len(body) > MAX_ANSWER_BYTES:
-        raise NoAnswer(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+        raise AgentFailure(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise NoAnswer("the answer is not UTF-8") from None
+        raise AgentFailure("the answer is not UTF-8") from None
     if not text.strip() or "\0" in text:
-        raise NoAnswer("the answer is empty, or holds a NUL character")
+        raise AgentFailure("the answer is empty, or holds a NUL character")
     return text

@@ -20,7 +20,7 @@ from markets.services.question_resolution import resolve_questions
 from markets.services.universes import add_held_markets
 from markets.sources.polymarket import Clob
 from scoring.rehearsals.past import Timeline, instant
-from scoring.rehearsals.players import LateAnswer, NoAnswer, Player
+from scoring.rehearsals.players import AgentFailure, LateAnswer, Player
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.scores import score_trades
 from scoring.services.snapshots import take_snapshots
@@ -128,7 +128,7 @@ class Rehearsal:
             tries += 1
             try:
                 body = self.player.answer(_task(current), self.seconds)
-            except NoAnswer as error:
+            except AgentFailure as error:
                 self.report.unanswered += 1
                 self.report.late += isinstance(error, LateAnswer)
                 self._tell(f"{name}: {error}")
