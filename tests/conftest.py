@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 import stamina
 from django.core.cache import cache
+from django.core.handlers.wsgi import WSGIHandler
 from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
@@ -61,6 +64,21 @@ def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     yield Venue(venue_server)
     venue_server.check_assertions()
+
+
+class QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a real server; its thread needs no database for these files."""
+    with make_server("127.0.0.1", 0, WSGIHandler(), handler_class=QuietHandler) as httpd:
+        thread = Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,21 @@ def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, repla
         return CohortStart(started, created=True, agents=started.agents.count(), replaced=replaced)
 
 
+def enrol_agent(cohort: Cohort, release: Release, *, at: datetime) -> Agent:
+    """The new agent of a release in a cohort, with its starting balance."""
+    agent = Agent.objects.create(
+        cohort=cohort,
+        family_id=release.family_id,
+        release=release,
+        model_id=release.model_id,
+        display_name=release.display_name,
+        price_prompt=release.price_prompt,
+        price_completion=release.price_completion,
+    )
+    ledger.deposit(agent, cohort.methodology.starting_balance, at=at)
+    return agent
+
+
 def withdraw_family(family: Family) -> bool:
     """Deactivates a family: no later cohort has it, earlier ones keep it. True if it was active."""
     with transaction.atomic():
@@ -96,16 +111,7 @@ def _create_cohort(week: datetime, at: datetime, releases: list[Release]) -> Coh
     registrations = Registration.objects.live(at).covering(Decision.PROTOCOL)
     external = [family.release_at(at) for family in Family.objects.filter(registrations__in=registrations)]
     for release in [*releases, *filter(None, external)]:
-        agent = Agent.objects.create(
-            cohort=cohort,
-            family_id=release.family_id,
-            release=release,
-            model_id=release.model_id,
-            display_name=release.display_name,
-            price_prompt=release.price_prompt,
-            price_completion=release.price_completion,
-        )
-        ledger.deposit(agent, methodology.starting_balance, at=at)
+        enrol_agent(cohort, release, at=at)
     if not Cohort.objects.filter(week_start__gt=week).exists():
         rename_families(releases)
     MissedWeek.objects.filter(week_start=week).delete()

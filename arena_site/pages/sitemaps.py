@@ -24,7 +24,7 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
     def items(self) -> list[str]:
         return [
             "leaderboard", "findings", "forecasts", "trading", "calibration", "comparisons", "families", "cohorts",
-            "markets", "questions", "decisions", "imports", "data", "methodologies", "glossary", "about",
+            "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary", "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:

@@ -106,6 +106,18 @@ def draft_universe(
     return UniverseDraft(tuple(entries), block, fingerprint(entries, block), pricing)
 
 
+def add_held_markets(universe: Universe, held: Iterable[int], *, at: datetime) -> None:
+    """Adds the markets of `held` that a rehearsal's universe lacks: priced as recorded by `at`, never bettable."""
+    missing = set(held) - set(universe.entries.values_list("market", flat=True))
+    markets = list(Market.objects.filter(pk__in=missing).prefetch_related("outcomes").order_by("pk"))
+    pricing = recorded_prices(markets, at)
+    last = universe.entries.count()
+    for position, market in enumerate(markets, start=last + 1):
+        entry = _entry(market, pricing, at, bettable=False)
+        entry.universe, entry.position = universe, position
+        entry.save()
+
+
 def fingerprint(entries: Sequence[UniverseEntry], block: str) -> str:
     """SHA-256 of the entries in order, and of the texts shown.
 

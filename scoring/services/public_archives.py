@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -27,25 +28,30 @@ def publish_archive(*, at: datetime, progress: Any = lambda done, of, caption: N
 
     from scoring.exports.archive import build_archive  # polars, which only the worker needs
 
-    folder = _root() / f"{at.astimezone(UTC):%Y-%m-%d}"
+    folder = public_folder() / f"{at.astimezone(UTC):%Y-%m-%d}"
     built = build_archive(folder=folder, selection=ExportSelection(), formats=FORMATS, at=at, progress=progress)
     record_daily_anchor(json.loads((folder / ANCHOR).read_text()), at=at)
     file = zip_archive(folder)
     days = published_days()
-    first_of_month = {min(month) for _, month in groupby(days, lambda day: day[:7])}
-    dropped = [day for day in days[DAILY:] if day not in first_of_month]
+    dropped = days_to_drop(days)
     for old in dropped:
         old_file = published_file(old)
         old_file.unlink()
         zip_checksum(old_file).unlink(missing_ok=True)
-        shutil.rmtree(_root() / old, ignore_errors=True)
+        shutil.rmtree(public_folder() / old, ignore_errors=True)
     size = {"bytes": file.stat().st_size, "sha256": file_sha256(file)}
     return {"archive": file.name, "rows": built.rows, **size, "published": len(days) - len(dropped), "removed": dropped}
 
 
+def days_to_drop(days: Sequence[str]) -> list[str]:
+    """The days, newest first, of which nothing is retained."""
+    first_of_month = {min(month) for _, month in groupby(days, lambda day: day[:7])}
+    return [day for day in days[DAILY:] if day not in first_of_month]
+
+
 def published_days() -> list[str]:
     """The days with an archive, newest first."""
-    return sorted((file.stem for file in _root().glob("????-??-??.zip")), reverse=True)
+    return sorted((file.stem for file in public_folder().glob("????-??-??.zip")), reverse=True)
 
 
 def published_file(day: str, name: str = "") -> Path:
@@ -54,12 +60,12 @@ def published_file(day: str, name: str = "") -> Path:
     Raises SuspiciousFileOperation for a name that leads out of the archive.
     """
     if not name:
-        return _root() / f"{day}.zip"
+        return public_folder() / f"{day}.zip"
     format = Path(name).suffix[1:]
-    return Path(safe_join(_root() / day, name if "/" in name or format not in FORMATS else f"{format}/{name}"))
+    return Path(safe_join(public_folder() / day, name if "/" in name or format not in FORMATS else f"{format}/{name}"))
 
 
-def _root() -> Path:
-    """The folder, which names its database."""
+def public_folder() -> Path:
+    """The folder of what is published, which names its database."""
     database = database_name()
     return Path(settings.ARENA_EXPORT_DIR) / f"public-{Path(database).stem}-{sha256(database)[:8]}"

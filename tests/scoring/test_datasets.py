@@ -1,6 +1,7 @@
 """Datasets of the past: what an agent is handed holds no outcome, and its figures are those of `rank`."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from django.test import Client
 
 from agents.models import Forecast
 from markets.models import QuestionBatch
@@ -82,6 +84,49 @@ def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> Non
     assert ranked.code == 0
     figures = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]["even"]
     assert {name: figures[name] for name in ("brier", "alpha")} == {name: report[name] for name in ("brier", "alpha")}
+
+
+def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address(
+    resolved: Venue, tmp_path: Path, settings: Any, client: Client, server: str
+) -> None:
+    settings.ARENA_EXPORT_DIR = tmp_path / "exports"
+    assert "No dataset yet" in client.get("/data/datasets/").content.decode()
+    published = run("publish_archive", SUNDAY + 2 * DAY)
+    assert (published.code, published["dataset"], published["tasks"]) == (0, "2026-03-10", 2)
+    page = client.get("/data/datasets/").content.decode()
+    for text in (published["dataset_sha256"], "CC BY 4.0", 'href="/data/datasets/2026-03-10/tasks.jsonl"'):
+        assert text in page
+    assert 'href="/data/datasets/"' in client.get("/data/").content.decode()
+    (tmp_path / "even.py").write_text(AGENT)
+    command = [sys.executable, "-m", "arena_agent", "evaluate", "even.py", "--json", "--data"]
+    environment = os.environ | {"ARENA_AGENT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    for day in ("latest", "2026-03-10"):
+        ran = subprocess.run(
+            [*command, f"{server}/data/datasets/{day}"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout.splitlines()[-1])["brier"] == pytest.approx(0.25)
+    for missing in ("2026-03-10/nothing.jsonl", "2020-01-01/tasks.jsonl"):
+        assert client.get(f"/data/datasets/{missing}").status_code == 404
+    assert client.get("/data/datasets/latest//etc/passwd").status_code == 400
+
+
+def test_datasets_are_retained_like_archives(resolved: Venue, tmp_path: Path, settings: Any) -> None:
+    settings.ARENA_EXPORT_DIR = tmp_path
+    for day in range(3, 12):
+        run("publish_archive", SUNDAY + day * DAY)
+    (folder,) = tmp_path.glob("public-*/datasets")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "2026-03-11",
+        *(f"2026-03-{day}" for day in range(13, 20)),
+    ]
+
+
+def test_no_dataset_is_published_before_a_question_has_resolved(venue: Venue, tmp_path: Path, settings: Any) -> None:
+    settings.ARENA_EXPORT_DIR = tmp_path
+    assert run("publish_archive", SUNDAY)["dataset"] is None
+    assert not list(tmp_path.glob("public-*/datasets/*"))
 
 
 def test_window_without_questions_is_an_empty_dataset(resolved: Venue, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,9 +14,11 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response, SlicedFile, StaticFile
 
 from scoring.services.public_archives import RETENTION_RULE, published_days, published_file
+from scoring.services.public_datasets import dataset_days, dataset_facts, dataset_file
 
 TYPES = {
-    "csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet",
+    "csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/jsonl; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
     "py": "text/x-python; charset=utf-8", "zip": "application/zip",
 }  # fmt: skip
 NO_BYTES = re.compile(r"bytes=\s*-0+", re.ASCII)
@@ -63,6 +66,33 @@ def archive_file(request: HttpRequest, day: str, name: str = "") -> HttpResponse
     day = days[0] if days and day == "latest" else day
     if day not in days or not (path := published_file(day, name)).is_file():
         raise Http404
+    return _serve(request, path)
+
+
+@require_safe
+def datasets(request: HttpRequest) -> HttpResponse:
+    """The public datasets with sizes, hashes and terms, and how to evaluate an agent on them."""
+    from arena_agent.dataset import FILES, MANIFEST
+
+    rows = [dataset_facts(day) for day in dataset_days()]
+    home = request.build_absolute_uri("/")
+    return render(
+        request, "datasets.html", {"datasets": rows, "files": (MANIFEST, *FILES), "rule": RETENTION_RULE, "home": home}
+    )
+
+
+@require_safe
+def dataset(request: HttpRequest, day: str, name: str) -> HttpResponse:
+    """A file of the dataset of a day or of the newest."""
+    days = dataset_days()
+    day = days[0] if days and day == "latest" else day
+    if day not in days or not (path := dataset_file(day, name)).is_file():
+        raise Http404
+    return _serve(request, path)
+
+
+def _serve(request: HttpRequest, path: Path) -> HttpResponse:
+    """A file, whole or the byte range that the client asks for."""
     headers = [
         ("Content-Type", TYPES.get(path.suffix[1:], "text/plain; charset=utf-8")),
         ("Accept-Ranges", "bytes"), ("Cache-Control", "no-cache"), ("Access-Control-Allow-Origin", "*"),

@@ -1,4 +1,4 @@
-"""Publishes the archive of the day under /data/."""
+"""Publishes the archive and the dataset of the day under /data/."""
 
 from datetime import datetime
 from typing import Any
@@ -6,10 +6,14 @@ from typing import Any
 from agents.signing import has_lasting_key
 from foundation.commands import ArenaCommand, CommandResult
 from scoring.services.public_archives import RETENTION_RULE, publish_archive
+from scoring.services.public_datasets import publish_dataset
 
 
 class Command(ArenaCommand):
-    help = f"Builds the day's public archive, listed at /data/, and keeps {RETENTION_RULE}."
+    help = (
+        "Builds the day's public archive, listed at /data/, and its dataset, listed at /data/datasets/; keeps "
+        f"{RETENTION_RULE}."
+    )
     raises_alert = True
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -19,4 +23,4 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("publishing") as progress:
-            return CommandResult(publish_archive(at=at, progress=progress))
+            return CommandResult(publish_archive(at=at, progress=progress) | publish_dataset(at=at))

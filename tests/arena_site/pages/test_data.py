@@ -1,17 +1,13 @@
 """`/data/`: public archives, kept by their rule, and tables that polars opens by their address."""
 
 import hashlib
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import httpx
 import polars as pl
 import pytest
-from django.core.handlers.wsgi import WSGIHandler
 from django.test import Client
 
 from scoring.services.public_archives import published_days
@@ -55,21 +51,6 @@ def test_page_lists_archives_with_size_hash_terms_and_citation(client: Client) -
     for missing in ("/data/2020-01-01.zip", "/data/2026-02-30/trades.parquet", "/data/latest/nothing.parquet"):
         assert client.get(missing).status_code == 404
     assert client.get("/data/latest//etc/passwd").status_code == 400
-
-
-class QuietHandler(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    """The address of a real server; its thread needs no database for these files."""
-    with make_server("127.0.0.1", 0, WSGIHandler(), handler_class=QuietHandler) as httpd:
-        thread = Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{httpd.server_port}"
-        httpd.shutdown()
-        thread.join()
 
 
 def test_polars_reads_a_table_and_parts_of_it_by_its_address(server: str) -> None:

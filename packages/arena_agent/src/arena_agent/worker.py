@@ -23,7 +23,8 @@ from arena_agent.loading import UnusableAgent, load_agent
 from arena_agent.objects import ArenaTask
 
 START_SECONDS = 60.0
-SECRETS = ("ARENA_AGENT_TOKEN",)
+SECRETS = ("ARENA_AGENT_TOKEN", "ARENA_SIGNING_KEY", "DATABASE_REPLICA_URL", "DATABASE_URL", "SECRET_KEY")
+"""Variables that the agent's process is not handed: the maker's token, and what an arena that rehearses it knows."""
 
 
 class AgentLate(Exception):

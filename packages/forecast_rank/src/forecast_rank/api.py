@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from forecast_rank.batch_ranking import is_streamed, rank_in_batches
 from forecast_rank.ranking.forecasts import LoadedForecasts, check_rejected, read_forecasts, rejections
-from forecast_rank.ranking.report import rank_panel, rank_with_pm_rank_definitions
-from forecast_rank.ranking.settings import InvalidSetting, Settings
+from forecast_rank.ranking.report import (
+    rank_panel,
+    rank_with_arena_evaluation_definitions,
+    rank_with_pm_rank_definitions,
+)
+from forecast_rank.ranking.settings import ARENA_EVALUATION, LIKE, PM_RANK, InvalidSetting, Settings
 from forecast_rank.reports import Progress, Report, no_progress
 
 if TYPE_CHECKING:
@@ -218,10 +222,10 @@ def rank(
         As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
-    like : {"pm_rank"}, optional
+    like : {"pm_rank", "arena-evaluation"}, optional
         Use the definitions of that package, under its names.
     defects : bool
-        With `like`: reproduce its known errors too.
+        With `like` pm_rank: reproduce its known errors too.
     explain : bool
         Print how the source was understood, before the ranking.
     out : path, optional
@@ -255,10 +259,10 @@ def rank(
     >>> report.to_dict()["rankings"]["brier"]
     ['ann', 'bob']
     """
-    if like not in (None, "pm_rank"):
-        raise InvalidSetting(f"like: pm_rank, not {like}")
-    if defects and not like:
-        raise InvalidSetting("defects: only together with like")
+    if like is not None and like not in LIKE:
+        raise InvalidSetting(f"like: {' or '.join(LIKE)}, not {like}")
+    if defects and like != PM_RANK:
+        raise InvalidSetting(f"defects: only together with like {PM_RANK}")
     order, columns = comma_separated(order), named_columns(columns)
     settings = Settings(
         metrics=comma_separated(metrics),
@@ -305,7 +309,9 @@ def rank(
     }
     if "calibration" in settings.metrics:
         stated["ece"] = ECE_DEFINITION.format(bins)
-    if like:
+    if like == ARENA_EVALUATION:
+        figures = rank_with_arena_evaluation_definitions(loaded.panel, settings)
+    elif like:
         stated["defects"] = defects
         figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
     else:

@@ -15,7 +15,7 @@ from forecast_rank.api import rank, read
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.forecasts import TooFewForecasts
-from forecast_rank.ranking.settings import INTERVALS, METRICS, InvalidSetting, Settings
+from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
 from forecast_rank.reports import Progress, Report
 
@@ -93,8 +93,8 @@ def add_arguments(parser: Any) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="exit with code 2 at the first row that is rejected")
     parser.add_argument("--allow-rejected", action="store_true", help="rank even if most rows are rejected")
-    parser.add_argument("--like", choices=["pm_rank"], help="use the definitions of that package, under its names")
-    parser.add_argument("--defects", action="store_true", help="with --like: reproduce its known errors too")
+    parser.add_argument("--like", choices=LIKE, help="use the definitions of that package, under its names")
+    parser.add_argument("--defects", action="store_true", help="with --like pm_rank: reproduce its known errors too")
     parser.add_argument("--out", type=Path, metavar="REPORT.json", help="write the whole report there")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="draw the pictures there")
     parser.add_argument("--plot-format", choices=["svg", "png"], default="svg")

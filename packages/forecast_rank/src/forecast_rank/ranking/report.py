@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from forecast_rank.blas_threads import one_blas_thread
-from forecast_rank.metrics import pm_rank_compatibility
+from forecast_rank.metrics import arena_evaluation_compatibility, pm_rank_compatibility
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.calibration import (
     ece,
@@ -364,6 +364,10 @@ def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -
     }
 
 
+ARENA_EVALUATION_RANKINGS = {"brier": True, "skill": False, "ece": True}
+"""The figures that rank, and whether lower is better."""
+
+
 def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: bool = False) -> dict[str, Any]:
     """The report with the figures of the package pm_rank, under its names; its errors only with `defects`.
 
@@ -380,6 +384,36 @@ def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: 
         scoreboard.set_figure(name, combined)
         scoreboard.add_ranking(name, combined, None, lower=name == "calibration")
     return assemble_report(scoreboard, _data(panel), _empty_report() | {"agreement": agreement_table(scoreboard)})
+
+
+def rank_with_arena_evaluation_definitions(panel: Panel, settings: Settings) -> dict[str, Any]:
+    """The report with the figures of the package arena-evaluation, under its names, and those of its slices."""
+    scoreboard = Scoreboard(panel, settings)
+    _presence(scoreboard)
+    of_references = arena_evaluation_compatibility.scores(references(panel), bins=settings.bins)
+    figures = {}
+    for name, values in arena_evaluation_compatibility.scores(panel, bins=settings.bins).items():
+        figures[name] = np.concatenate([values, of_references[name]])
+        scoreboard.set_figure(name, figures[name])
+    for name, lower in ARENA_EVALUATION_RANKINGS.items():
+        scoreboard.add_ranking(name, figures[name], None, lower=lower)
+    names = panel.forecasters
+    slices: dict[str, dict[str, Any]] = {}
+    for part, selected in arena_evaluation_compatibility.slices(panel).items():
+        of_part = arena_evaluation_compatibility.scores(panel, bins=settings.bins, selected=selected)
+        slices[part] = {}
+        for place in np.flatnonzero(of_part["n_cells"]).tolist():
+            slices[part][names[place]] = {figure: to_json_value(values[place]) for figure, values in of_part.items()}
+    columns = arena_evaluation_compatibility.reliability(panel, bins=settings.bins)._asdict()
+    curves: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for i, name in enumerate(names):
+        for b in range(settings.bins):
+            means = {field: to_json_value(column[i, b]) for field, column in columns.items()}
+            curves[name].append({"center": (b + 0.5) / settings.bins, **means})
+    parts = {"curves": {"reliability": {"forecasters": curves}}, "slices": slices}
+    return assemble_report(
+        scoreboard, _data(panel), _empty_report() | parts | {"agreement": agreement_table(scoreboard)}
+    )
 
 
 def agreement_table(scoreboard: FigureTable) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from forecast_rank.ranking.names import distinct_names, printable
+from forecast_rank.ranking.settings import ARENA_EVALUATION, PM_RANK
 
 BEST = "*"
 PAIRS_SHOWN = 12
@@ -14,6 +15,8 @@ SCORES_PRINTED, OTHER_SCORES_SHOWN = 3, 4
 """A report of more scores prints the first and one table of the others, with so many of them."""
 REJECTED_SHOWN = 10
 SIGNIFICANCE_LEVEL = 0.05
+LOWER_IS_BETTER = {PM_RANK: ("calibration",), ARENA_EVALUATION: ("brier", "ece")}
+"""The figures of other packages of which the lowest is marked; of all others the highest."""
 NAME_WIDTH, CELL_WIDTH, REASON_WIDTH = 40, 40, 100
 
 Entry = dict[str, Any]
@@ -184,9 +187,8 @@ def _other_scores_table(report: dict[str, Any]) -> ReportTable:
 def _ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
     """Title, ranking and columns of every table of a ranking."""
     if report["settings"]["like"]:
-        columns = [
-            FigureColumn(name.replace("_", " "), name, lower=name == "calibration") for name in report["rankings"]
-        ]
+        lower = LOWER_IS_BETTER[report["settings"]["like"]]
+        columns = [FigureColumn(name.replace("_", " "), name, lower=name in lower) for name in report["rankings"]]
         yield f"By the definitions of {report['settings']['like']}, in order of its Brier score", "brier", columns
         return
     level = f"{report['settings']['level']:.0%}"

@@ -28,6 +28,8 @@ PAIRS = 50
 """Every two of 50 forecasters are 1,225 pairs, of 2,000 two million."""
 LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, "pairs": 0}
 """The least value of each whole number."""
+PM_RANK, ARENA_EVALUATION = LIKE = ("pm_rank", "arena-evaluation")
+"""Packages whose definitions may be used in place of this one's."""
 INTERVALS = ("studentised", "percentile", "bca")
 
 
