@@ -83,7 +83,9 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     held, past = positions_of(agent)
     positions = [*held, *past]
     worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
+    sealed_until = None
     if agent.pk in sealed_agents(seals_in_force()):
+        sealed_until = seals_in_force().trading_until
         worth = valuations([agent])[agent.pk]
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
@@ -100,7 +102,8 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
             "states": count_states(positions),
-            "largest": _largest(positions, worth),
+            "largest": None if sealed_until else _largest(positions, worth),
+            "sealed_until": sealed_until,
             "realized": sum((position.realized_pnl for position in positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
             "decisions": _weeks(agent, decisions),
