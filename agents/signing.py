@@ -13,6 +13,9 @@ PURPOSE = b"forecaster arena: signatures of chain heads"
 SIGNATURE_FIELDS = ("public_key", "signature")
 
 
+NO_LASTING_KEY = "SECRET_KEY is not set: the archive would be signed with a key that nobody can check later"
+
+
 def has_lasting_key() -> bool:
     """Whether the key outlives this process: without the two settings it follows from a random SECRET_KEY."""
     return settings.SECRET_KEY_IS_SET or settings.ARENA_SIGNING_KEY is not None

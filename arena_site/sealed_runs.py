@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from agents.models.sealed_rows import seals_in_force
 from foundation.api import RunViewSet
 
-ASKING = ("run_decisions", "run_forecasts", "submission")
-"""Kinds of runs whose counts and lines tell of answers."""
+PUBLIC = ("sync_markets", "start_cohort")
+"""Kinds of runs that tell nothing of answers. Counts of all others may: of calls, of positions, of rows."""
 IDENTITY = frozenset({"kind", "at"})
 
 
@@ -25,7 +25,7 @@ class PublicRuns(RunViewSet):
         contents = getattr(response, "data", None)
         if begun_at is not None and isinstance(contents, dict):
             for row in contents.get("results", [contents]):
-                if row.get("kind") in ASKING and datetime.fromisoformat(row["at"]) >= begun_at:
+                if row.get("kind") not in PUBLIC and datetime.fromisoformat(row["at"]) >= begun_at:
                     _hide(row)
         return super().finalize_response(request, response, *args, **kwargs)
 

@@ -72,8 +72,9 @@ def valuations(agents: Iterable[Agent | AgentSummary], *, awaiting: bool = False
     seals = seals_in_force()
     sealed = sealed_agents(seals)
     values = _values_at_last_prices([agent for agent in agents if agent.pk not in sealed], awaiting=awaiting)
-    if concerned := [agent for agent in agents if agent.pk in sealed]:
-        values |= snapshot_valuations(concerned, max(seal.until for seal in seals.universes.values()))
+    concerned = [agent for agent in agents if agent.pk in sealed]
+    if concerned and seals.trading_until:
+        values |= snapshot_valuations(concerned, seals.trading_until)
     return values
 
 

@@ -98,9 +98,9 @@ class Position(ChangeTime):
 
     @classmethod
     def sealed_by(cls, seals: Seals) -> Q:
-        """Positions that a sealed decision opened, enlarged or sold."""
-        trades = Trade._base_manager.filter(decision__universe__in=list(seals.universes)).order_by()
-        return Q(pk__in=trades.values("position"))
+        """All that agents with a sealed decision held since the freeze, since gaps would tell which ones they sold."""
+        held = Q(closed_at=None) | Q(closed_at__gte=seals.trading_begun_at)
+        return held & follows_from_sealed_decisions(seals) if seals.universes else Q(pk__in=())
 
     @property
     def side(self) -> str:

@@ -42,6 +42,11 @@ class Seals:
         """The first freeze of a universe that they cover."""
         return min((seal.frozen_at for seal in self.universes.values()), default=None)
 
+    @property
+    def trading_until(self) -> datetime | None:
+        """The last end of a universe's seal that they cover."""
+        return max((seal.until for seal in self.universes.values()), default=None)
+
     def one_by_one(self) -> list[tuple[Seals, datetime]]:
         """Each seal alone, with its end."""
         of_universes = [(Seals(universes={pk: seal}), seal.until) for pk, seal in self.universes.items()]
@@ -122,11 +127,11 @@ def with_sealed_until(rows: Any) -> Any:
     return rows.annotate(sealed_until=Case(*cases, default=None, output_field=DateTimeField()))
 
 
-def follows_from_sealed_decisions(seals: Seals, time_field: str) -> Q:
-    """Rows of agents that decide at a sealed universe, from its freeze on."""
+def follows_from_sealed_decisions(seals: Seals, time_field: str | None = None) -> Q:
+    """Rows of agents that decide at a sealed universe, from its freeze on if a field holds their instant."""
     decisions = apps.get_model("agents.Decision")._base_manager.order_by()
     condition = Q(pk__in=())
     for universe, seal in seals.universes.items():
         agents = decisions.filter(universe=universe).values("agent")
-        condition |= Q(agent__in=agents, **{f"{time_field}__gte": seal.frozen_at})
+        condition |= Q(agent__in=agents, **({f"{time_field}__gte": seal.frozen_at} if time_field else {}))
     return condition

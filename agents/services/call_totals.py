@@ -12,7 +12,8 @@ from django.db import transaction
 from django.db.models import Count, F, Model, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from agents.models import Decision, Elicitation, ModelCall, UniverseCost, UsageTotal
+from agents.models import Decision, Elicitation, Family, ModelCall, UniverseCost, UsageTotal
+from agents.models.sealed_rows import seals_in_force
 from agents.models.usage_total import NO_USAGE, Usage
 
 Key = tuple[int | None, ...]
@@ -49,6 +50,18 @@ def add_to_totals(call: ModelCall, *, before: Usage = NO_USAGE) -> None:
     if universe is not None and change.cost_usd:
         _increase(UniverseCost, {"universe": universe, "family": family}, {"cost_usd": change.cost_usd})
     _increase(UsageTotal, {"agent": agent, "family": family if agent is None else None}, change._asdict())
+
+
+def usage_of_family(family: Family) -> dict[int | None, Usage]:
+    """The usage for each agent's decisions, by the agent's id, and for the family's forecasts, by None."""
+    if seals_in_force():  # totals hold sealed calls too
+        rows = list(_usage(ModelCall.objects.filter(decision__agent__family=family), "decision__agent"))
+        forecasts = _usage(ModelCall.objects.filter(elicitation__family=family), "elicitation__family")
+        rows += [(None, *usage) for _, *usage in forecasts]
+    else:
+        totals = UsageTotal.objects.filter(Q(agent__family=family) | Q(family=family)).order_by()
+        rows = list(totals.values_list("agent", *Usage._fields))
+    return {agent: Usage._make(usage) for agent, *usage in rows}
 
 
 def _increase(model: Any, key: Mapping[str, int | None], changes: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
 from agents.models.forecast import ReadForecast, read_forecasts
 from agents.models.task import PromptParts
+from agents.sealing import open_seals
 from agents.services.answer_storage import take_spooled_answers
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation
@@ -107,7 +108,10 @@ def _freeze_question_sets(
 ) -> list[QuestionSet]:
     """The day's sets of questions, frozen now if need be."""
     universe = _todays_universe(methodology, at)
-    traded = _traded_markets(universe, at) if universe else set()
+    seal = open_seals(at).universes.get(universe.pk) if universe else None
+    if seal is not None:
+        report.log.append(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
+    traded = _traded_markets(universe, at, sealed=seal is not None) if universe else set()
     freeze = FreezeParameters(
         day=day_of(at),
         methodology=methodology.version,
@@ -134,11 +138,17 @@ def _todays_universe(methodology: Methodology, at: datetime) -> Universe | None:
     return universe
 
 
-def _traded_markets(universe: Universe, at: datetime) -> set[int]:
-    """The ids of markets that an agent bet on in the run of this universe, or held then."""
-    bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
+def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[int]:
+    """The ids of markets that an agent held at the freeze of this universe, and unless sealed bet on in its run.
+
+    A question about a market of a sealed bet would tell it: a later run adds it.
+    """
     held = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
+    if sealed:  # what its run sold then included
+        held = held.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
+        return set(held.values_list("market", flat=True))
     held = held.exclude(closed_at__lte=universe.frozen_at)
+    bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
     return set(bets.values_list("market", flat=True)) | set(held.values_list("market", flat=True))
 
 

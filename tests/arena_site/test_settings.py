@@ -112,15 +112,19 @@ def test_wrong_line_of_the_settings_file_is_named_by_its_number(line: str, tmp_p
     assert conf.read_file(environ.Env(), tmp_path / "absent") is None  # type: ignore[func-returns-value]
 
 
-def test_archive_is_not_signed_with_a_throw_away_key(migrated_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("publish_archive",), ("export_dataset", "--out", "e")])
+def test_archive_is_not_signed_with_a_throw_away_key(
+    command: tuple[str, ...], migrated_file: Path, tmp_path: Path
+) -> None:
+    command = tuple(f"{tmp_path}/e" if word == "e" else word for word in command)
     where = {"DATABASE_URL": f"sqlite:///{shutil.copy(migrated_file, tmp_path)}", "ARENA_EXPORT_DIR": f"{tmp_path}/e"}
     for debug in ("false", "true"):
-        ran = manage("publish_archive", DEBUG=debug, **where)
+        ran = manage(*command, DEBUG=debug, **where)
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
         assert "SECRET_KEY is not set" in ran.stderr
         assert not (tmp_path / "e").exists()
     for setting in ({"SECRET_KEY": "x" * 50}, {"ARENA_SIGNING_KEY": "ab" * 32}):
-        assert manage("publish_archive", **setting, **where).returncode == 0
+        assert manage(*command, **setting, **where).returncode == 0
 
 
 def test_example_file_names_every_setting_of_the_contract() -> None:

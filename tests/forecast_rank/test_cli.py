@@ -92,6 +92,21 @@ class TestOutput:
             assert reference in text
         assert "Log score, natural, clipped at 1e-06" in text
 
+    def test_terminal_shows_the_first_forecasters_and_json_all(self, tmp_path: Path, run: Any, run_json: Any) -> None:
+        lines = ["forecaster,question,option,probability,outcome,odds"]
+        for person in range(60):
+            lines += [f"p{person:02},q{k},YES,{0.5 + person / 200},1,0.5" for k in range(3)]
+        many = tmp_path / "many.csv"
+        many.write_text("\n".join(lines) + "\n")
+        text = run(many, "--metrics", "brier", "--bootstrap", "0", "--pairs", "0")
+        brier = text.split("Accuracy")[0]
+        assert "; 10 more in the JSON report" in brier
+        assert [("p59" in brier, "p10" in brier, "p09" in brier), ("(ensemble)" in brier, "(market)" in brier)] == [
+            (True, True, False),
+            (True, True),
+        ]
+        assert len(run_json(many)["forecasters"]) == 60
+
     def test_names_are_printed_without_markup_or_control_characters(self, tmp_path: Path, run: Any) -> None:
         path = tmp_path / "odd.csv"
         path.write_text(FORECASTS.replace("ann,", '"[red]a\x1b[31mnn[/red]",'))

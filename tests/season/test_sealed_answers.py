@@ -15,13 +15,15 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.models import Decision, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
+from markets.models import PriceObservation, QuestionEntry
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
-from tests.factories import RunFactory
+from tests.factories import MarketFactory, RunFactory
+from tests.factories import bet as record_bet
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
 
-RAIN, SNOW = "Will it rain?", "Will it snow?"
+RAIN, SNOW, HAIL = "Will it rain?", "Will it snow?", "Will it hail?"
 WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
 SECRET = "zanzibar"
 """A word of every sealed answer, and of nothing else."""
@@ -232,6 +234,62 @@ def test_run_tells_nothing_of_sealed_answers(client: Client, sealed: Venue, sett
     late.delete()
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
     assert rows(client, path)[0]["summary"]["trades"] == 2
+
+
+def test_run_of_snapshots_tells_nothing_of_what_is_held(client: Client, sealed: Venue) -> None:
+    snapshots = rows(client, "runs/?kind=take_snapshots")
+    assert [row["summary"].get("priced") for row in snapshots] == [None, 1]
+    assert rows(client, "runs/?kind=sync_markets")[0]["summary"]
+
+
+def test_gap_in_a_list_tells_no_sale_and_no_purchase(client: Client, sealed: Venue, settings: Any) -> None:
+    """GPT sold a part of RAIN, Gemini bought SNOW, and in the same weeks nobody touched what else is held."""
+    held = Position.objects.get(market__question=RAIN)
+    other = record_bet(held.agent, MarketFactory(question=HAIL)).position
+    page = client.get(f"/cohorts/1/{held.agent.family.slug}/").text
+    assert "What agents that decide now hold is sealed until" in page
+    assert HAIL not in page
+    assert {row["id"]: row["shares"] for row in rows(client, "positions/")}[other.pk] is None
+    assert HAIL not in client.get("/markets/?played=held").text
+    traded = client.get("/markets/?played=bet").text
+    assert (RAIN in traded, SNOW in traded) == (True, False)
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert HAIL in client.get(f"/cohorts/1/{held.agent.family.slug}/").text
+    assert SNOW in client.get("/markets/?played=bet").text
+
+
+def test_prices_tell_not_which_markets_are_held(venue: Venue) -> None:
+    """While decisions are sealed, a snapshot prices the whole universe: nobody holds HAIL."""
+    venue.market(HAIL)
+    play(venue)
+    priced = PriceObservation.objects.filter(observed_at=DECIDED + 5 * MINUTE)
+    assert set(priced.values_list("outcome__market__question", flat=True)) == {RAIN, SNOW, HAIL}
+
+
+def test_family_page_counts_no_sealed_call(client: Client, sealed: Venue, settings: Any) -> None:
+    def requests() -> str:
+        page = LexborHTMLParser(client.get("/models/gpt-5.2/").text)
+        return page.css("table[aria-labelledby=cost] td")[1].text(strip=True)
+
+    before = requests()
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert before != requests()
+
+
+def test_questions_name_no_market_of_a_sealed_bet(venue: Venue) -> None:
+    """The rule chooses one question; a bet's is added once everybody may know of the bet."""
+    register_external_agent(name="Visitor", protocol="both", at=SUNDAY - WEEK)
+    for question in (RAIN, SNOW):
+        venue.market(question)
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    for model in (GPT, GEMINI):
+        venue.says(model, bet(RAIN, "YES", 500, (SNOW, "YES", 300)))
+    run("run_decisions", DECISION)
+    assert run("run_forecasts", DECISION + 10 * MINUTE, questions=1)["questions"] == 1
+    assert set(QuestionEntry.objects.values_list("reason", flat=True)) == {"selected"}
+    assert run("run_forecasts", DECISION + 15 * MINUTE)["questions"] == 2
+    assert QuestionEntry.objects.get(reason="traded").question_set.part == 1
 
 
 def test_page_of_a_sealed_answer_says_until_when(client: Client, sealed: Venue) -> None:

@@ -15,6 +15,7 @@ from agents.models import Agent, Decision, Instruction, ModelCall, Trade
 from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
+from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.filters import money, signed_percent
 from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
@@ -83,7 +84,9 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     held, past = positions_of(agent)
     positions = [*held, *past]
     worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
+    sealed_until = None
     if agent.pk in sealed_agents(seals_in_force()):
+        sealed_until = seals_in_force().trading_until
         worth = valuations([agent])[agent.pk]
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
@@ -100,10 +103,12 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
             "states": count_states(positions),
-            "largest": _largest(positions, worth),
+            "largest": None if sealed_until else _largest(positions, worth),
+            "sealed_until": sealed_until,
             "realized": sum((position.realized_pnl for position in positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
             "decisions": _weeks(agent, decisions),
+            "trades": trades_by_decision(decision.pk for decision in decisions if decision.trades_count),
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),
             "tokens_input": sum(decision.tokens_input for decision in decisions),
             "tokens_output": sum(decision.tokens_output for decision in decisions),

@@ -6,16 +6,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.lineup_2026 import EFFECTIVE_FROM
-from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task, UsageTotal
+from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task
 from agents.models.family import parameter_support
 from agents.models.usage_total import NO_USAGE, Usage
+from agents.services.call_totals import usage_of_family
 from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
@@ -85,7 +85,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     shown = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
     ranked = rank_agents(attach_competition(shown, competition))
     results = sorted(ranked, key=lambda row: row.agent.cohort.number, reverse=True)
-    usage = _usage_by_agent(family)
+    usage = usage_of_family(family)
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     leaderboard = leaderboards.get((TRADING, ""))
     forecast_leaderboards = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
@@ -157,12 +157,6 @@ def _calibration_figure(
     diagrams = [reliability_diagram(ARMS[arm], bins, family) for arm, bins in shown.items()]
     at = max(filter(None, (bins_by_arm[arm][0] for arm in shown)), default=None)
     return reliability_figure(diagrams, who=family.display_name, at=at)
-
-
-def _usage_by_agent(family: Family) -> dict[int | None, Usage]:
-    """The usage for each agent's decisions, by the agent's id, and for the family's forecasts, by None."""
-    rows = UsageTotal.objects.filter(Q(agent__family=family) | Q(family=family)).order_by()
-    return {agent: Usage._make(usage) for agent, *usage in rows.values_list("agent", *Usage._fields)}
 
 
 def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> list[dict[str, Any]]:

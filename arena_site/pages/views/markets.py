@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family, Position, Trade
+from agents.models.sealed_rows import seals_in_force
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
 from arena_site.pages.charts.figures import Figure
@@ -83,6 +84,7 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
     return [
         {
             "market": market,
+            "sealed_until": seals_in_force().trading_until,
             "sides": [(outcome.side, shown_price(market, outcome)) for outcome in sides[market.pk]],
             "winner": next((o.side for o in sides[market.pk] if o.pk == market.winning_outcome_id), None),
             "holders": holders.get(market.pk),
@@ -99,8 +101,9 @@ def _selected(selection: PageSelection, families: Mapping[str, Family]) -> Query
         markets = markets.filter(Exists(positions))
     if selection["played"] == "held":
         return markets.filter(pk__in=Position.objects.open().values("market"))
-    used = {"bet": "traded", "asked": "has_questions"}.get(selection["played"])
-    return markets.filter(**{used: True}) if used else markets
+    if selection["played"] == "bet":  # by its trades, since `traded` tells of sealed ones too
+        return markets.filter(Exists(Trade.objects.filter(market=OuterRef("pk"))))
+    return markets.filter(has_questions=True) if selection["played"] == "asked" else markets
 
 
 @require_safe

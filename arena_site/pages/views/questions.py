@@ -20,7 +20,13 @@ from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, 
 from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry, QuestionOption
 from markets.prompt_conditions import ARMS
-from markets.selectors.option_prices import leading_option, priced_options, question_outcome_text, shown_option_prices
+from markets.selectors.option_prices import (
+    OptionPrice,
+    leading_option,
+    priced_options,
+    question_outcome_text,
+    shown_option_prices,
+)
 from markets.selectors.text_search import matching_questions
 from markets.sources.registry import source_choices
 from scoring.competition import competition_index
@@ -29,6 +35,8 @@ DAYS_SHOWN = 2
 """Days shown in full; the charts include earlier ones."""
 DAYS_DRAWN = 30
 BETS_SHOWN = 40
+ROWS_OPEN = 8
+"""Options, and purchases, that stand on a question's page; where there are more, the others are folded away."""
 REFUSAL_COLUMNS = ("call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
 
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
@@ -128,7 +136,8 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "families": competition.families,
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
-            "options": shown_option_prices(question),
+            "options": _options_in_order(question),
+            "rows_open": ROWS_OPEN,
             "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
             "histories": histories,
@@ -143,6 +152,14 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "sealed_until": _sealed_until(shown),
         },
     )
+
+
+def _options_in_order(question: Question) -> list[OptionPrice]:
+    """The options with their prices; of many the dearest first."""
+    options = shown_option_prices(question)
+    if len(options) > ROWS_OPEN:
+        options.sort(key=lambda row: -1 if row.price is None else row.price, reverse=True)
+    return options
 
 
 def _has_cancelled_options(question: Question) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from forecast_rank.files.checksums import file_sha256, zip_archive
 
+from agents.signing import NO_LASTING_KEY, has_lasting_key
 from cohorts.models import Cohort
 from foundation.commands import ArenaCommand, CommandResult
 from foundation.rest.filters import InstantField
@@ -38,6 +39,11 @@ class Command(ArenaCommand):
         parser.add_argument("--day", type=window_bound, metavar="DAY", help="a window of 24 hours from this time")
         parser.add_argument("--format", type=format_names, default=(CSV,), help="csv, parquet or both with a comma")
         parser.add_argument("--zip", action="store_true", help="write DIR.zip and its checksum too")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not has_lasting_key():
+            self.refuse(NO_LASTING_KEY)
+        super().handle(*args, **options)
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         selection, folder = self._selection(options), options["out"].resolve()

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from agents.signing import has_lasting_key
+from agents.signing import NO_LASTING_KEY, has_lasting_key
 from foundation.commands import ArenaCommand, CommandResult
 from scoring.services.public_archives import RETENTION_RULE, publish_archive
 from scoring.services.public_datasets import publish_dataset
@@ -18,7 +18,7 @@ class Command(ArenaCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not has_lasting_key():
-            self.refuse("SECRET_KEY is not set: the archive would be signed with a key that nobody can check later")
+            self.refuse(NO_LASTING_KEY)
         super().handle(*args, **options)
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:

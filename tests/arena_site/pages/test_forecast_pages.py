@@ -144,3 +144,19 @@ def test_both_pages_link_to_their_json(client: Client, questions: list[Question]
     question, *_ = questions
     assert f"/api/v1/forecast-leaderboards/{board().pk}/" in links(get_page(client, "/forecasts/"), "[href]")
     assert f"/api/v1/questions/{question.pk}/" in links(get_page(client, f"/questions/{question.pk}/"), "[href]")
+
+
+def test_question_with_many_options_folds_the_cheap_ones_and_its_purchases(client: Client) -> None:
+    markets = [
+        MarketFactory(question=f"Option {n}", prices={"YES": f"0.{n:02}", "NO": f"0.{100 - n}"}) for n in range(1, 12)
+    ]
+    question = QuestionFactory(markets=markets)
+    agent = AgentFactory()
+    for market in markets[:9]:
+        bet(agent, market, amount="60.00")
+    shown = get_page(client, f"/questions/{question.pk}/")
+    options, folded = section(shown, "options").css("table")
+    assert [row.text(strip=True) for row in options.css("tbody th")][:2] == ["None of these", "Option 11"]
+    assert (len(options.css("tbody tr")), len(folded.css("tbody tr"))) == (8, 4)
+    assert [fold.text() for fold in section(shown, "options").css("summary")] == ["4 options with lower prices"]
+    assert [fold.text() for fold in section(shown, "trades").css("summary")] == ["The latest 9 purchases"]

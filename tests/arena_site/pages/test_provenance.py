@@ -55,6 +55,13 @@ def test_an_agent_counts_its_positions_by_state_and_names_the_largest_share(clie
     assert "+$50.00 realized, $0.00 unrealized" in visible_text(shown)
 
 
+def test_decisions_of_an_agent_name_their_markets_and_stakes(client: Client) -> None:
+    agent = AgentFactory(slug=GPT)
+    bet(agent, MarketFactory(question="Will it hail?"), amount="123.00")
+    shown = visible_text(section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions"))
+    assert "$123.00 on YES : Will it hail?" in shown
+
+
 def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_views, "POSITIONS_SHOWN", 1)
     agent = AgentFactory(slug=GPT)

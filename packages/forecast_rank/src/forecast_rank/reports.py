@@ -172,7 +172,7 @@ class Report:
         return "\n".join(f"% {item.title}\n{latex_table(item)}" for item in self._tables().values())
 
     def to_text(self, width: int = 120) -> str:
-        """The heading and the tables, of many scores the first ones, for a terminal of `width` characters.
+        """The heading and the tables, of many scores and forecasters the first ones, at a width in characters.
 
         Returns
         -------
@@ -348,7 +348,7 @@ class Report:
         return f"<Report: {data['forecasters']} forecasters, {data['questions']} questions>"
 
     def _printed(self) -> list[ReportTable]:
-        return [table for table in self._tables().values() if table.printed]
+        return [table.first_rows() for table in self._tables().values() if table.printed]
 
     def _tables(self) -> dict[str, ReportTable]:
         from forecast_rank.ranking.report_tables import report_tables

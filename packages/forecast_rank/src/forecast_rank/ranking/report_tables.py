@@ -14,6 +14,8 @@ PAIRS_SHOWN = 12
 SCORES_PRINTED, OTHER_SCORES_SHOWN = 3, 4
 """A report of more scores prints the first and one table of the others, with so many of them."""
 REJECTED_SHOWN = 10
+ROWS_PRINTED = 50
+"""Forecasters in a table where a report is printed; all are in its JSON, and in its tables as Markdown and LaTeX."""
 SIGNIFICANCE_LEVEL = 0.05
 LOWER_IS_BETTER = {PM_RANK: ("calibration",), ARENA_EVALUATION: ("brier", "ece")}
 """The figures of other packages of which the lowest is marked; of all others the highest."""
@@ -49,6 +51,18 @@ class ReportTable:
     text_columns: frozenset[int] = frozenset({0})
     printed: bool = True
     names: int | None = None
+
+    def first_rows(self) -> "ReportTable":
+        """The table where a report is printed: ROWS_PRINTED forecasters and the references, and how many it lacks."""
+        rows, forecasters = [], 0
+        for row in self.rows:
+            is_reference = self.header[0] == "#" and not row[0]
+            forecasters += not is_reference
+            if is_reference or forecasters <= ROWS_PRINTED:
+                rows.append(row)
+        if not (hidden := len(self.rows) - len(rows)):
+            return self
+        return replace(self, rows=rows, title=f"{self.title}; {hidden:,} more in the JSON report")
 
     def shortened(self) -> "ReportTable":
         """The table for a terminal, its names no longer than NAME_WIDTH; two names stay two."""
