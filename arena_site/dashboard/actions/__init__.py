@@ -24,6 +24,7 @@ ACTIONS: dict[str, Action] = {
         maintenance.BeginMaintenance(),
         maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
+        lineups.AddModel(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
@@ -36,7 +37,7 @@ GROUPS = {
         "resume-models", "reconcile_costs", "missed_decisions",
     ),
     "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
-    "Line-ups": ("check_lineup", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
+    "Line-ups": ("check_lineup", "add-model", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
     "Alerts and schedules": (
         "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
     ),
