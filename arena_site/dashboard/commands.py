@@ -32,4 +32,5 @@ class ActionCommand(ArenaCommand):
         if not form.is_valid():
             self.refuse(" ".join(map(str, chain.from_iterable(form.errors.values()))))
         result = perform_action(self.action, form.cleaned_data, at=at, by=BY, reason=reason)
+        self.action.after_commit(form.cleaned_data, result, at=at)
         return CommandResult({"changed": result.changed, "message": result.message})

@@ -19,7 +19,7 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
 
     With `at`, the bets on markets that had resolved by then.
     """
-    scores = BrierScore.objects.order_by("pk")
+    scores = BrierScore.objects.filter(agent__cohort__voided_at=None).order_by("pk")
     if methodology:
         scores = scores.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

@@ -115,6 +115,7 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     universes = [pk for pk, frozen_at in frozen if day_of(frozen_at) in days]
     asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, market__in=asked, decision__universe__in=universes)
+    purchases = purchases.filter(agent__cohort__voided_at=None)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

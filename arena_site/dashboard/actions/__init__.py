@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import limits, lineups, maintenance, markets, runs, tasks
+from arena_site.dashboard.actions import cohorts, limits, lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -14,6 +14,7 @@ ACTIONS: dict[str, Action] = {
         tasks.ReadSealedAnswer(),
         markets.SettleMarket(),
         markets.ReverseSettlement(),
+        cohorts.VoidWeek(),
         maintenance.AcknowledgeAlerts(),
         maintenance.SendTestAlert(),
         maintenance.PauseSchedules(),
@@ -43,7 +44,7 @@ GROUPS = {
     ),
     "Results and data": (
         "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
-        "read-sealed", "backup", "prune",
+        "void-week", "read-sealed", "backup", "prune",
     ),
 }  # fmt: skip
 """The names of all actions, as the dashboard groups them."""

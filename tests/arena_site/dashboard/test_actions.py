@@ -53,6 +53,7 @@ from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
+    CohortFactory,
     DecisionFactory,
     FamilyFactory,
     MarketFactory,
@@ -182,6 +183,7 @@ CASES = [
         values(Market, "status", "resolved_at", "winning_outcome"),
     ),
     Case("reverse", lambda: outcome_form(settled(), "NO"), values(Market, "status", "winning_outcome")),
+    Case("void-week", lambda: {"cohort": CohortFactory().pk}, values(Cohort, "voided_at"), "administrator"),
     Case("add-model", lambda: {"model": NEWCOMER}, values(LineUp, "status")),
     Case("propose-line-up", lambda: {"release": first_releases(2)}, values(LineUp, "status")),
     Case("approve-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
