@@ -88,7 +88,16 @@ def _source(request: HttpRequest) -> Methodology:
 
 @admin.register(Cohort)
 class CohortAdmin(ReadOnlyAdmin):
-    list_display = ("number", "week_start", "methodology", "status", "agents", "started_at", "completed_at")
+    list_display = (
+        "number",
+        "week_start",
+        "methodology",
+        "status",
+        "agents",
+        "started_at",
+        "completed_at",
+        "voided_at",
+    )
     list_filter = ("status", "methodology")
     search_fields = ("=number",)
     date_hierarchy = "week_start"

@@ -47,7 +47,7 @@ class MethodologyViewSet(ReadOnlyViewSet):
 class CohortSerializer(ReadSerializer):
     methodology = serializers.CharField(source="methodology.version", read_only=True)
     decision_week = serializers.SerializerMethodField(
-        help_text="Its decision week now; null before the first and after the last."
+        help_text="Its decision week now; null before the first, after the last, and once it is voided."
     )
     agents = serializers.IntegerField(source="agent_count", read_only=True)
     chain_head = serializers.CharField(
@@ -59,7 +59,7 @@ class CohortSerializer(ReadSerializer):
         model = Cohort
         fields = (
             "number", "week_start", "methodology", "status", "started_at", "completed_at", "decision_week",
-            "agents", "chain_head",
+            "voided_at", "void_reason", "agents", "chain_head",
         )  # fmt: skip
 
     def get_decision_week(self, cohort: Cohort) -> int | None:
@@ -76,7 +76,7 @@ class CohortViewSet(ReadOnlyViewSet):
 
     queryset = Cohort.objects.all()
     serializer_class = CohortSerializer
-    filterset_fields = ("status", "week_start", "started_at", "completed_at")
+    filterset_fields = ("status", "week_start", "started_at", "completed_at", "voided_at")
     filters = {"methodology": ReferenceFilter(Methodology, by="version")}
     lookup_field = "number"
     lookup_value_regex = "[0-9]{1,9}"

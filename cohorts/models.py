@@ -162,6 +162,10 @@ class Cohort(models.Model):
     started_at = models.DateTimeField()
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     completed_at = models.DateTimeField(null=True, blank=True)
+    voided_at = models.DateTimeField(
+        null=True, blank=True, help_text="From then on it is asked nothing more and counts on no leaderboard."
+    )
+    void_reason = models.CharField(max_length=200, blank=True)
 
     objects = CohortQuerySet.as_manager()
 
@@ -172,7 +176,11 @@ class Cohort(models.Model):
                 condition=Q(status="active", completed_at__isnull=True)
                 | Q(status="completed", completed_at__isnull=False),
                 name="completed_cohort_has_a_time",
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(voided_at=None, void_reason="") | (Q(voided_at__isnull=False) & ~Q(void_reason="")),
+                name="voided_cohort_has_a_reason",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -182,8 +190,12 @@ class Cohort(models.Model):
         return weeks.decision_week(self.week_start, at)
 
     def is_deciding(self, at: datetime) -> bool:
-        """True if its agents decide in the week that contains `at`."""
-        return 1 <= self.decision_week(at) <= self.methodology.decision_weeks
+        """True if its agents decide in the week that contains `at`; never once it is voided."""
+        return self.voided_at is None and 1 <= self.decision_week(at) <= self.methodology.decision_weeks
+
+    def weeks_begun(self, at: datetime) -> int:
+        """The newest decision week that has begun by `at`, or by its voiding."""
+        return min(self.decision_week(min(at, self.voided_at or at)), self.methodology.decision_weeks)
 
     @property
     def decisions_end_at(self) -> datetime:

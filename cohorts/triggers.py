@@ -18,4 +18,12 @@ def triggers() -> Iterator[Trigger]:
     )
     yield from protected(Methodology, used)
     yield fixed(Cohort, "number", "week_start", "methodology", "started_at")
+    yield fixed(
+        Cohort,
+        "voided_at",
+        "void_reason",
+        when="OLD.voided_at IS NOT NULL",
+        name="voided_cohort_stays_void",
+        message=f"the voiding of a cohort is on record: it {CHANGED}",
+    )
     yield from protected(Cohort)

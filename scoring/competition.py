@@ -47,6 +47,16 @@ class CompetitionIndex:
     """The newest methodology that is published."""
 
     @cached_property
+    def counted(self) -> Sequence[AgentSummary]:
+        """The agents that count on leaderboards: those of cohorts that are not voided."""
+        return [agent for agent in self.agents if agent.cohort.voided_at is None]
+
+    @cached_property
+    def voided(self) -> frozenset[int]:
+        """The ids of all other agents."""
+        return frozenset(agent.pk for agent in self.agents) - {agent.pk for agent in self.counted}
+
+    @cached_property
     def by_slug(self) -> dict[str, Family]:
         return {family.slug: family for family in self.families.values()}
 

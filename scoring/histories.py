@@ -18,7 +18,7 @@ from agents.models.ledger import to_cents
 from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
 from foundation.raw_sql import parse_timestamp, stored_unit
-from scoring.competition import AgentSummary
+from scoring.competition import AgentSummary, last_competition_index
 from scoring.models import FamilyTotal, Snapshot
 
 Values = Sequence[Decimal | None]
@@ -84,7 +84,7 @@ class _Membership:
     """The agents that count in a family's mean: those of running cohorts, and those of completed ones by their cash."""
 
     whole: bool
-    """Whether these are all agents of the family that have snapshots by then, as they are in the totals."""
+    """Whether these are all agents of the family that count and have snapshots by then, as they are in the totals."""
     begun: list[datetime] = field(default_factory=list)
     ended: list[datetime] = field(default_factory=list)
     completed: list[datetime] = field(default_factory=list)
@@ -121,7 +121,8 @@ def _reached(instants: Sequence[datetime], times: Sequence[datetime]) -> list[in
 
 
 def _membership(agents: Sequence[Agent | AgentSummary], ranges: Mapping[int, SnapshotRange]) -> _Membership:
-    members = _Membership(whole=ranges.keys() <= {agent.pk for agent in agents})
+    pks, voided = {agent.pk for agent in agents}, last_competition_index().voided
+    members = _Membership(whole=ranges.keys() - voided <= pks and not pks & voided)
     over: list[tuple[datetime, Decimal]] = []
     for agent in agents:
         started, completed = agent.cohort.started_at, agent.cohort.completed_at

@@ -43,7 +43,7 @@ def largest_bets(methodology: str = ALL_METHODOLOGIES) -> dict[str, ReturnShare]
     """The largest bet of each family, by its slug; its points are those of its own cohort's return."""
     agents = {
         agent.pk: agent
-        for agent in competition_index().agents
+        for agent in competition_index().counted
         if methodology in (ALL_METHODOLOGIES, agent.cohort.methodology.version)
     }
     largest: dict[str, ReturnShare] = {}

@@ -45,6 +45,12 @@ class CatalogueModel:
         """The name without the vendor: `OpenAI: GPT-5.5` becomes GPT-5.5."""
         return self.name.partition(": ")[2] or self.name
 
+    @property
+    def maker(self) -> str:
+        """The vendor of its name; empty where the name says none."""
+        maker, colon, _ = self.name.partition(": ")
+        return maker if colon else ""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCatalogue:

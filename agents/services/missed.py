@@ -71,7 +71,7 @@ def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Coh
     for cohort, number in agents.annotate(final=Count("decisions", filter=final)).values_list("cohort", "final"):
         fewest[cohort] = min(number, fewest.get(cohort, number))
     for each in candidates:
-        weeks = _last_week(each, at)
+        weeks = each.weeks_begun(at)
         if fewest.get(each.pk, weeks) < weeks:
             yield each
 
@@ -108,12 +108,7 @@ def _missed_decision(agent: Agent, universe: Universe | None, week: int) -> Deci
 def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Universe | None]]:
     """The cohort's decision weeks that have begun by `at`: start, and universe if one was frozen."""
     methodology = cohort.methodology
-    starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, _last_week(cohort, at) + 1)}
+    starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, cohort.weeks_begun(at) + 1)}
     frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts.values())
     universes = {universe.week_start: universe for universe in frozen.defer("market_block")}
     return {week: (start, universes.get(start)) for week, start in starts.items()}
-
-
-def _last_week(cohort: Cohort, at: datetime) -> int:
-    """The newest decision week that has begun by `at`."""
-    return min(cohort.decision_week(at), cohort.methodology.decision_weeks)

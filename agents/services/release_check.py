@@ -11,17 +11,28 @@ from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.gateway.model_ids import product_line, version_numbers
 from agents.lineup_2026 import CURRENT_LINEUP
 from agents.models import Family, LineUp, Release
+from agents.models.family import name_slug
 from agents.moving_aliases import alias_fault
-from agents.services.lineups import LineUpChange, approve_lineup, lineup_changes, lineup_releases, propose_lineup
+from agents.services.lineups import (
+    LineUpChange,
+    approve_lineup,
+    latest_approved,
+    lineup_changes,
+    lineup_releases,
+    propose_lineup,
+    releases_of,
+)
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
 from foundation.services.alerts import clear_alert, listing, raise_alert
-from markets.services.cache_versions import Scope, lock_scope
+from markets.services.cache_versions import Scope, lock_scope, save_competition_row
 
 UNUSABLE_ALERT = "release-unusable"
 CATALOGUE_TERMS = (
     "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "price_overrides",
 )  # fmt: skip
+NEWCOMER_COLOR = "#4b5563"
+"""Of a family that joins by its model's id, until a person gives it a color of its own in the admin."""
 APPROVE_COMMAND = "uv run manage.py approve_lineup"
 
 
@@ -166,11 +177,59 @@ def release_of(family: Family, listed: CatalogueModel, display_name: str, *, at:
     return stored_or_new(Release(family=family, model_id=listed.id, display_name=display_name, **prices), at=at)
 
 
+def newcomer(
+    model_id: str, catalogue: ModelCatalogue, *, family: Family | None, week: datetime, at: datetime
+) -> Release:
+    """A release, not stored yet, of a model of the catalogue that is to join the line-up of a coming week.
+
+    It is for `family`, or for a new one of the model's name. Raises ValidationError where no cohort could use it.
+    """
+    maker, _, name = model_id.partition("/")
+    slug = name_slug(name.partition(":")[0])
+    if family is None and (namesake := Family.objects.filter(slug=slug).first()):
+        if not namesake.active or not namesake.releases.filter(model_id=model_id).exists():
+            raise ValidationError(f"{slug} is another family's name: choose a family")
+        family = namesake
+    family = family or Family(slug=slug, color=NEWCOMER_COLOR)
+    if unusable := unusable_releases([Release(family=family, model_id=model_id)], catalogue, week=week):
+        raise ValidationError(f"{model_id} {unusable[0].why}")
+    listed = catalogue.models[model_id]
+    if family.pk is None:
+        family.display_name, family.provider = listed.display_name, listed.maker or maker
+        family.full_clean()
+    release = release_of(family, listed, listed.display_name, at=at)
+    set_catalogue_terms(release, catalogue)
+    return release
+
+
+def lineup_with(release: Release) -> list[Release]:
+    """The releases of the line-up approved last, with this one in its family's place or at the end."""
+    latest = latest_approved()
+    releases = releases_of(latest) if latest else []
+    slugs = [each.family.slug for each in releases]
+    if release.family.slug in slugs:
+        releases[slugs.index(release.family.slug)] = release
+        return releases
+    return [*releases, release]
+
+
+def propose_newcomer(release: Release, *, by: str, reason: str, at: datetime) -> LineUp:
+    """Proposes the line-up approved last with this release, which is stored with its family if they are new."""
+    with transaction.atomic():
+        lock_scope(Scope.COMPETITION)
+        if release.family.pk is None:
+            save_competition_row(release.family)
+        store_releases([release])
+        return propose_lineup(releases=lineup_with(release), by=by, reason=reason, at=at)
+
+
 def stored_or_new(release: Release, *, at: datetime) -> Release:
     """The family's stored release with the same id and prices, else this one, in effect from `at`."""
+    release.effective_from = at
+    if release.family.pk is None:
+        return release
     terms = {name: getattr(release, name) for name in ("family", "model_id", "price_prompt", "price_completion")}
     stored = Release.objects.filter(**terms, effective_from__lte=at).select_related("family").first()
-    release.effective_from = at
     return stored or release
 
 

@@ -63,7 +63,7 @@ def current_pause(cohorts: Iterable[Cohort], now: datetime) -> Pause | None:
 def weeks_over(cohort: Cohort, now: datetime) -> int:
     """The number of the cohort's decision weeks whose window, retries included, is over: no decision can follow."""
     first = cohort.week_start + DECISIONS_AFTER + cohort.methodology.retry_window
-    return min(max(0, (now - first) // WEEK + 1), cohort.methodology.decision_weeks)
+    return min(max(0, (now - first) // WEEK + 1), cohort.weeks_begun(now))
 
 
 def instants(competition: CompetitionIndex, now: datetime, pause: Pause | None) -> dict[str, str]:

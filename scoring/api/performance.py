@@ -54,7 +54,7 @@ class PerformanceView(ComputedView):
     """Mean total value of each family over its cohorts, at the end of each bucket.
 
     An agent joins its family's mean with its first snapshot, gaps are filled with the last value, and a completed
-    cohort keeps its closing value: there is no survivorship bias.
+    cohort keeps its closing value: there is no survivorship bias. A voided cohort counts only where it is named.
     """
 
     serializer_class = PerformanceSerializer
@@ -72,12 +72,12 @@ class PerformanceView(ComputedView):
         check_parameters(request, {"range", "cohort", "family", "methodology", "as_of"})
         name = selected_name(request, "range", RANGES, DEFAULT_RANGE)
         index = competition_index()
-        agents = index.agents
+        agents = index.counted
         if (number := request.query_params.get("cohort")) is not None:
             digits = number.isascii() and number.isdigit() and len(number) < 10
             if not digits or index.cohort(int(number)) is None:
                 raise ValidationError({"cohort": [f"no cohort has the number {number}"]})
-            agents = [agent for agent in agents if agent.cohort.number == int(number)]
+            agents = [agent for agent in index.agents if agent.cohort.number == int(number)]
         if (slug := request.query_params.get("family")) is not None:
             if slug not in index.by_slug:
                 raise ValidationError({"family": [f"no family has the slug {slug}"]})

@@ -985,10 +985,12 @@ def check_trading_leaderboard(archive, found):
     stated = {(row["methodology"], row["family"]): row for row in archive.rows("leaderboard_trading")}
     by_week, markets = weekly_returns(archive), archive.by("markets")
     for version in ["", *sorted({cohort["methodology"] for cohort in cohorts.values()})]:
-        agents = defaultdict(list)
+        agents, spent = defaultdict(list), defaultdict(Decimal)
         for agent in archive.by("agents").values():
             if version in ("", cohorts[agent["cohort"]]["methodology"]):
-                agents[agent["family"]].append(agent)
+                spent[agent["family"]] += cost[agent["id"]]
+                if not cohorts[agent["cohort"]]["voided_at"]:
+                    agents[agent["family"]].append(agent)
         mean = {family: fmean(agent["return_percent"] for agent in own) for family, own in agents.items()}
         weeks = {family: {agent["cohort"]: by_week[agent["id"]] for agent in own} for family, own in agents.items()}
         ranges = rank_ranges({family: own for family, own in weeks.items() if family not in externals})
@@ -1019,7 +1021,7 @@ def check_trading_leaderboard(archive, found):
                 "bss_random": 1 - brier / 0.25 if scores else None,
                 "bss_market": 1 - brier / market if market else None,
                 "win_rate": sum(each["outcome"] for each in scores) / len(scores) if scores else None,
-                "cost_usd": sum(cost[agent["id"]] for agent in own).quantize(MICROSHARE, ROUND_HALF_EVEN),
+                "cost_usd": spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN),
             }  # fmt: skip
             found.differ(f"leaderboard_trading: {version or 'all'}, {family}", row, due)
     found.extend(f"leaderboard_trading: {key} did not play" for key in stated)

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from forecast_rank import Settings, rank_panel
 from forecast_rank.metrics.panel import from_arrays
 
-from forecast_rank import Settings, rank_panel
 from scoring.constants import MARKET
 from scoring.models import BrierScore
 
@@ -19,7 +19,7 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
 
     With `at`, the bets on markets that had resolved by then.
     """
-    scores = BrierScore.objects.order_by("pk")
+    scores = BrierScore.objects.filter(agent__cohort__voided_at=None).order_by("pk")
     if methodology:
         scores = scores.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

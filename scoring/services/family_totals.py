@@ -1,4 +1,4 @@
-"""Family totals, kept equal to the sums of the snapshots that they are derived from."""
+"""Family totals, kept equal to the sums of the snapshots that they are derived from, those of voided cohorts apart."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -56,7 +56,8 @@ def family_total_drift(*, repair: bool = False) -> Iterator[str]:
 
 
 def _summed(snapshots: QuerySet[Snapshot]) -> Sums:
-    rows = snapshots.order_by().values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value"))
+    counted = snapshots.filter(agent__cohort__voided_at=None).order_by()
+    rows = counted.values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value"))
     return {(at, family): (agents, total) for at, family, agents, total in rows}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Max, Q, Sum
 
 from agents.models import Elicitation, Forecast, ModelCall, Trade
+from cohorts.models import Cohort
 from markets.models import Market, Question
 from scoring.models import Leaderboard
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
@@ -50,7 +51,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)
-    inputs = {
+    inputs: dict[str, Any] = {
         "families": families,
         "categories": categories,
         "resolved": {
@@ -65,6 +66,8 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "bets": bets.aggregate(number=number, newest=Max("executed_at")),
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
+    if voided := Cohort.objects.exclude(voided_at=None).count():  # their trades no longer stand beside forecasts
+        inputs["voided_cohorts"] = {"number": voided}
     return to_json(inputs)
 
 

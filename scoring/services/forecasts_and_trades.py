@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+from forecast_rank import to_json_value
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
@@ -15,7 +16,6 @@ from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.sample_mean import cluster_interval
 
 from agents.models import Forecast, Trade
-from forecast_rank import to_json_value
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
 
@@ -115,6 +115,7 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     universes = [pk for pk, frozen_at in frozen if day_of(frozen_at) in days]
     asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, market__in=asked, decision__universe__in=universes)
+    purchases = purchases.filter(agent__cohort__voided_at=None)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
+from cohorts.models import Cohort
 from foundation.models import Run
 from markets.models import CacheVersion
 from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
@@ -82,6 +83,7 @@ def _have_portfolios_changed(since: datetime) -> bool:
             Position.objects.open().filter(outcome__price_at__gt=since),
             BrierScore.objects.filter(scored_at__gt=since),
             Snapshot.objects.filter(taken_at__gt=since),
+            Cohort.objects.filter(voided_at__gt=since),
         )
     )
 

@@ -167,12 +167,12 @@ def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent
     if at is not None:
         started = [
             agent
-            for agent in competition_index().agents
+            for agent in competition_index().counted
             if methodology in (ALL_METHODOLOGIES, agent.cohort.methodology.version) and agent.cohort.started_at <= at
         ]
         started.sort(key=lambda agent: agent.cohort.number)
         return started, snapshot_valuations(started, at)
-    agents = Agent.objects.order_by("cohort__number", "family")
+    agents = Agent.objects.filter(cohort__voided_at=None).order_by("cohort__number", "family")
     if methodology:
         agents = agents.filter(cohort__methodology__version=methodology)
     participants = attach_competition(agents)
@@ -260,8 +260,8 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
 
 
 def _scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:
-    """The scores of a leaderboard."""
-    scores = BrierScore.objects.order_by("pk")
+    """The scores of a leaderboard: all but those of voided cohorts."""
+    scores = BrierScore.objects.filter(agent__cohort__voided_at=None).order_by("pk")
     if methodology:
         scores = scores.filter(agent__cohort__methodology__version=methodology)
     if at is not None:

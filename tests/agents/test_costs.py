@@ -20,7 +20,7 @@ from foundation.models import Run
 from markets.models import Universe
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import CommandOutput, run
-from tests.venue import CLAUDE, DECISION, GPT, SUNDAY, Failure, ModelAnswer, Venue
+from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Failure, ModelAnswer, Prompt, Venue
 
 ONE = {"family": "gpt-5.1"}
 HELD = '{"action": "HOLD", "reasoning": "-"}'
@@ -270,6 +270,34 @@ def test_call_stays_booked_where_the_key_tells_nothing_of_it(
     time_out(venue, settings, SUNDAY_RUN)
     venue.bills["key"] = KEY | {"usage": usage, "label": label}
     assert at_clock(SUNDAY_RUN + timedelta(hours=1), "reconcile_costs")["corrected"] == 0
+
+
+OLD_KEY, NEW_KEY = "sk-or-v1-0123456789abcdef", "sk-or-v1-fedcba9876543210"
+
+
+def test_gateways_key_is_rotated_without_a_lost_decision(venue: Venue, settings: Any) -> None:
+    accepted = {OLD_KEY, NEW_KEY}
+
+    def answer(prompt: Prompt) -> Any:
+        return HOLD if prompt.headers["Authorization"].removeprefix("Bearer ") in accepted else Failure(401)
+
+    for model in (GPT, CLAUDE, GEMINI, GROK):
+        venue.says(model, answer, answer)
+    venue.bills["key"] = KEY | {"usage": 5}
+    venue.server.expect_request(re.compile("/gateway/credits|/gamma/")).respond_with_json({})
+    settings.OPENROUTER_API_KEY = OLD_KEY
+    assert run("run_decisions", DECISION, **ONE)["completed"] == 1
+    settings.OPENROUTER_API_KEY = NEW_KEY  # beside the old one, which is valid still
+    (detail,) = [item["detail"] for item in run("doctor", DECISION)["items"] if item["name"] == "gateway key"]
+    assert detail == "accepted"
+    accepted.remove(OLD_KEY)
+    assert run("run_decisions", DECISION, family="claude-opus-4.5")["completed"] == 1
+    settings.OPENROUTER_API_KEY = OLD_KEY  # a worker that was not started again
+    stopped = run("run_decisions", DECISION, family="gemini-2.5-flash")
+    assert (stopped.code, stopped["failed"]) == (1, 1)
+    settings.OPENROUTER_API_KEY = NEW_KEY
+    assert run("run_decisions", DECISION)["completed"] == 5
+    assert ModelCall.objects.filter(error__contains=OLD_KEY).count() == 0
 
 
 def shown_spending(client: Any) -> tuple[str, str, str]:

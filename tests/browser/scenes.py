@@ -67,6 +67,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
         "pause-models": {"protocol": ["trading"], "family": "grok-4"},
         "resume-models": {"protocol": ["forecast"], "family": "grok-4"},
         "withdraw": {"family": Family.objects.get(slug="grok-4").slug},
+        "void-week": {"cohort": failed.cohort_id},
         "propose-line-up": {"release": [release.pk for release in releases[:6]]},
         "approve-line-up": {"line_up": line_up.pk},
         "reject-line-up": {"line_up": line_up.pk},

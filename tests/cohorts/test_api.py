@@ -38,6 +38,8 @@ def test_a_cohort_is_shown_by_its_number_with_its_agents_counted(client: Client)
         "started_at": "2026-03-08T00:00:00Z",
         "completed_at": None,
         "decision_week": 2,
+        "voided_at": None,
+        "void_reason": None,
         "agents": 2,
         "chain_head": None,
     }

@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import limits, lineups, maintenance, markets, runs, tasks
+from arena_site.dashboard.actions import cohorts, limits, lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -14,6 +14,7 @@ ACTIONS: dict[str, Action] = {
         tasks.ReadSealedAnswer(),
         markets.SettleMarket(),
         markets.ReverseSettlement(),
+        cohorts.VoidWeek(),
         maintenance.AcknowledgeAlerts(),
         maintenance.SendTestAlert(),
         maintenance.PauseSchedules(),
@@ -24,6 +25,7 @@ ACTIONS: dict[str, Action] = {
         maintenance.BeginMaintenance(),
         maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
+        lineups.AddModel(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
@@ -36,13 +38,13 @@ GROUPS = {
         "resume-models", "reconcile_costs", "missed_decisions",
     ),
     "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
-    "Line-ups": ("check_lineup", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
+    "Line-ups": ("check_lineup", "add-model", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
     "Alerts and schedules": (
         "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
     ),
     "Results and data": (
         "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
-        "read-sealed", "backup", "prune",
+        "void-week", "read-sealed", "backup", "prune",
     ),
 }  # fmt: skip
 """The names of all actions, as the dashboard groups them."""

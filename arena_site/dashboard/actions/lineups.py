@@ -10,17 +10,21 @@ from django.db.models import QuerySet
 
 from agents import clients
 from agents.gateway.completions import GatewayFailure
-from agents.models import LineUp, Release
+from agents.models import Family, LineUp, Release
+from agents.services.cost_estimate import plan_costs
 from agents.services.lineups import (
     approve_lineup,
     check_releases,
+    effective_from,
     latest_approved,
+    lineup_changes,
     preview_lineup,
     propose_lineup,
     refuse_aliases,
     reject_lineup,
     releases_of,
 )
+from agents.services.release_check import lineup_with, newcomer, propose_newcomer
 from arena_site.dashboard.action import (
     Action,
     ActionResult,
@@ -78,7 +82,7 @@ class ProposeLineUp(Action):
     name, title, confirm_label = "propose-line-up", "Propose a line-up", "Yes, propose it"
     description = "Proposes the releases that take part in future cohorts."
     permission = "agents.add_lineup"
-    form = ReleasesForm
+    form: type[forms.Form] = ReleasesForm
 
     def target(self, data: FormData) -> str:
         return ", ".join(release.model_id for release in data["release"])
@@ -87,7 +91,7 @@ class ProposeLineUp(Action):
         return list_path(LineUp)
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        wanted = sorted(release.pk for release in data["release"])
+        wanted = sorted(release.pk or 0 for release in data["release"])
         proposed = LineUp.objects.filter(status=LineUp.Status.PROPOSED)
         for line_up in filter(None, [latest_approved(), *proposed]):
             if sorted(line_up.entries.values_list("release", flat=True)) == wanted:
@@ -100,6 +104,59 @@ class ProposeLineUp(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         line_up = propose_lineup(releases=data["release"], by=by, reason=reason, at=at)
+        return ActionResult(f"{str(line_up).capitalize()} is proposed.", path=row_path(line_up))
+
+
+class NewcomerForm(forms.Form):
+    """A model of the gateway's catalogue, with its prices and what a week and a season of it would cost."""
+
+    model = forms.CharField(max_length=120, label="Model", help_text="The gateway's id, such as openai/gpt-5.2.")
+    family = forms.ModelChoiceField(
+        Family.objects.active(), to_field_name="slug", required=False, empty_label="a new family",
+        label="In place of the release of", help_text="The family stays, and with it its earlier results.",
+    )  # fmt: skip
+
+    def clean(self) -> FormData:
+        data: FormData = self.cleaned_data
+        if "model" not in data or "family" not in data:
+            return data
+        at = clock.now()
+        try:
+            catalogue = clients.model_catalogue()
+            if catalogue is None:
+                raise ValidationError("ARENA_LINEUP=unchecked: no catalogue tells prices; add a release in the admin")
+            week = effective_from(at=at)
+            release = newcomer(data["model"], catalogue, family=data["family"], week=week, at=at)
+        except GatewayFailure as failure:
+            self.add_error("model", f"{failure.reason}: the catalogue could not be read; try again later")
+        except ValidationError as wrong:
+            self.add_error("model", forms.ValidationError(wrong.messages))
+        else:
+            alone = plan_costs(at=at, releases=[release], catalogue=catalogue)
+            together = plan_costs(at=at, releases=lineup_with(release), catalogue=catalogue)
+            data["release"] = release
+            data["costs"] = [f"It alone costs {alone}.", f"The line-up with it costs {together}."]
+        return data
+
+
+class AddModel(ProposeLineUp):
+    name, title, confirm_label = "add-model", "Add a model", "Yes, propose it"
+    description = "Proposes the line-up approved last with one more model of the gateway's catalogue."
+    form = NewcomerForm
+
+    def target(self, data: FormData) -> str:
+        return str(data["model"])
+
+    def obstacle(self, data: FormData, at: datetime) -> str:
+        return super().obstacle({"release": lineup_with(data["release"])}, at)
+
+    def effect(self, data: FormData, at: datetime) -> Preview:
+        release, latest = data["release"], latest_approved()
+        changes = lineup_changes(releases_of(latest) if latest else (), lineup_with(release))
+        return Preview(super().effect({"release": []}, at).summary, [*map(str, changes), *data["costs"]])
+
+    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
+        line_up = propose_newcomer(data["release"], by=by, reason=reason, at=at)
         return ActionResult(f"{str(line_up).capitalize()} is proposed.", path=row_path(line_up))
 
 

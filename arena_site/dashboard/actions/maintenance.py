@@ -7,9 +7,10 @@ from django import forms
 from django.utils import timezone
 from django_q.models import Schedule
 
-from agents.models import Family, Maintenance
+from agents.models import Decision, Family, Maintenance
 from agents.services.cohort_start import withdraw_family
 from agents.services.maintenance import begin_maintenance, end_maintenance, maintenance_line
+from agents.services.run_settings import paused_families, set_paused
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.dashboard.actions.runs import enqueued, worker_warning
@@ -196,25 +197,46 @@ class EndMaintenance(BeginMaintenance):
 
 class FamilyForm(forms.Form):
     family = forms.ModelChoiceField(Family.objects.filter(external=False), to_field_name="slug")
+    at_once = forms.BooleanField(
+        required=False, label="Also ask it nothing more in the cohorts that run",
+        help_text="Its decisions there are recorded as missed. Resume the model to undo that.",
+    )  # fmt: skip
 
 
 class WithdrawFamily(Action):
-    name, title, confirm_label = "withdraw", "Withdraw a family from future cohorts", "Yes, withdraw it"
-    description = "The family finishes its cohorts and enters no new one."
+    name, title, confirm_label = "withdraw", "Withdraw a family", "Yes, withdraw it"
+    description = "The family enters no new cohort. It finishes those that run, or leaves them at once."
     permission = "arena_site.withdraw_families"
-    form, row_field = FamilyForm, "family"
+    form = FamilyForm
+
+    def target(self, data: FormData) -> str:
+        return str(data["family"])
+
+    def target_path(self, data: FormData) -> str:
+        return row_path(data["family"])
 
     def state(self, data: FormData) -> dict[str, Any]:
-        return {"active": Family.objects.get(pk=data["family"].pk).active}
+        paused = data["family"].pk in paused_families(Decision.PROTOCOL)
+        return {"active": Family.objects.get(pk=data["family"].pk).active, "trading paused": paused}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        return "" if data["family"].active else "It is withdrawn already."
+        state = self.state(data)
+        changes = state["active"] or (data["at_once"] and not state["trading paused"])
+        return "" if changes else "It is withdrawn already."
 
     def effect(self, data: FormData, at: datetime) -> Preview:
+        running = (
+            "It decides no more in the cohorts that it is in, where its positions are settled as usual,"
+            if data["at_once"]
+            else "It finishes the cohorts that it is in,"
+        )
         return Preview(
-            f"{data['family']} enters no cohort that starts from now on and is asked for no new forecasts. It finishes "
-            "the cohorts that it is in, and stays on every leaderboard."
+            f"{data['family']} enters no cohort that starts from now on and is asked for no new forecasts. {running} "
+            "and stays on every leaderboard."
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        return ActionResult(f"{data['family']} is withdrawn.") if withdraw_family(data["family"]) else None
+        changed = withdraw_family(data["family"])
+        if data["at_once"]:
+            changed = set_paused(Decision.PROTOCOL, data["family"], paused=True) or changed
+        return ActionResult(f"{data['family']} is withdrawn.") if changed else None

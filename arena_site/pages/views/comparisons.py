@@ -93,7 +93,7 @@ def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[F
 
 def _returns_figure(one: Family, other: Family, competition: CompetitionIndex, as_of: datetime | None) -> Figure | None:
     """Both families' returns by weeks since a cohort's start."""
-    agents = [agent for agent in competition.agents if agent.family in (one, other)]
+    agents = [agent for agent in competition.counted if agent.family in (one, other)]
     names = f"{one.display_name} and {other.display_name}"
     title = RETURNS_TITLE.format(whose=names)
     returns = cohort_returns(agents, at=as_of or timezone.now())

@@ -57,7 +57,7 @@ def families(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     stored = overall_leaderboards()
     trading, forecast = (stored[key].entries if key in stored else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
-    cohorts = Counter(agent.family.pk for agent in competition.agents)
+    cohorts = Counter(agent.family.pk for agent in competition.counted)
     released: Any = Family.objects.with_release(timezone.now())
     releases = {family.pk: family.release for family in released}
     rows = [
@@ -142,6 +142,7 @@ def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]
 def _returns_figure(family: Family, agents: Sequence[AgentSummary], as_of: datetime | None) -> Figure | None:
     """The returns of a family's agents by weeks since a cohort's start."""
     title = RETURNS_TITLE.format(whose=family.display_name)
+    agents = [agent for agent in agents if agent.cohort.voided_at is None]
     returns = cohort_returns(agents, at=as_of or timezone.now())
     return returns_figure(returns, agents, {family.slug: family}, title, height=340)
 

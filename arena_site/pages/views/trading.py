@@ -86,6 +86,7 @@ def trading(request: HttpRequest) -> HttpResponse:
             "figure": _figure(returns, agents, families, choices),
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
+            "voided": [cohort for cohort in competition.cohorts.values() if cohort.voided_at],
             "decisions": latest,
             "trades": trades_by_decision(decision.pk for decision, _ in latest),
             "next_run": next_decision_run(now),
@@ -122,7 +123,7 @@ def _agents(competition: CompetitionIndex, selection: PageSelection) -> list[Age
     """The ranked agents of the chosen methodology."""
     return [
         agent
-        for agent in competition.agents
+        for agent in competition.counted
         if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
     ]
 

@@ -28,6 +28,8 @@ COMPETITION_TABLES = (
         status text - active or completed.
         started_at time - Time of its agents' deposits.
         completed_at time - Time of its last settlement.
+        voided_at time - Since when it counts on no leaderboard; empty for all but voided ones.
+        void_reason text - Why.
     """), "cohorts.Cohort", ("number",),
         recomputed="started_at",
     ),

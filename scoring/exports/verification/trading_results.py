@@ -101,7 +101,8 @@ def check_trading_leaderboard(archive: Archive) -> Iterator[str]:
         results: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
         bets: dict[int, list[Row]] = defaultdict(list)
         for agent in agents:
-            if methodology in ("", archive.cohorts[agent["cohort"]]["methodology"]):
+            cohort = archive.cohorts[agent["cohort"]]
+            if methodology in ("", cohort["methodology"]) and not cohort["voided_at"]:
                 family = families[agent["family"]]
                 value = Valuation(*(agent[name] for name in AMOUNTS))
                 results[family][agent["cohort"]] = CohortResult(value, weeks[agent["id"]])

@@ -11,7 +11,8 @@ from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from markets.models import Market
 
 REASON = "because the test says so"
-ALLOWED = {VIEWER: set(), OPERATOR: set(ACTIONS) - {"approve-line-up", "reject-line-up"}, ADMINISTRATOR: set(ACTIONS)}
+FOR_ADMINISTRATORS = {"approve-line-up", "reject-line-up", "void-week"}
+ALLOWED = {VIEWER: set(), OPERATOR: set(ACTIONS) - FOR_ADMINISTRATORS, ADMINISTRATOR: set(ACTIONS)}
 """The actions of each role."""
 
 

@@ -54,6 +54,7 @@ from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
+    CohortFactory,
     DecisionFactory,
     FamilyFactory,
     MarketFactory,
@@ -71,10 +72,23 @@ pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(minutes=40)
 
 
+NEWCOMER = "acme/anvil-2"
+
+
 @pytest.fixture(autouse=True)
 def channel(settings: Any) -> None:
     """One that nothing here sends by: the queue is not worked off."""
     settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:1/"
+
+
+@pytest.fixture(autouse=True)
+def catalogue(request: pytest.FixtureRequest, settings: Any) -> None:
+    """A gateway that lists a newcomer, for the action that adds one."""
+    if "case" in request.fixturenames and request.getfixturevalue("case").name == "add-model":
+        server = request.getfixturevalue("httpserver")
+        row = {"id": NEWCOMER, "pricing": {"prompt": "0.000001", "completion": "0.000002"}}
+        server.expect_request("/models").respond_with_json({"data": [row]})
+        settings.ARENA_LINEUP, settings.OPENROUTER_BASE_URL = "approve", server.url_for("")
 
 
 def failed_decision() -> Decision:
@@ -170,6 +184,8 @@ CASES = [
         values(Market, "status", "resolved_at", "winning_outcome"),
     ),
     Case("reverse", lambda: outcome_form(settled(), "NO"), values(Market, "status", "winning_outcome")),
+    Case("void-week", lambda: {"cohort": CohortFactory().pk}, values(Cohort, "voided_at"), "administrator"),
+    Case("add-model", lambda: {"model": NEWCOMER}, values(LineUp, "status")),
     Case("propose-line-up", lambda: {"release": first_releases(2)}, values(LineUp, "status")),
     Case("approve-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
     Case("reject-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
@@ -514,6 +530,24 @@ def test_withdrawn_family_finishes_its_cohort_and_enters_no_new_one() -> None:
     first, second = Cohort.objects.order_by("number")
     assert (first.agents.count(), second.agents.count()) == (7, 6)
     assert not second.agents.filter(family__slug="grok-4").exists()
+
+
+def test_family_withdrawn_by_command_at_once_decides_no_more(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    for command in ("sync_markets", "start_cohort"):
+        run(command, NOW)
+    assert run("withdraw_family", NOW, "grok-5", reason="gone").code == 2
+    for changed in (True, False):
+        assert run("withdraw_family", NOW, "grok-4", now=True, reason="its maker asked")["changed"] is changed
+    output = run("run_decisions", NOW)
+    assert (output["completed"], output["paused"]) == (6, 1)
+    entry = AuditEntry.objects.earliest("pk")
+    assert (entry.action, entry.by, entry.reason, entry.target) == (
+        "withdraw", "manage.py", "its maker asked", "Grok 4.1",
+    )  # fmt: skip
+    assert (entry.before, entry.after) == (
+        {"active": True, "trading paused": False}, {"active": False, "trading paused": True},
+    )  # fmt: skip
 
 
 def test_requested_archive_has_the_chosen_selection() -> None:

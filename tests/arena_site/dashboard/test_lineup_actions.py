@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.urls import reverse
 from pytest_httpserver import HTTPServer
 
@@ -11,6 +12,7 @@ from agents.models import LineUp, Release
 from agents.services.lineups import propose_lineup
 from arena_site.models import AuditEntry
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
+from tests.commands import run
 from tests.factories import WEEK, FamilyFactory, ReleaseFactory
 
 pytestmark = pytest.mark.django_db
@@ -118,4 +120,69 @@ def test_two_releases_of_one_family_are_an_error_of_the_form() -> None:
     response = perform(sign_in("administrator"), "propose-line-up", release=[gpt.pk, second.pk])
     assert response.status_code == 400
     assert response.context["form"].errors["release"] == ["GPT-5.2 has two releases in it"]
+    assert LineUp.objects.count() == 1
+
+
+CATALOGUE = [
+    {
+        "id": "acme/anvil-2", "name": "Acme: Anvil 2", "pricing": {"prompt": "0.000001", "completion": "0.000002"},
+        "supported_parameters": ["temperature"], "context_length": 200_000,
+    },
+    {"id": "acme/sold-out", "expiration_date": "2026-03-09", "pricing": {"prompt": "0", "completion": "0"}},
+    {"id": "~acme/anvil-latest", "pricing": {"prompt": "0", "completion": "0"}, "canonical_slug": "acme/anvil-2"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def catalogue(httpserver: HTTPServer, settings: Any) -> None:
+    settings.ARENA_LINEUP, settings.OPENROUTER_BASE_URL = "approve", httpserver.url_for("")
+    httpserver.expect_request("/models").respond_with_json({"data": CATALOGUE})
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_model_of_the_catalogue_joins_with_price_and_cost_before_it_is_confirmed() -> None:
+    administrator = sign_in("administrator")
+    page = administrator.get(action_path("add-model"), {"model": "acme/anvil-2", "preview": 1})
+    newcomer, alone, together = page.context["preview"].details
+    assert newcomer == "anvil-2 comes in: acme/anvil-2 at $1 and $2 per million tokens"
+    assert alone == (
+        "It alone costs about $0.03 for the decisions of a cohort, $0.15 once 5 overlap; $0.29 for a week's forecasts; "
+        "a week $0.44, a season of 5 weeks $2.20 (1 model without an answer on record: 8,000 tokens assumed of one "
+        "that thinks, 2,000 of another)."
+    )
+    assert not Release.objects.filter(model_id="acme/anvil-2").exists()
+
+    assert perform(administrator, "add-model", model="acme/anvil-2").status_code == 302
+    line_up = LineUp.objects.get(status="proposed")
+    release = line_up.entries.get(position=8).release
+    assert (release.family.slug, release.family.display_name, release.family.provider) == ("anvil-2", "Anvil 2", "Acme")
+    assert (release.supported_parameters, release.context_length) == (["temperature"], 200_000)
+    assert line_up.entries.count() == 8
+    perform(administrator, "approve-line-up", line_up=line_up.pk)
+    with time_machine.travel(WEEK + timedelta(weeks=1)):
+        costs = next(item["detail"] for item in run("doctor", NOW)["items"] if item["name"] == "a week's cost")
+    assert together.removeprefix("The line-up with it costs ").removesuffix(".") in costs
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_model_takes_the_place_of_a_familys_release() -> None:
+    perform(sign_in("administrator"), "add-model", model="acme/anvil-2", family="grok-4")
+    entries = LineUp.objects.get(status="proposed").entries
+    assert entries.count() == 7
+    assert entries.get(family__slug="grok-4").release.model_id == "acme/anvil-2"
+
+
+@pytest.mark.usefixtures("catalogue")
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        ("~acme/anvil-latest", "is a moving alias of an unnamed model"),
+        ("acme/sold-out", "expires on 2026-03-09"),
+        ("acme/unheard-of", "is no longer listed"),
+    ],
+)
+def test_model_that_no_cohort_could_use_is_not_added(model: str, fault: str) -> None:
+    response = perform(sign_in("administrator"), "add-model", model=model)
+    assert response.status_code == 400
+    assert response.context["form"].errors["model"] == [f"{model} {fault}"]
     assert LineUp.objects.count() == 1
