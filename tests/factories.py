@@ -358,7 +358,7 @@ class RegistrationFactory(DjangoModelFactory[Registration]):
     class Meta:
         model = Registration
 
-    family = factory.SubFactory(FamilyFactory, external=True, active=False)
+    family = factory.SubFactory(FamilyFactory, external=True, active=False, track="closed")
     protocol = Registration.Protocol.BOTH
     token_sha256 = factory.Sequence(lambda n: f"{n:064x}")
     registered_at = WEEK - timedelta(days=1)

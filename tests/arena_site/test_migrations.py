@@ -34,7 +34,7 @@ CORRECTIONS = {
     *(("markets", "0009_orders_of_lists"), ("agents", "0005_orders_of_lists")),
     *(("agents", "0006_indexes_of_changes_and_orders"), ("agents", "0008_usage_totals")),
     *(("scoring", "0006_ranked_by_adjusted_scores"), ("markets", "0011_closes_on")),
-    ("scoring", "0007_returns_by_week"),
+    *(("scoring", "0007_returns_by_week"), ("agents", "0012_tracks_and_versions")),
 }
 """Later migrations that run code, but insert no row into an empty database."""
 REVIEWED = CORRECTIONS | {
