@@ -52,8 +52,7 @@ def unproven(archive: Archive) -> Iterator[Unproven]:
     for table in TABLES:
         columns = tuple(name for name in table.names if table.proof(name) == RECOMPUTED)
         if table.name in reasons and columns:
-            path = archive.path(table.name).relative_to(archive.folder).as_posix()
-            yield Unproven(table.name, archive.manifest["files"][path]["rows"], columns, reasons[table.name])
+            yield Unproven(table.name, archive.row_count(table.name), columns, reasons[table.name])
 
 
 def _before_a_reversal(archive: Archive) -> int:
