@@ -20,11 +20,13 @@ OF_A_WINDOW = {
     "snapshots": "journals and prices outside the window",
     "leaderboard_trading": "a window has no leaderboards",
     "leaderboard_forecast": "a window has no leaderboards",
+    "leaderboard_agents": "a window has no leaderboards",
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
     "leaderboard_trading": "the archive of a cohort has no leaderboards",
     "leaderboard_forecast": "the archive of a cohort has no leaderboards",
+    "leaderboard_agents": "the archive of a cohort has no leaderboards",
 }
 """By table, the rows that are not in the archive."""
 

@@ -19,6 +19,7 @@ from forecast_rank.files.checksums import check_zip_checksum
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES
+from scoring.exports.verification.agents_boards import check_agents_boards
 from scoring.exports.verification.answers import check_answers
 from scoring.exports.verification.archive_files import check_tables
 from scoring.exports.verification.archive_reader import Archive
@@ -52,6 +53,7 @@ CHECKS: dict[str, Check] = {
     **{name: _check_by_rules(name) for name in program.CHECKS},
     "answers": check_answers,
     "forecast leaderboards": check_forecast_leaderboards,
+    "intervals of agents": check_agents_boards,
 }
 """The rules of the arena's verifier, and what needs Parquet, NumPy, the answer parser or the models' vocabularies."""
 MALFORMED_DATA_ERRORS = (*program.MALFORMED, pl.exceptions.PolarsError)

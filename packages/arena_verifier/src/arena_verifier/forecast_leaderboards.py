@@ -19,10 +19,7 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
     batches = tables.by("question_batches").values()
     for row in tables.rows("leaderboard_forecast"):
         boards[row["arm"], row["methodology"], row["category"]][row["forecaster"]] = row
-    newest = {pk: (row["effective_from"], pk) for pk, row in tables.by("releases").items()}
-    by_entry: dict[Any, list[Row]] = defaultdict(list)
-    for row in sorted(tables.by("forecasts").values(), key=lambda row: (newest[row["release"]], row["id"])):
-        by_entry[row["entry"], row["arm"]].append(row)
+    by_entry = forecasts_by_entry(tables)
     for arm in {batch["arm"] for batch in batches} - {arm for arm, *_ in boards}:
         violations.append(f"leaderboard_forecast: the leaderboard of arm {arm} is missing")
     for (arm, version, category), board in boards.items():
@@ -67,6 +64,15 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
             )
         for name in scored.keys() - board.keys():
             violations.append(f"leaderboard_forecast: {name} is missing in {arm} {version or 'all'} {category}")
+
+
+def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:
+    """The forecasts by entry and arm; of one family the newest release's last."""
+    newest = {pk: (row["effective_from"], pk) for pk, row in tables.by("releases").items()}
+    by_entry: dict[Any, list[Row]] = defaultdict(list)
+    for row in sorted(tables.by("forecasts").values(), key=lambda row: (newest[row["release"]], row["id"])):
+        by_entry[row["entry"], row["arm"]].append(row)
+    return by_entry
 
 
 def references(
