@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from agents.models import (
     Agent,
+    AgentVersion,
     Chain,
     ChainLink,
     DailyAnchor,
     Decision,
     Elicitation,
+    Family,
     Forecast,
     Instruction,
     JournalEntry,
@@ -38,7 +40,8 @@ SENT_WITH = (
 
 def triggers() -> Iterator[Trigger]:
     yield from append_only(JournalEntry, Trade, Settlement, Reversal, Instruction)
-    yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission)
+    yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission, AgentVersion)
+    yield fixed(Family, "external", "track")
     for task in (Decision, Elicitation):
         yield fixed(task, when=f"OLD.status IN ('{Status.COMPLETED}', '{Status.MISSED}')")
         yield from protected(task)

@@ -27,6 +27,7 @@ from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
 from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
+from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView
@@ -38,6 +39,7 @@ from scoring.api.performance import PerformanceView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
+    "agents-board": AgentsBoardViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

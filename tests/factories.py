@@ -66,6 +66,7 @@ from markets.services.universes import MARKET_COLUMNS, fingerprint
 from scoring.constants import FORECAST
 from scoring.exports.selection import ExportSelection
 from scoring.models import (
+    AgentsBoard,
     ForecastImport,
     ImportCollection,
     ImportedForecast,
@@ -76,6 +77,7 @@ from scoring.models import (
     RejectedRow,
     Snapshot,
 )
+from scoring.services.agents_boards import empty_entry
 from scoring.services.exports import request_export
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
@@ -358,7 +360,7 @@ class RegistrationFactory(DjangoModelFactory[Registration]):
     class Meta:
         model = Registration
 
-    family = factory.SubFactory(FamilyFactory, external=True, active=False)
+    family = factory.SubFactory(FamilyFactory, external=True, active=False, track="closed")
     protocol = Registration.Protocol.BOTH
     token_sha256 = factory.Sequence(lambda n: f"{n:064x}")
     registered_at = WEEK - timedelta(days=1)
@@ -636,6 +638,9 @@ def play_week() -> Cohort:
     imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
+    visitor = empty_entry("visitor", "Visitor", external=True)
+    board = {"entries": [visitor], "report": {}, "computed_at": WEEK}
+    AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", period="ALL", defaults=board)
     chain_all()
     monday = cohort.week_start + timedelta(days=1)
     record_daily_anchor(anchor(heads=chain_heads(), at=monday), at=monday)

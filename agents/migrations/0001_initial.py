@@ -1,6 +1,7 @@
 import agents.models.task
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.text
 import foundation.fields
 from decimal import Decimal
 from django.db import migrations, models
@@ -17,20 +18,16 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Family',
+            name='Maker',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.CharField(max_length=60, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9.\\-]*$', 'a-z, 0-9, dots, dashes')])),
-                ('display_name', models.CharField(max_length=80)),
-                ('provider', models.CharField(max_length=80)),
-                ('color', models.CharField(max_length=7, validators=[django.core.validators.RegexValidator('^#[0-9a-f]{6}$', 'must look like #1a2b3c')])),
-                ('active', models.BooleanField(default=True)),
-                ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
+                ('name', models.CharField(max_length=80)),
+                ('address', models.EmailField(help_text='Private; in small letters.', max_length=254, unique=True)),
+                ('confirmed_at', models.DateTimeField(help_text='The first time that the address was confirmed by mail.')),
             ],
             options={
-                'verbose_name_plural': 'families',
                 'ordering': ['pk'],
-                'constraints': [models.CheckConstraint(condition=models.Q(('external', False), ('active', False), _connector='OR'), name='external_family_is_not_in_the_line_up')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('address', django.db.models.functions.text.Lower('address'))), name='maker_address_in_small_letters')],
             },
         ),
         migrations.CreateModel(
@@ -104,6 +101,39 @@ class Migration(migrations.Migration):
                 'ordering': ['-began_at'],
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(condition=models.Q(('is_open', True)), fields=('is_open',), name='one_open_maintenance'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at', None), ('is_open', True)), models.Q(('ended_at__isnull', False), ('is_open', False)), _connector='OR'), name='maintenance_open_until_its_end')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Family',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.CharField(max_length=60, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9.\\-]*$', 'a-z, 0-9, dots, dashes')])),
+                ('display_name', models.CharField(max_length=80)),
+                ('provider', models.CharField(max_length=80)),
+                ('color', models.CharField(max_length=7, validators=[django.core.validators.RegexValidator('^#[0-9a-f]{6}$', 'must look like #1a2b3c')])),
+                ('active', models.BooleanField(default=True)),
+                ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
+                ('track', models.CharField(blank=True, choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What an external agent may use, as its registration declared; never changed. Empty for models.', max_length=6)),
+                ('maker', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='families', to='agents.maker')),
+            ],
+            options={
+                'verbose_name_plural': 'families',
+                'ordering': ['pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('external', False), ('active', False), _connector='OR'), name='external_family_is_not_in_the_line_up'), models.CheckConstraint(condition=models.Q(models.Q(('external', True), ('track__in', ('closed', 'open'))), models.Q(('external', False), ('maker', None), ('track', '')), _connector='OR'), name='external_family_has_a_track')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AgentVersion',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='agents.family')),
+                ('number', models.PositiveSmallIntegerField(help_text='From 1 on.')),
+                ('began_at', models.DateTimeField()),
+                ('note', models.CharField(blank=True, help_text="The maker's own words, shown on the agent's page.", max_length=200)),
+            ],
+            options={
+                'ordering': ['family_id', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('family', 'number'), name='one_agent_version_per_family_and_number'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='agent_versions_count_from_one')],
             },
         ),
         migrations.CreateModel(

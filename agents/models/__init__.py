@@ -4,7 +4,7 @@ from agents.models.chain import Chain, ChainLink, DailyAnchor
 from agents.models.credit_reading import CreditReading
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
-from agents.models.family import Family, LineUp, LineUpEntry, Release
+from agents.models.family import AgentVersion, Family, LineUp, LineUpEntry, Maker, Release
 from agents.models.forecast import Forecast, RefusedForecast
 from agents.models.ledger import JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.maintenance import Maintenance

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agents.lineup_2026 import EFFECTIVE_FROM
-from agents.models import Family, Registration, Release
+from agents.models import AgentVersion, Family, Maker, Registration, Release
 from agents.models.family import name_slug
 from markets.services.cache_versions import save_competition_row
 
@@ -24,16 +24,22 @@ RESERVED = ("market", "uniform", "ensemble")
 """The reference forecasters."""
 
 
-def register_external_agent(*, name: str, protocol: str, at: datetime) -> Registration:
+def register_external_agent(
+    *, name: str, protocol: str, at: datetime, track: str = Family.Track.CLOSED, maker: Maker | None = None
+) -> Registration:
     """The registration, from `at` on, of the external agent of this name; with its token, which is stored nowhere.
 
-    The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does.
+    The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does, and
+    for another track than the agent has.
     """
     token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
         slug = check_name(name)
+        family = Family.objects.filter(slug=slug).first()
+        if family is not None and family.track != track:
+            raise ValidationError({"track": f"{slug} is of the {family.track} track, which never changes"})
         registration = Registration(
-            family=Family.objects.filter(slug=slug).first() or _create_family(slug, " ".join(name.split())),
+            family=family or _create_family(slug, " ".join(name.split()), track, maker, at),
             protocol=protocol,
             token_sha256=hash_token(token),
             registered_at=at,
@@ -56,8 +62,17 @@ def check_name(name: str) -> str:
     return slug
 
 
-def _create_family(slug: str, name: str) -> Family:
-    family = Family(slug=slug, display_name=name, provider="External", color=COLOR, active=False, external=True)
+def _create_family(slug: str, name: str, track: str, maker: Maker | None, at: datetime) -> Family:
+    family = Family(
+        slug=slug,
+        display_name=name,
+        provider="External",
+        color=COLOR,
+        active=False,
+        external=True,
+        track=track,
+        maker=maker,
+    )
     family.full_clean()
     save_competition_row(family)
     Release.objects.create(
@@ -68,7 +83,17 @@ def _create_family(slug: str, name: str) -> Family:
         price_completion=Decimal(0),
         effective_from=EFFECTIVE_FROM,
     )
+    AgentVersion.objects.create(family=family, number=1, began_at=at)
     return family
+
+
+def add_version(family: Family, *, note: str, at: datetime) -> AgentVersion:
+    """The next version of an external agent, from `at` on. Raises ValidationError for a note that is too long."""
+    last = family.versions.order_by("-number").first()
+    version = AgentVersion(family=family, number=last.number + 1 if last else 1, began_at=at, note=note)
+    version.full_clean()
+    version.save()
+    return version
 
 
 def revoke_registration(registration: Registration, *, at: datetime) -> bool:

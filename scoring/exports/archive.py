@@ -1,7 +1,6 @@
 """Building an archive: each table in each format, README, licence, data dictionary and manifest."""
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import django
+from arena_verifier.standalone import program_text
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
@@ -31,7 +31,7 @@ from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
 from scoring.exports.tables.results import CHAIN
 
-STANDALONE_VERIFIER = Path(__file__).parent / "verify_arena.py"
+STANDALONE_VERIFIER = "verify_arena.py"
 """Part of every archive: verifies one with the standard library alone."""
 TASK_PROTOCOLS = (TRADING, FORECAST)
 Progress = Callable[[int, int, str], None]
@@ -132,7 +132,7 @@ def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> N
     readme = readme_text(selection.as_json(), instant_text(at))
     (draft / "README.md").write_text(readme, encoding="utf-8")
     (draft / "LICENSE.txt").write_text(license_text(), encoding="utf-8")
-    shutil.copyfile(STANDALONE_VERIFIER, draft / STANDALONE_VERIFIER.name)
+    (draft / STANDALONE_VERIFIER).write_text(program_text(), encoding="utf-8")
 
 
 def _write_descriptions(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:

@@ -10,10 +10,19 @@ from agents.models import UniverseCost, UsageTotal
 from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard, LeaderboardHistory
+from scoring.models import (
+    AgentsBoard,
+    BrierScore,
+    FamilyTotal,
+    ForecastScore,
+    ImportLeaderboard,
+    Leaderboard,
+    LeaderboardHistory,
+)
 from scoring.services.family_totals import family_total_drift
 from scoring.services.history_backfill import backfill_history
 from scoring.services.leaderboard_drift import (
+    agents_board_drift,
     import_leaderboard_drift,
     leaderboard_drift,
     leaderboard_history_drift,
@@ -31,6 +40,7 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
         BrierScore: partial(brier_score_drift, at=at),
         ForecastScore: partial(forecast_score_drift, at=at),
         Leaderboard: partial(leaderboard_drift, at=at),
+        AgentsBoard: partial(agents_board_drift, at=at),
         ImportLeaderboard: partial(import_leaderboard_drift, at=at),
         LeaderboardHistory: leaderboard_history_drift,
     }

@@ -8,11 +8,22 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
-from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
-from agents.services.registrations import register_external_agent, revoke_registration
+from agents.models import (
+    Agent,
+    Decision,
+    Elicitation,
+    Family,
+    Forecast,
+    ModelCall,
+    Position,
+    Registration,
+    Submission,
+    Trade,
+)
+from agents.services.registrations import add_version, register_external_agent, revoke_registration
 from foundation.models import Run
 from markets.models import Market, QuestionBatch, Universe
 from tests.commands import run
@@ -109,6 +120,22 @@ def test_registering_prints_the_token_once_and_stores_only_its_hash(db: None) ->
     assert release.model_id == "external/deep-thought"
     stored = [list(Registration.objects.values_list()), list(Run.objects.values_list("summary", "log", "error"))]
     assert token not in repr(stored)
+
+
+def test_a_track_is_declared_at_registration_and_never_changed(client: Client, db: None) -> None:
+    run("register_agent", SUNDAY, "Deep Thought", track="open")
+    Registration.objects.update(revoked_at=SUNDAY)
+    with pytest.raises(CommandError, match="deep-thought is of the open track, which never changes"):
+        call_command("register_agent", "Deep Thought", track="closed", at=SUNDAY)
+    with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+        Family.objects.filter(slug="deep-thought").update(track="closed")
+    with pytest.raises(IntegrityError, match="external_family_has_a_track"), transaction.atomic():
+        Family.objects.create(slug="another", display_name="Another", color="#000000", active=False, external=True)
+    add_version(Family.objects.get(slug="deep-thought"), note="Reads the news.", at=SUNDAY)
+    family = client.get("/api/v1/families/deep-thought/").json()
+    assert (family["track"], family["version"]) == ("open", 2)
+    model = client.get("/api/v1/families/gpt-5.1/").json()
+    assert (model["track"], model["version"]) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ COMPETITION_TABLES = (
         provider text - The maker of the model.
         active boolean - True if it plays in the next cohort.
         external boolean - Is it an external agent, ranked apart?
+        track text - Of an external agent: closed (uses only what the task shows) or open.
     """), "agents.Family"),
     ArchiveTable("releases", "The exact models behind families.", columns("""
         id integer row - The release.

@@ -20,11 +20,13 @@ OF_A_WINDOW = {
     "snapshots": "journals and prices outside the window",
     "leaderboard_trading": "a window has no leaderboards",
     "leaderboard_forecast": "a window has no leaderboards",
+    "leaderboard_agents": "a window has no leaderboards",
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
     "leaderboard_trading": "the archive of a cohort has no leaderboards",
     "leaderboard_forecast": "the archive of a cohort has no leaderboards",
+    "leaderboard_agents": "the archive of a cohort has no leaderboards",
 }
 """By table, the rows that are not in the archive."""
 
@@ -52,8 +54,7 @@ def unproven(archive: Archive) -> Iterator[Unproven]:
     for table in TABLES:
         columns = tuple(name for name in table.names if table.proof(name) == RECOMPUTED)
         if table.name in reasons and columns:
-            path = archive.path(table.name).relative_to(archive.folder).as_posix()
-            yield Unproven(table.name, archive.manifest["files"][path]["rows"], columns, reasons[table.name])
+            yield Unproven(table.name, archive.row_count(table.name), columns, reasons[table.name])
 
 
 def _before_a_reversal(archive: Archive) -> int:

@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from arena_verifier.signatures import is_signed
+
 from arena_agent.canonical import canonical, sha256
-from arena_agent.ed25519 import is_signed
 
 ARCHIVE_TABLE = Path("csv", "receipts.csv")
 MAX_CELL = 2**31 - 1
