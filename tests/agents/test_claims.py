@@ -15,11 +15,11 @@ from agents import clients
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Completion
 from agents.models import Agent, Decision, ModelCall, Trade
-from agents.services.audit import verify_ledger
 from agents.services.claims import Claim, ClaimLost, claim_task
 from agents.services.decisions import DecisionConversation, run_decisions
 from agents.services.model_calls import CallSettings, request_answer
 from markets.models import Universe
+from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet

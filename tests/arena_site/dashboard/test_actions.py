@@ -32,7 +32,6 @@ from agents.models import (
     Release,
     RunSetting,
 )
-from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
 from agents.services.maintenance import begin_maintenance
 from arena_site import jobs
@@ -43,6 +42,7 @@ from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from markets.models import Market, Question
 from scoring.models import BrierScore, Export
+from scoring.services.ledger_audit import verify_ledger
 from tests.arena_site.dashboard.accounts import (
     REASON,
     action_path,

@@ -9,15 +9,22 @@ from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents
 def check_trades(tables: Tables, violations: Violations) -> None:
     """Each trade has its universe's price, from which its figures follow, and its decision's agent and time."""
     prices = {(row["universe"], row["market"]): row["prices"] for row in tables.rows("universe_entries")}
+    for trade in tables.by("trades").values():
+        universe = tables.by("decisions")[trade["decision"]]["universe"]
+        price = prices.get((universe, trade["market"]), {}).get(trade["side"])
+        if price is None or Decimal(price) != trade["price"]:
+            violations.note("trades", trade, f"is at {trade['price']:f}, its universe's price is {price}")
+    check_trade_figures(tables, violations)
+
+
+def check_trade_figures(tables: Tables, violations: Violations) -> None:
+    """The figures of each trade follow from its price, its agent and time from its decision."""
     cash_before = {}
     for row in tables.rows("journal"):
         if row["trade"] is not None:
             cash_before[row["trade"]] = row["balance"] - row["amount"]
     for pk, trade in tables.by("trades").items():
         decision, outcome = tables.by("decisions")[trade["decision"]], tables.by("outcomes")[trade["outcome"]]
-        price = prices.get((decision["universe"], trade["market"]), {}).get(trade["side"])
-        if price is None or Decimal(price) != trade["price"]:
-            violations.note("trades", trade, f"is at {trade['price']:f}, its universe's price is {price}")
         figures = {"agent": decision["agent"], "executed_at": decision["decided_at"], "side": outcome["side"]}
         figures |= {"market": outcome["market"]} | trade_figures(tables, trade, cash_before.get(pk))
         violations.differ("trades", trade, figures)

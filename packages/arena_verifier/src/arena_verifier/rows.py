@@ -15,8 +15,8 @@ MAX_VALUE_LENGTH = 120
 ROW_NAMES = {
     "brier_scores": "of trade {trade}", "chain": "{protocol} link {sequence}", "question_batches": "batch {id}",
     "forecast_scores": "of forecast {forecast}", "journal": "no. {sequence} of agent {agent}",
-    "prices": "of outcome {outcome} at {observed_at}", "question_sets": "set {id}",
-    "snapshots": "agent {agent} at {taken_at}",
+    "prices": "of outcome {outcome} at {observed_at}", "question_options": "the outcome of question {id}",
+    "question_sets": "set {id}", "snapshots": "agent {agent} at {taken_at}",
 }  # fmt: skip
 """How lines name a row; by its table and id where nothing is said."""
 

@@ -103,7 +103,7 @@ def check_outcomes(tables: Tables, violations: Violations) -> None:
         if question["status"] == "resolved":
             figures = happened_options(listed, question["exclusive"], outcomes, markets)
         if happened != figures:
-            violations.append(f"question_options: the outcome of question {pk} is not that of its markets")
+            violations.note("question_options", question, "is not that of its markets")
         if (question["resolved_at"] is not None) != (question["status"] in ("resolved", "cancelled")):
             violations.note("questions", question, f"is {question['status']}, resolved at {question['resolved_at']}")
     violations.extend(f"question_options: of question {pk}, which is not in the archive" for pk in options)
@@ -192,6 +192,11 @@ def check_forecast_scores(tables: Tables, violations: Violations) -> None:
         violations.differ("forecast_scores", row, figures)
     lost = scores.keys() - tables.by("forecasts").keys()
     violations.extend(f"forecast_scores: of forecast {pk}, which is not in the archive" for pk in lost)
+
+
+def check_origins(tables: Tables, violations: Violations) -> None:
+    for forecast in tables.rows("forecasts"):
+        check_origin(tables, forecast, violations)
 
 
 def check_origin(tables: Tables, forecast: Row, violations: Violations) -> None:
