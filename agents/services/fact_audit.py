@@ -16,7 +16,8 @@ from agents.models import (
     Settlement,
     Trade,
 )
-from agents.records import GENESIS
+from agents.records import GENESIS, RECEIPT
+from agents.services.receipt_audit import receipt_head
 from agents.signing import is_signed
 from markets.models import Universe
 from markets.services.universes import fingerprint
@@ -94,5 +95,7 @@ def _anchors() -> Iterator[str]:
         for protocol, head in anchor.document["chains"].items():
             links = ChainLink.objects.filter(protocol=protocol, sequence=head["length"])
             linked = links.values_list("sha256", flat=True).first() or GENESIS
+            if protocol == RECEIPT:
+                linked = receipt_head(head["length"])
             if linked != head["head"]:
                 yield f"{protocol} chain: link {head['length']} is not the one that was signed on {anchor.day}"

@@ -3,6 +3,7 @@
 Needs Python 3.11 and nothing else, and shares no code with the arena. It reads the CSV files and checks
 
 - the SHA-256 of every file, the hash chains over decisions, forecasts and archives, and their signature;
+- the receipts of external agents: their chain and signatures, and that each answer is here as it was received;
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
@@ -25,6 +26,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, median, stdev
 
@@ -32,7 +34,7 @@ GENESIS = "0" * 64
 CHAINS = ("archive", "forecast", "trading")
 DOCUMENTS = ("LICENSE.txt", "README.md", "dictionary.json", "methodologies.json", "verify_arena.py")
 WEEKLY = {
-    "brier_scores": "resolved_at", "decisions": "decided_at", "elicitations": "made_at",
+    "attempts": "noted_at", "brier_scores": "resolved_at", "decisions": "decided_at", "elicitations": "made_at",
     "forecast_scores": "resolved_at", "forecasts": "made_at", "journal": "occurred_at", "prices": "observed_at",
     "reversals": "reversed_at", "settlements": "settled_at", "snapshots": "taken_at", "trades": "executed_at",
 }  # fmt: skip
@@ -256,7 +258,9 @@ def check_chains(archive, found):
                 found.append(f"{row}: its task is not in the archive")
         elif sha256(canonical(record)) != link["record_sha256"]:
             found.append(f"{row} differs from the record that was chained")
-    stated = {name: (head["length"], head["head"]) for name, head in archive.manifest["chains"].items()}
+    stated = {
+        name: (head["length"], head["head"]) for name, head in archive.manifest["chains"].items() if name in heads
+    }
     if stated != heads:
         found.append(f"chain: it ends {heads}, the manifest says {stated}")
     for protocol, table in (("trading", "decisions"), ("forecast", "elicitations")):
@@ -404,12 +408,21 @@ def add(one, other):
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
+@lru_cache(maxsize=8)
+def doublings(point):
+    """A point times 1, 2, 4, …: of the base and of a key once for all signatures."""
+    points = [point]
+    while len(points) < 256:
+        points.append(add(points[-1], points[-1]))
+    return points
+
+
 def times(factor, point):
     result = (0, 1, 1, 0)
-    while factor:
+    for double in doublings(point):
         if factor & 1:
-            result = add(result, point)
-        point, factor = add(point, point), factor >> 1
+            result = add(result, double)
+        factor >>= 1
     return result
 
 
@@ -439,6 +452,63 @@ def is_signed(key, message, signature):
     challenge = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
     one, other = times(factor, BASE), add(committed, times(challenge, owner))
     return all((one[i] * other[2] - other[i] * one[2]) % P == 0 for i in (0, 1))
+
+
+# Receipts
+
+STATED = ("version", "task", "answer_sha256", "prompt_sha256", "received_at", "sequence", "previous")
+
+
+def check_receipts(archive, found):
+    """Each receipt follows the one before it, is signed by a key in use, and its answer is here as it was received."""
+    keys, receipts = archive.by("signing_keys", "key_id"), list(archive.rows("receipts"))
+    for name, key in keys.items():
+        if hashlib.sha256(bytes.fromhex(key["public_key"])).hexdigest()[:16] != name:
+            found.append(f"signing_keys: {name} is not the id of its key")
+    of_receipts, answers = {row["call"] for row in receipts}, {}
+    for call in archive.rows("calls"):
+        if call["id"] in of_receipts:
+            answers[call["id"]] = {
+                "answer_sha256": sha256(call["raw_response"]), "prompt_sha256": call["prompt_sha256"],
+                **dict(zip(("family", "task"), task_name(archive, call["decision"], call["elicitation"]), strict=True)),
+            }  # fmt: skip
+    tasks = {task_name(archive, pk, None) for pk in archive.by("decisions")}
+    tasks |= {task_name(archive, None, pk) for pk in archive.by("elicitations")}
+    length, head = 0, GENESIS
+    for row in receipts:
+        receipt, body = f"receipts: receipt {row['sequence']}", {"agent": row["family"]}
+        body |= {name: row[name] for name in STATED}
+        message, key = canonical(body), keys.get(row["key_id"])
+        if (row["sequence"], row["previous"]) != (length + 1, head):
+            found.append(f"{receipt} does not follow no. {length}")
+        if sha256(message) != row["sha256"]:
+            found.append(f"{receipt}: its sha256 is not that of its body")
+        length, head = row["sequence"], row["sha256"]
+        if key is None or not is_signed(
+            bytes.fromhex(key["public_key"]), message.encode(), bytes.fromhex(row["signature"])
+        ):
+            found.append(f"{receipt}: its signature is not that of the key {row['key_id']}")
+        elif not (key["began_at"] or "") <= row["received_at"] <= (key["ended_at"] or "~"):
+            found.append(f"{receipt}: the key {row['key_id']} was not in use at {row['received_at']}")
+        answer = answers.get(row["call"])
+        if answer is None:
+            if archive.is_whole or (row["family"], row["task"]) in tasks:
+                found.append(f"{receipt}: the answer of {row['family']} to {row['task']} is missing")
+            continue
+        for name, value in answer.items():
+            if row[name] != value:
+                found.append(f"{receipt}: the answer of {row['family']} to {row['task']} is another: {name} is {value}")
+    if {"length": length, "head": head} != archive.manifest["chains"].get("receipt"):
+        found.append(f"receipts: they end {length} {head}, against the manifest")
+
+
+def task_name(archive, decision, elicitation):
+    """The family of a task and its name in receipts."""
+    if decision is not None:
+        row = archive.by("decisions")[decision]
+        return archive.by("agents")[row["agent"]]["family"], f"agent-{row['agent']}-universe-{row['universe']}"
+    row = archive.by("elicitations")[elicitation]
+    return row["family"], f"batch-{row['batch']}"
 
 
 # Texts
@@ -1220,8 +1290,9 @@ def check_selection(archive, found):
 
 
 CHECKS = {
-    "files": check_files, "selection": check_selection, "chains": check_chains, "texts": check_texts,
-    "trades": check_trades, "journals": check_journals, "positions": check_positions, "agents": check_agents,
+    "files": check_files, "selection": check_selection, "chains": check_chains, "receipts": check_receipts,
+    "texts": check_texts, "trades": check_trades,
+    "journals": check_journals, "positions": check_positions, "agents": check_agents,
     "snapshots": check_snapshots, "bet scores": check_bet_scores, "outcomes": check_outcomes,
     "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,

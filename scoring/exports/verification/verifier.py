@@ -25,6 +25,7 @@ from scoring.exports.verification.hashes import check_prompts, check_universes
 from scoring.exports.verification.ledger import check_journals, check_positions, check_trades
 from scoring.exports.verification.partial import Unproven, unproven
 from scoring.exports.verification.questions import check_outcomes, check_prices, check_shown_texts
+from scoring.exports.verification.receipts import check_receipts
 from scoring.exports.verification.rows import check_rows, check_selection
 from scoring.exports.verification.snapshots import check_snapshots
 from scoring.exports.verification.trading_results import (
@@ -40,6 +41,7 @@ CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
     "chains": check_chains,
     "record": check_archive_record,
     "anchor": check_anchor,
+    "receipts": check_receipts,
     "prompts": check_prompts,
     "universes": check_universes,
     "shown texts": check_shown_texts,

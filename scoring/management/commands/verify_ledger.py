@@ -11,6 +11,7 @@ from agents.services.audit import Audit, verify_ledger
 from agents.services.chain_audit import verify_chain
 from agents.services.fact_audit import verify_facts
 from agents.services.forecast_audit import verify_forecasts
+from agents.services.receipt_audit import verify_receipts
 from markets.foundation.commands import ArenaCommand, CommandResult
 from markets.foundation.consistent_reads import consistent_reads
 from markets.foundation.guards import unguarded
@@ -46,7 +47,7 @@ class Command(ArenaCommand):
             with unreadable_rows(violations, "chains"):
                 links, chain_violations = verify_chain()
                 violations += chain_violations
-            lines = {"facts": verify_facts, "snapshots": verify_snapshots}
+            lines = {"facts": verify_facts, "receipts": verify_receipts, "snapshots": verify_snapshots}
             lines |= {str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()}
             for name, compare in lines.items():
                 with unreadable_rows(violations, name):
