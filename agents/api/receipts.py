@@ -23,7 +23,7 @@ class ReceiptBodySerializer(serializers.Serializer):
 class IssuedReceiptSerializer(serializers.Serializer):
     """A receipt as its agent gets it."""
 
-    body = ReceiptBodySerializer()
+    body = ReceiptBodySerializer(help_text="The statement that is hashed and signed.")
     sha256 = serializers.CharField(help_text="SHA-256 of the body as canonical JSON.")
     signature = serializers.CharField(help_text="Ed25519 over the body as canonical JSON, hex.")
     key_id = serializers.CharField(help_text="The key, listed in `/.well-known/arena-chain.json`.")
@@ -31,8 +31,8 @@ class IssuedReceiptSerializer(serializers.Serializer):
 
 class ReceiptSerializer(SealableSerializer):
     open_fields = frozenset({"id", "sequence", "sha256"})
-    body = ReceiptBodySerializer(read_only=True)
-    key_id = serializers.CharField(read_only=True)
+    body = ReceiptBodySerializer(read_only=True, help_text="The statement that is hashed and signed.")
+    key_id = serializers.CharField(read_only=True, help_text="The key, listed in `/.well-known/arena-chain.json`.")
 
     class Meta:
         model = Receipt

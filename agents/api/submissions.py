@@ -97,7 +97,7 @@ class SubmissionResultSerializer(serializers.Serializer):
     action = serializers.ChoiceField(choices=Decision.Action.choices, required=False)
     instructions = InstructionSerializer(many=True, required=False)
     trades = serializers.ListField(child=serializers.IntegerField(), required=False)
-    receipt = IssuedReceiptSerializer(required=False)
+    receipt = IssuedReceiptSerializer(required=False, help_text="The signed receipt of the answer.")
     elicitation = serializers.IntegerField(required=False)
     forecasts = AcceptedForecastSerializer(many=True, required=False)
     refused = RefusedForecastSerializer(many=True, required=False)
@@ -276,8 +276,10 @@ class ReasonField(serializers.CharField):
 class ReportSerializer(StrictSerializer):
     """A failure of the agent: it raised an error, was late, or made an answer that its own checks refuse."""
 
-    kind = serializers.ChoiceField([Attempt.Kind.RAISED, Attempt.Kind.LATE, Attempt.Kind.REFUSED])
-    reason = ReasonField(max_length=500, allow_blank=True)
+    kind = serializers.ChoiceField(
+        [Attempt.Kind.RAISED, Attempt.Kind.LATE, Attempt.Kind.REFUSED], help_text="What happened."
+    )
+    reason = ReasonField(max_length=500, allow_blank=True, help_text="The reason, in your words.")
 
 
 class Attempts(ExternalAgentView):

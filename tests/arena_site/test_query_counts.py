@@ -41,6 +41,8 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "imports": (2, 3),
     "chain": (2, 1),
     "chain-links": (2, 1),
+    "receipts": (2, 1),
+    "attempts": (2, 1),
     "exports": (2, 1),
 }
 """Queries of a list of any length and of one row at most (None without such a page), beyond those of any request."""

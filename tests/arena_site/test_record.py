@@ -14,9 +14,12 @@ from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
 from agents.models import Chain, Decision, ModelCall, Release
+from agents.services.attempts import note_attempt
+from agents.services.receipts import issue_receipt
 from arena_site.models import AuditEntry
 from cohorts.models import Methodology
 from markets.foundation import guards
+from markets.models import Universe
 from scoring.models import Snapshot
 from tests.factories import (
     WEEK,
@@ -36,7 +39,8 @@ pytestmark = pytest.mark.django_db
 PROTECTED = {
     apps.get_model(label): field
     for label, field in (
-        ("agents.Agent", "model_id"), ("agents.Chain", "head"), ("agents.ChainLink", "sha256"),
+        ("agents.Agent", "model_id"), ("agents.Attempt", "reason"), ("agents.Chain", "head"),
+        ("agents.ChainLink", "sha256"), ("agents.Receipt", "signature"), ("agents.SigningKey", "public_key"),
         ("agents.DailyAnchor", "document"),
         ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
         ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
@@ -66,7 +70,11 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
 
 def season() -> None:
     play_week()
-    SubmissionFactory()
+    submission = SubmissionFactory()
+    issue_receipt(submission, task="agent-1-universe-1", answer="{}", at=WEEK)
+    universe = Universe.objects.latest("pk")
+    place = {"agent": submission.call.decision.agent, "universe": universe}
+    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=WEEK)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
