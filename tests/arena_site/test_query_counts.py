@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Decision
 from arena_site.api import ENDPOINTS, router
 from markets.models import Question
-from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week
+from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week, submit_hold
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +56,7 @@ def _season() -> None:
     decision = Decision.objects.earliest("pk")
     for _ in range(2):
         InstructionFactory(call=ModelCallFactory(decision=decision))
+        submit_hold(decision)
     forecasts = {slug: [0.6, 0.4] for slug in ("gpt-5.1", "grok-4", "kimi-k2")}
     ask(Question.objects.order_by("pk").first(), forecasts, day=first.week_start.replace(day=first.week_start.day + 1))
 

@@ -13,23 +13,21 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
-from agents.models import Chain, Decision, ModelCall, Release
-from agents.services.attempts import note_attempt
-from agents.services.receipts import issue_receipt
+from agents.models import Chain, Decision, ModelCall, Release, SigningKey
 from arena_site.models import AuditEntry
 from cohorts.models import Methodology
 from markets.foundation import guards
-from markets.models import Universe
 from scoring.models import Snapshot
 from tests.factories import (
+    DECIDED,
     WEEK,
     AgentFactory,
     DecisionFactory,
     ModelCallFactory,
     PriceObservationFactory,
     SnapshotFactory,
-    SubmissionFactory,
     play_week,
+    submit_hold,
 )
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows
@@ -70,11 +68,8 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
 
 def season() -> None:
     play_week()
-    submission = SubmissionFactory()
-    issue_receipt(submission, task="agent-1-universe-1", answer="{}", at=WEEK)
-    universe = Universe.objects.latest("pk")
-    place = {"agent": submission.call.decision.agent, "universe": universe}
-    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=WEEK)
+    submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
+    SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
