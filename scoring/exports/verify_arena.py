@@ -574,7 +574,9 @@ def check_plain_answer(archive, call, found):
         if call["http_status"] is not None:
             content = json.loads(content)["choices"][0]["message"]["content"]
         answer = json.loads(content)
-        stated = {"action": answer["action"].strip().upper(), "reasoning": answer.get("reasoning") or ""}
+        # A database can store neither NUL nor half a pair of surrogates.
+        reasoning = re.sub("[\0\ud800-\udfff]", "\ufffd", answer.get("reasoning") or "")
+        stated = {"action": answer["action"].strip().upper(), "reasoning": reasoning}
     except (ValueError, LookupError, TypeError, AttributeError):
         return  # read leniently by the arena: left to verify_export
     found.differ(f"decisions: decision {decision['id']}", decision, stated)

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from django.test import Client
 
 from agents.models import Attempt, Chain, ModelCall, Receipt, SigningKey, Submission
 from arena_site.models import AuditEntry
+from markets.foundation.rest import long_poll
 from markets.models import Alert, QuestionBatch, Run
 from scoring.exports.verification.verifier import verify_archive
 from tests.agents.test_submissions import (
@@ -444,3 +446,51 @@ def test_waiting_for_open_tasks_names_a_wrong_wait(client: Client, visitor: str,
     assert {"RateLimit", "RateLimit-Policy"} <= at_once.headers.keys()
     for wait in ("31", "-1", "1.5", "x", "٣", ""):
         assert "wait" in errors(client.get(OPEN, {"wait": wait}, headers=headers))
+
+
+def test_one_more_than_may_wait_is_answered_at_once(
+    client: Client, visitor: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ARENA_CLOCK = DEADLINE
+    monkeypatch.setattr(long_poll, "_slots", threading.BoundedSemaphore(1))
+    headers = {"Authorization": f"Bearer {visitor}"}
+    with long_poll._slots:
+        assert client.get(OPEN, {"wait": "30"}, headers=headers).json()["trading"] == []
+    monkeypatch.setattr(long_poll.stopping, "wait", lambda seconds: setattr(settings, "ARENA_CLOCK", IN_TIME))
+    answer = client.get(OPEN, {"wait": "30"}, headers=headers).json()
+    assert (len(answer["trading"]), answer["now"]) == (1, "2026-03-08T00:15:00Z")
+
+
+# hostile answers
+
+ODD = {
+    "half a surrogate": '{"action": "HOLD", "reasoning": "\\ud800"}',
+    "an escaped NUL": '{"action": "HOLD", "reasoning": "\\u0000"}',
+    "bidirectional": '{"action": "HOLD", "reasoning": "\u202eevil\u2066 \U0001f3f4\u200d\u2620"}',
+    "a byte order mark": '\ufeff{"action": "HOLD", "reasoning": "="}',
+    "line ends": '\r\n{"action":\r"HOLD", "reasoning": "\u2028"}\n',
+    "a formula": '=1+1 {"action": "HOLD", "reasoning": "-"}',
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
+    client: Client, visitor: str, name: str, tmp_path: Path, capfd: Any
+) -> None:
+    answer = submit(client, visitor, ODD[name])
+    assert answer.status_code == 201, answer.content
+    receipt = answer.json()["receipt"]
+    assert receipt["body"]["answer_sha256"] == hashlib.sha256(ODD[name].encode()).hexdigest()
+    assert run("verify_ledger", FORECASTS)["violations"] == 0
+    run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
+    assert verified(tmp_path / "archive")[0] == 0
+    assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
+
+
+def test_receipt_of_another_agents_answer_is_no_answer(client: Client, visitor: str, settings: Any) -> None:
+    receipt = submit(client, visitor, HOLD).json()["receipt"]
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    batch = open_tasks(client, visitor)["forecast"][0]["batch"]
+    problem(submit(client, visitor, receipt, batch=batch), 422)
+    assert Receipt.objects.count() == 1
+    problem(submit(client, visitor, "x" * 10_000_000, batch=batch), 413)

@@ -13,8 +13,8 @@ TEXTS = ("version", "task", "answer_sha256", "prompt_sha256", "received_at", "se
 def check_receipts(archive: Archive) -> Iterator[str]:
     """Each receipt follows the one before it, is signed by a key in use, and its answer is in the archive."""
     keys = {row["key_id"]: row for row in archive.rows("signing_keys")}
-    for name, key in keys.items():
-        if hashlib.sha256(bytes.fromhex(key["public_key"])).hexdigest()[:16] != name:
+    for name, signer in keys.items():
+        if hashlib.sha256(bytes.fromhex(signer["public_key"])).hexdigest()[:16] != name:
             yield f"signing_keys: {name} is not the id of its key"
     receipts = list(archive.rows("receipts"))
     of_receipts = {row["call"] for row in receipts}
