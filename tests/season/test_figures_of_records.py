@@ -1,5 +1,6 @@
 """Every figure of markets, decisions and questions is the API's."""
 
+import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
