@@ -47,7 +47,7 @@ class ReceiptViewSet(SealableViewSet):
 
     queryset = Receipt.objects.all()
     serializer_class = ReceiptSerializer
-    filterset_fields = ("sequence", "received_at")
+    filterset_fields = ("received_at",)
     filters = {"family": ReferenceFilter(Family, "submission__registration__family", by="slug")}
     orderings = ("id", "sequence", "received_at")
     ordering = ("sequence",)
