@@ -15,7 +15,8 @@ from rest_framework.routers import Route, SimpleRouter
 from agents.api.chain import ChainLinkViewSet, ChainViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
 from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
-from agents.api.submissions import OpenTasks, Submissions
+from agents.api.receipts import AttemptViewSet, ReceiptViewSet
+from agents.api.submissions import Attempts, OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
@@ -64,6 +65,8 @@ ENDPOINTS: dict[str, Any] = {
     "imports": ImportViewSet,
     "chain": ChainViewSet,
     "chain-links": ChainLinkViewSet,
+    "receipts": ReceiptViewSet,
+    "attempts": AttemptViewSet,
     "exports": RequestableExportViewSet,
 }
 
@@ -141,6 +144,7 @@ urlpatterns = [
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
     path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),
+    path("v1/submissions/attempts/", Attempts.as_view(authentication_classes=AGENT_TOKENS), name="attempt-reports"),
     path("schema/", schema_view, name="schema"),
     path("docs/", docs_view, name="api-docs"),
     re_path(r"", unknown_path),

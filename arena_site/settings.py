@@ -18,8 +18,10 @@ _secret_key = env.str("SECRET_KEY", default="")
 # Commands may run without a key; a server may not (see `arena_site.checks`).
 SECRET_KEY_IS_SET = bool(_secret_key)
 SECRET_KEY = _secret_key or get_random_secret_key()
-# Signs the heads of the hash chains; without one a key follows from SECRET_KEY.
+# Signs receipts and the heads of the hash chains; without one a key follows from SECRET_KEY.
 ARENA_SIGNING_KEY = conf.read(env, "ARENA_SIGNING_KEY", "", conf.optional(conf.signing_key))
+# Its successor, which `rotate_signing_key` puts in use.
+ARENA_NEXT_SIGNING_KEY = conf.read(env, "ARENA_NEXT_SIGNING_KEY", "", conf.optional(conf.signing_key))
 ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.list_of(conf.host))
 CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.list_of(conf.origin))
 

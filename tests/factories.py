@@ -36,9 +36,12 @@ from agents.models import (
 from agents.models.task import PromptParts
 from agents.services import ledger
 from agents.services.anchors import anchor, chain_heads, record_daily_anchor
+from agents.services.attempts import note_attempt
 from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
 from agents.services.lineups import approve_lineup, propose_lineup
+from agents.services.receipt_audit import task_name
+from agents.services.receipts import issue_receipt
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
@@ -381,6 +384,15 @@ class SubmissionFactory(DjangoModelFactory[Submission]):
     status = 201
     response = {"protocol": "trading", "action": "HOLD"}
     received_at = WEEK + DECIDED
+
+
+def submit_hold(decision: Decision) -> Submission:
+    """A HOLD as another answer to a decision, with its receipt, after an attempt that was late."""
+    submission: Submission = SubmissionFactory(call=ModelCallFactory(decision=decision))
+    place = {"agent": decision.agent, "universe": decision.universe}
+    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=WEEK + DECIDED)
+    issue_receipt(submission, task=task_name(submission), answer="", at=WEEK + DECIDED)
+    return submission
 
 
 class SnapshotFactory(DjangoModelFactory[Snapshot]):

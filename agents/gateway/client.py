@@ -5,7 +5,6 @@ request that is given up stops costing: the connection is closed. A gateway that
 """
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from decimal import Decimal
@@ -23,12 +22,11 @@ from agents.gateway.completions import (
     parse_remaining_credits,
 )
 from agents.gateway.streams import parse_stream
+from agents.redaction import API_KEYS, REDACTED, USER_IDS
 from foundation.http import MIB, HttpService, UpstreamError
 
 MAX_STREAM = 32 * MIB
 """A chunk of some 300 bytes carries a token or two."""
-API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
-USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
 
 
 class Gateway(HttpService):
@@ -133,5 +131,5 @@ class Gateway(HttpService):
     def _redact(self, text: str) -> str:
         """The text without API keys, account ids and NUL, as it may be stored."""
         if self._key:
-            text = text.replace(self._key, "[redacted]")
-        return USER_IDS.sub(r"\1[redacted]", API_KEYS.sub("[redacted]", text)).replace("\0", "")
+            text = text.replace(self._key, REDACTED)
+        return USER_IDS.sub(rf"\1{REDACTED}", API_KEYS.sub(REDACTED, text)).replace("\0", "")

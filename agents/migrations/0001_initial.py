@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
             name='Chain',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive')], max_length=20, unique=True)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive'), ('receipt', 'Receipt')], max_length=20, unique=True)),
                 ('length', models.PositiveIntegerField(default=0)),
                 ('head', models.CharField(default='0000000000000000000000000000000000000000000000000000000000000000', help_text='SHA-256 of the last link.', max_length=64)),
             ],
@@ -101,6 +101,20 @@ class Migration(migrations.Migration):
                 'ordering': ['-began_at'],
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(condition=models.Q(('is_open', True)), fields=('is_open',), name='one_open_maintenance'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at', None), ('is_open', True)), models.Q(('ended_at__isnull', False), ('is_open', False)), _connector='OR'), name='maintenance_open_until_its_end')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SigningKey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('fingerprint', models.CharField(help_text="Beginning of the public key's SHA-256.", max_length=16, unique=True)),
+                ('public_key', models.CharField(help_text='Ed25519, hex.', max_length=64, unique=True)),
+                ('began_at', models.DateTimeField(blank=True, help_text='Null for the first key.', null=True)),
+                ('ended_at', models.DateTimeField(blank=True, help_text='Null while it is in use.', null=True)),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('ended_at', None), ('began_at', None), ('ended_at__gt', models.F('began_at')), _connector='OR'), name='a_signing_key_ends_after_it_began')],
             },
         ),
         migrations.CreateModel(
@@ -309,6 +323,27 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Attempt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='agents.registration')),
+                ('version', models.CharField(help_text="The agent's version.", max_length=60)),
+                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='agents.agent')),
+                ('universe', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='markets.universe')),
+                ('batch', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='markets.questionbatch')),
+                ('origin', models.CharField(choices=[('agent', 'reported by the agent'), ('arena', 'noted by the arena')], max_length=5)),
+                ('kind', models.CharField(choices=[('raised', 'Raised'), ('refused', 'Refused'), ('late', 'Late'), ('missed', 'Missed')], max_length=7)),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('key', models.CharField(help_text="The report's Idempotency-Key, or the arena's own.", max_length=255)),
+                ('noted_at', models.DateTimeField()),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'indexes': [models.Index(fields=['noted_at', 'id'], name='attempt_by_time')],
+                'constraints': [models.UniqueConstraint(fields=('registration', 'origin', 'key'), name='one_attempt_per_origin_and_key'), models.CheckConstraint(condition=models.Q(models.Q(('agent__isnull', False), ('batch', None), ('universe__isnull', False)), models.Q(('agent', None), ('batch__isnull', False), ('universe', None)), _connector='OR'), name='attempt_is_at_one_task'), models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ('raised', 'refused', 'late')), ('origin', 'agent')), models.Q(('kind__in', ('refused', 'late', 'missed')), ('origin', 'arena')), _connector='OR'), name='attempt_is_of_its_origin')],
+            },
+        ),
+        migrations.CreateModel(
             name='UsageTotal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -439,7 +474,7 @@ class Migration(migrations.Migration):
             name='ChainLink',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive')], max_length=20)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive'), ('receipt', 'Receipt')], max_length=20)),
                 ('sequence', models.PositiveIntegerField()),
                 ('decision', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='link', to='agents.decision')),
                 ('elicitation', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='link', to='agents.elicitation')),
@@ -550,6 +585,28 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['pk'],
                 'constraints': [models.UniqueConstraint(fields=('position', 'sequence'), name='one_reversal_per_position_and_sequence'), models.CheckConstraint(condition=models.Q(('payout__gte', 0), ('previous_payout__gte', 0), models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR')), name='reversal_amounts_not_negative'), models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='reversal_has_a_reason')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Receipt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sequence', models.PositiveIntegerField(help_text='Its place in the register, from 1.', unique=True)),
+                ('submission', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='receipt', to='agents.submission')),
+                ('agent', models.CharField(help_text="The family's slug.", max_length=80)),
+                ('version', models.CharField(help_text='The version of the agent that answered.', max_length=60)),
+                ('task', models.CharField(help_text='batch-ID, or agent-ID-universe-ID.', max_length=60)),
+                ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as it was sent.', max_length=64)),
+                ('prompt_sha256', models.CharField(help_text='SHA-256 of the prompt that was shown.', max_length=64)),
+                ('received_at', models.DateTimeField(help_text='Time that was compared with the deadline.')),
+                ('previous', models.CharField(help_text='The receipt before it; zeros for the first.', max_length=64, unique=True)),
+                ('sha256', models.CharField(help_text='SHA-256 of the body as canonical JSON.', max_length=64, unique=True)),
+                ('signature', models.CharField(help_text='Ed25519 over the body as canonical JSON, hex.', max_length=128)),
+                ('key', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='receipts', to='agents.signingkey', to_field='fingerprint')),
+            ],
+            options={
+                'ordering': ['sequence'],
+                'indexes': [models.Index(fields=['received_at', 'id'], name='receipt_by_time')],
             },
         ),
     ]

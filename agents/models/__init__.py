@@ -8,6 +8,7 @@ from agents.models.family import AgentVersion, Family, LineUp, LineUpEntry, Make
 from agents.models.forecast import Forecast, RefusedForecast
 from agents.models.ledger import JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.maintenance import Maintenance
+from agents.models.receipt import Attempt, Receipt, SigningKey
 from agents.models.registration import Registration, Submission
 from agents.models.run_setting import RunSetting
 from agents.models.task import Task

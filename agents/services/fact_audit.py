@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from django.db.models import F, Q, QuerySet
 
 from agents.models import Agent, ChainLink, DailyAnchor, Decision, Forecast
-from agents.records import GENESIS
+from agents.records import GENESIS, RECEIPT
+from agents.services.receipt_audit import receipt_head
 from agents.signing import is_signed
 
 
@@ -43,5 +44,7 @@ def _anchors() -> Iterator[str]:
         for protocol, head in anchor.document["chains"].items():
             links = ChainLink.objects.filter(protocol=protocol, sequence=head["length"])
             linked = links.values_list("sha256", flat=True).first() or GENESIS
+            if protocol == RECEIPT:
+                linked = receipt_head(head["length"])
             if linked != head["head"]:
                 yield f"{protocol} chain: link {head['length']} is not the one that was signed on {anchor.day}"

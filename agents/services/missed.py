@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from agents.models import Agent, Decision, Elicitation, Registration, Task
 from agents.models.family import EXTERNAL_WINDOW
+from agents.services.attempts import note_missed_tasks
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
 from foundation.bulk import create_missing
@@ -22,7 +23,9 @@ MISSED = {"status": Task.Status.MISSED, "lease_id": None, "lease_until": None}
 
 def record_missed_decisions(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:
     """Marks every decision of `cohorts` whose window has ended by `at` as missed; returns their number."""
-    return sum(_record_cohort(cohort, at, family) for cohort in _unfinished_cohorts(cohorts, at))
+    missed = sum(_record_cohort(cohort, at, family) for cohort in _unfinished_cohorts(cohorts, at))
+    note_missed_tasks(at=at)
+    return missed
 
 
 def record_missed_elicitations(*, at: datetime) -> int:
@@ -42,7 +45,9 @@ def record_unsubmitted_elicitations(*, at: datetime) -> int:
         question_set__day__gte=day_of(at) - DAY, question_set__frozen_at__lte=at - EXTERNAL_WINDOW
     )
     missed = [task for batch in batches.select_related("question_set") for task in _unsubmitted_elicitations(batch)]
-    return create_missing(missed, "batch", "release")
+    created = create_missing(missed, "batch", "release")
+    note_missed_tasks(at=at)
+    return created
 
 
 def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:

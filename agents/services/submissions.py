@@ -20,6 +20,7 @@ from django.db.models import F
 from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
+    Attempt,
     Decision,
     Elicitation,
     Instruction,
@@ -32,11 +33,13 @@ from agents.models import (
 )
 from agents.models.family import EXTERNAL_WINDOW
 from agents.models.task import PromptParts
+from agents.services.attempts import Place, name_place, note_attempt
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
 from agents.services.decisions import DecisionConversation, agents_with_later_entries
 from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
+from agents.services.receipts import issue_receipt
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from foundation.locks import lock_rows
@@ -76,6 +79,11 @@ class SubmissionTarget(ABC, Generic[T]):
     """The other fields of a new task."""
 
     conversation: ClassVar[Conversation[Any]]
+
+    @property
+    @abstractmethod
+    def place(self) -> Place:
+        """The rows that name the task: agent and universe, or the batch."""
 
     @property
     def deadline(self) -> datetime:
@@ -119,6 +127,10 @@ class DecisionTarget(SubmissionTarget[Decision]):
     conversation = DecisionConversation()
 
     @property
+    def place(self) -> Place:
+        return {"agent": self.task.agent, "universe": self.task.universe}
+
+    @property
     def blocks(self) -> dict[str, str]:
         markets = self.task.universe.market_block if self.task.universe else ""
         parts = self.next_prompt
@@ -149,6 +161,10 @@ class DecisionTarget(SubmissionTarget[Decision]):
 @dataclass(frozen=True)
 class BatchTarget(SubmissionTarget[Elicitation]):
     conversation = ElicitationConversation()
+
+    @property
+    def place(self) -> Place:
+        return {"batch": self.task.batch}
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -241,7 +257,25 @@ def record_submission(
         )
         summary = {"family": registration.family.slug, "status": int(status), "task": target.name}
         Run(kind=RUN_KIND, at=at, summary=summary).finish(failed=False)
+        if status == HTTPStatus.CREATED:
+            issue_receipt(submission, task=name_place(target.place), answer=body, at=at)
+        else:
+            note_attempt(
+                target.place,
+                Attempt.Kind.REFUSED,
+                registration=registration,
+                key=f"refused:call-{call.pk}",
+                reason=response["detail"],
+                at=at,
+            )
         return submission
+
+
+def note_late_answer(target: SubmissionTarget[Any], *, registration: Registration, at: datetime) -> None:
+    """Notes the first answer to a task that came after its deadline."""
+    late = f"it came {at - target.deadline} after the deadline"
+    key = f"late:{name_place(target.place)}"
+    note_attempt(target.place, Attempt.Kind.LATE, registration=registration, key=key, reason=late, at=at)
 
 
 def _execute_submission(

@@ -16,7 +16,7 @@ from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models.sealed_rows import seals_in_force
-from agents.records import ARCHIVE, FORECAST, TRADING, instant_text
+from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING, instant_text
 from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
@@ -29,6 +29,7 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
+from scoring.exports.tables.receipts import RECEIPTS
 from scoring.exports.tables.results import CHAIN
 
 STANDALONE_VERIFIER = "verify_arena.py"
@@ -83,7 +84,7 @@ def _write_archive(
     with TableWriter(CHAIN, draft, formats) as chain:
         with consistent_reads():
             tables, weeks = _write_tables(draft, selection, formats, progress)
-            heads = chain_heads()
+            heads = chain_heads() | {RECEIPT: _receipt_head(selection)}
             for batch in row_batches(CHAIN, selection, protocol__in=TASK_PROTOCOLS):
                 chain.write_rows(batch)
             _write_documents(draft, selection, at)
@@ -124,6 +125,12 @@ def _write_tables(
         digests[table.name] = written.digest()
     progress(len(tables), len(tables), "")
     return digests, weeks
+
+
+def _receipt_head(selection: ExportSelection) -> dict[str, Any]:
+    """The end of the register as far as the archive holds it."""
+    last = selection.rows(RECEIPTS).order_by("-sequence").first()
+    return {"length": last.sequence, "head": last.sha256} if last else {"length": 0, "head": GENESIS}
 
 
 def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 from arena_verifier.chains import check_chains
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
 from arena_verifier.portfolios import check_snapshot_sums
+from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Row, Tables, Violations, row_name, same
 from arena_verifier.scores import check_origins, check_outcomes
 from arena_verifier.texts import check_hashes_of_lists, check_shown_questions
 
 from agents.models import Agent, Forecast, JournalEntry
 from agents.services.forecast_audit import verify_answers
+from agents.services.receipt_audit import submissions_without_receipt
 from scoring.services.database_rows import DatabaseRows
 
 ROW_NAMES = {
@@ -101,6 +103,11 @@ def verify_chain(tables: Tables | None = None) -> tuple[int, list[str]]:
 def verify_snapshots(tables: Tables | None = None) -> list[str]:
     """A line for each snapshot whose cash the agent did not have then, or whose profit is not what its total makes."""
     return _lines(check_snapshot_sums, tables or DatabaseRows())
+
+
+def verify_receipts(tables: Tables | None = None) -> list[str]:
+    """A line for each violation of the register of receipts, and each accepted answer that is not in it."""
+    return [*_lines(check_receipts, tables or DatabaseRows()), *submissions_without_receipt()]
 
 
 def _lines(check: Callable[[Any, Any], None], tables: Tables) -> list[str]:

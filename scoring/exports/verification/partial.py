@@ -15,6 +15,7 @@ OF_A_WINDOW = {
     "outcomes": "prices outside the window",
     "positions": "trades and settlements outside the window",
     "question_options": "markets that resolved outside the window",
+    "receipts": "answers outside the window",
     "reversals": "settlements outside the window",
     "settlements": "trades outside the window",
     "snapshots": "journals and prices outside the window",
@@ -24,6 +25,7 @@ OF_A_WINDOW = {
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
+    "receipts": "answers that are of no agent of the cohort",
     "leaderboard_trading": "the archive of a cohort has no leaderboards",
     "leaderboard_forecast": "the archive of a cohort has no leaderboards",
     "leaderboard_agents": "the archive of a cohort has no leaderboards",

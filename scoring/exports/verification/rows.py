@@ -18,6 +18,7 @@ KEYS = {
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
     "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",), "question_options": ("question", "index"),
+    "receipts": ("sequence",), "signing_keys": ("key_id",),
     "refused_forecasts": ("call", "entry"), "universe_entries": ("universe", "market"),
 }  # fmt: skip
 """The columns that identify a row, where it has no id. Prices have no key, snapshots too many to hold in memory."""

@@ -14,7 +14,14 @@ from foundation.consistent_reads import consistent_reads
 from foundation.guards import unguarded
 from scoring.services.database_rows import DatabaseRows
 from scoring.services.derived import comparisons
-from scoring.services.ledger_audit import Audit, verify_chain, verify_forecasts, verify_ledger, verify_snapshots
+from scoring.services.ledger_audit import (
+    Audit,
+    verify_chain,
+    verify_forecasts,
+    verify_ledger,
+    verify_receipts,
+    verify_snapshots,
+)
 
 
 @contextmanager
@@ -47,6 +54,7 @@ class Command(ArenaCommand):
                 violations += chain_violations
             lines: dict[str, Callable[[], Iterable[str]]] = {
                 "facts": verify_facts,
+                "receipts": partial(verify_receipts, tables),
                 "snapshots": partial(verify_snapshots, tables),
             }
             lines |= {str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()}

@@ -12,7 +12,7 @@ GENESIS = "0" * 64
 CHAINS = ("archive", "forecast", "trading")
 DOCUMENTS = ("LICENSE.txt", "README.md", "dictionary.json", "methodologies.json", "verify_arena.py")
 WEEKLY = {
-    "brier_scores": "resolved_at", "decisions": "decided_at", "elicitations": "made_at",
+    "attempts": "noted_at", "brier_scores": "resolved_at", "decisions": "decided_at", "elicitations": "made_at",
     "forecast_scores": "resolved_at", "forecasts": "made_at", "journal": "occurred_at", "prices": "observed_at",
     "reversals": "reversed_at", "settlements": "settled_at", "snapshots": "taken_at", "trades": "executed_at",
 }  # fmt: skip
@@ -52,7 +52,7 @@ def check_chains(tables: Tables, violations: Violations) -> None:
                 violations.note("chain", link, f"is of {kind} {link[kind]}, which is not in the archive")
         elif sha256(canonical(record)) != link["record_sha256"]:
             violations.note("chain", link, f"{kind} {link[kind]} differs from the record that was chained")
-    published = tables.heads()
+    published = {name: head for name, head in tables.heads().items() if name in heads}
     for protocol in sorted(heads.keys() | published.keys()):
         if heads.get(protocol) != published.get(protocol):
             violations.append(f"chain: {protocol} ends {heads.get(protocol)}, its head is {published.get(protocol)}")

@@ -3,6 +3,7 @@
 Needs Python 3.11 and nothing else, and shares no code with the arena. It reads the CSV files and checks
 
 - the SHA-256 of every file, the hash chains over decisions, forecasts and archives, and their signature;
+- the receipts of external agents: their chain and signatures, and that each answer is here as it was received;
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
@@ -26,6 +27,7 @@ from arena_verifier.files import MAX_CELL, ArchiveTables, CsvArchive, Unreadable
 from arena_verifier.forecast_leaderboards import check_forecast_leaderboards
 from arena_verifier.ledger import check_journals, check_positions, check_trades
 from arena_verifier.portfolios import check_agents, check_snapshots
+from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Violations
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
 from arena_verifier.signatures import check_signature
@@ -69,6 +71,7 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
 
 CHECKS: dict[str, Callable[..., None]] = {
     "selection": check_selection, "chains": check_chains, "record": check_record, "anchor": check_signature,
+    "receipts": check_receipts,
     "prompts": check_prompts, "universes": check_hashes_of_lists, "shown texts": check_shown_texts,
     "prices": check_prices, "outcomes": check_outcomes, "trades": check_trades, "journals": check_journals,
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,

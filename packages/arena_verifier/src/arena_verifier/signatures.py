@@ -1,6 +1,7 @@
 """The signature of the heads: Ed25519 of RFC 8032, verification alone."""
 
 import hashlib
+from functools import lru_cache
 
 from arena_verifier.files import ArchiveTables
 from arena_verifier.rows import Violations, canonical
@@ -46,12 +47,21 @@ def add(one: Point, other: Point) -> Point:
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
+@lru_cache(maxsize=8)
+def doublings(point: Point) -> list[Point]:
+    """A point times 1, 2, 4, …: of the base and of a key once for all signatures."""
+    points = [point]
+    while len(points) < 256:
+        points.append(add(points[-1], points[-1]))
+    return points
+
+
 def times(factor: int, point: Point) -> Point:
     result = (0, 1, 1, 0)
-    while factor:
+    for double in doublings(point):
         if factor & 1:
-            result = add(result, point)
-        point, factor = add(point, point), factor >> 1
+            result = add(result, double)
+        factor >>= 1
     return result
 
 

@@ -64,7 +64,9 @@ def check_plain_answer(tables: Tables, call: Row, violations: Violations) -> Non
         if call["http_status"] is not None:
             content = json.loads(content)["choices"][0]["message"]["content"]
         answer = json.loads(content)
-        figures = {"action": answer["action"].strip().upper(), "reasoning": answer.get("reasoning") or ""}
+        # A database can store neither NUL nor half a pair of surrogates.
+        reasoning = re.sub("[\0\ud800-\udfff]", "\ufffd", answer.get("reasoning") or "")
+        figures = {"action": answer["action"].strip().upper(), "reasoning": reasoning}
     except (ValueError, LookupError, TypeError, AttributeError):
         return  # read leniently by the arena: left to verify_export
     violations.differ("decisions", decision, figures)
