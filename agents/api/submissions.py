@@ -142,7 +142,8 @@ class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
-    every family. A task is open for 15 minutes after its prices are frozen.
+    every family. A task is open for 15 minutes after its prices are frozen, on the open track until the
+    `open_window` of the methodology (12 hours).
     """
 
     serializer_class = OpenTasksSerializer

@@ -1,8 +1,9 @@
 """Submissions of external agents: answers to the models' own prompts, executed by the same services.
 
-An external agent could wait for news while the frozen prices stand still: its answer counts only within
-`EXTERNAL_WINDOW` of the freeze. The claim, the call, its effects and our response are written in one transaction, so
-that a client without a response can send the same request again.
+An external agent could wait for news while the frozen prices stand still: its answer counts only within the window of
+its track, and only for tasks that were frozen while it was registered, since it could have read others' answers to
+earlier ones. The claim, the call, its effects and our response are written in one transaction, so that a client without
+a response can send the same request again.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from agents.models import (
     Agent,
     Decision,
     Elicitation,
+    Family,
     Instruction,
     ModelCall,
     RefusedForecast,
@@ -30,14 +32,13 @@ from agents.models import (
     Submission,
     Task,
 )
-from agents.models.family import EXTERNAL_WINDOW
 from agents.models.task import PromptParts
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
 from agents.services.decisions import DecisionConversation, agents_with_later_entries
 from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
-from cohorts.models import Methodology
+from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionBatch, Run, Universe
 
@@ -76,8 +77,14 @@ class SubmissionTarget(ABC, Generic[T]):
     conversation: ClassVar[Conversation[Any]]
 
     @property
+    @abstractmethod
+    def family(self) -> Family:
+        """The external agent whose task it is."""
+
+    @property
     def deadline(self) -> datetime:
-        return self.frozen_at + EXTERNAL_WINDOW
+        methodology = self.task.methodology
+        return self.frozen_at + self.family.answer_window(methodology, methodology.retry_window)
 
     @abstractmethod
     def result(self, task: T, call: ModelCall) -> dict[str, Any]:
@@ -105,6 +112,8 @@ class SubmissionTarget(ABC, Generic[T]):
             return SubmissionRefused(f"{self.name} is {self.task.status} already")
         if at >= self.deadline:
             return DeadlinePassed(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
+        if not self.family.registrations.live(self.frozen_at).covering(self.task.PROTOCOL).exists():
+            return SubmissionRefused(f"{self.name} was frozen before {self.family} was registered for it")
         if self.task.refusals > self.task.methodology.refused_retries:
             return SubmissionRefused(
                 f"{self.name} was answered {self.task.refusals} times with nothing that could be carried out"
@@ -115,6 +124,10 @@ class SubmissionTarget(ABC, Generic[T]):
 @dataclass(frozen=True)
 class DecisionTarget(SubmissionTarget[Decision]):
     conversation = DecisionConversation()
+
+    @property
+    def family(self) -> Family:
+        return self.task.agent.family
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -147,6 +160,10 @@ class DecisionTarget(SubmissionTarget[Decision]):
 @dataclass(frozen=True)
 class BatchTarget(SubmissionTarget[Elicitation]):
     conversation = ElicitationConversation()
+
+    @property
+    def family(self) -> Family:
+        return self.task.release.family
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -198,7 +215,7 @@ def _current_targets(registration: Registration, at: datetime) -> Iterator[Submi
     release = family.release_at(at)
     if registration.covers(Elicitation.PROTOCOL) and release is not None:
         batches = QuestionBatch.objects.filter(
-            question_set__frozen_at__gt=at - EXTERNAL_WINDOW, question_set__frozen_at__lte=at
+            question_set__frozen_at__gt=at - LONGEST_OPEN_WINDOW, question_set__frozen_at__lte=at
         )
         for batch in batches.select_related("question_set").order_by("question_set", "number", "arm"):
             yield batch_target(release, batch)
