@@ -94,20 +94,20 @@ def decide_application(application: Application, *, approved: bool, by: str, at:
 
 def register_applicant(application: Application, *, at: datetime) -> Registration:
     """The registration of an approved application, with its token, once. Raises ApplicationRefused."""
+    approved = Application.objects.filter(pk=application.pk, status=Status.APPROVED)
     with transaction.atomic():
+        # One at a time: an UPDATE locks the row on PostgreSQL and the database on SQLite.
+        if not approved.update(status=Status.APPROVED):
+            raise ApplicationRefused("the token was shown already, or the application is not approved")
+        if Family.objects.filter(slug=application.slug).exists():
+            raise ApplicationRefused(f"{application.slug} was registered by somebody else: apply with another name")
         maker, _ = Maker.objects.get_or_create(
             address=application.address, defaults={"name": application.maker_name, "confirmed_at": at}
         )
-        if Application.objects.filter(pk=application.pk, status=Status.REGISTERED).exists():
-            raise ApplicationRefused("the token was shown already")
-        if Family.objects.filter(slug=application.slug).exists():
-            raise ApplicationRefused(f"{application.slug} was registered by somebody else: apply with another name")
         registration = register_external_agent(
             name=application.name, protocol=application.protocol, track=application.track, maker=maker, at=at
         )
-        approved = Application.objects.filter(pk=application.pk, status=Status.APPROVED)
-        if not approved.update(status=Status.REGISTERED, registration=registration):
-            raise ApplicationRefused("the token was shown already, or the application is not approved")
+        approved.update(status=Status.REGISTERED, registration=registration)
     return registration
 
 

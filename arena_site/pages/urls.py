@@ -23,6 +23,7 @@ from arena_site.pages.views import (
     markets,
     methodologies,
     questions,
+    registration,
     search,
     site,
     trading,
@@ -43,6 +44,9 @@ urlpatterns = [
         "cohorts/<int:number>/<str:slug>/", agents.agent, agents.agent_figures, name="agent", of_families=True
     ),
     path("cohorts/<int:number>/<str:slug>/trades/", by_address(agents.trades, "trades"), name="trades"),
+    path("agents/new/", registration.new_agent, name="new-agent"),
+    path("agents/application/", registration.application, name="agent-application"),
+    path("agents/owner/", registration.owner, name="agent-owner"),
     path("models/", families.families, name="families"),
     *with_charts("models/<str:slug>/", families.family, families.family_figures, name="family", of_families=True),
     path("markets/", markets.markets, name="markets"),

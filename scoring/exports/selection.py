@@ -79,6 +79,7 @@ class ExportSelection:
             "agents": lambda: self._in_cohort("cohort__number"),
             "families": Q,
             "releases": Q,
+            "agent_versions": Q,
             "chain": Q,
             "decisions": lambda: Q(pk__in=self.decisions().values("pk")),
             "calls": lambda: (

@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import limits, lineups, maintenance, markets, runs, tasks
+from arena_site.dashboard.actions import applications, limits, lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -24,6 +24,8 @@ ACTIONS: dict[str, Action] = {
         maintenance.BeginMaintenance(),
         maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
+        applications.ApproveApplication(),
+        applications.RejectApplication(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
@@ -36,6 +38,7 @@ GROUPS = {
         "resume-models", "reconcile_costs", "missed_decisions",
     ),
     "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
+    "External agents": ("approve-agent", "reject-agent"),
     "Line-ups": ("check_lineup", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
     "Alerts and schedules": (
         "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
