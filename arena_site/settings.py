@@ -65,6 +65,8 @@ ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(co
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
 # Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
+# Whether makers register agents themselves: closed, request (an operator approves) or open.
+ARENA_REGISTRATION = conf.read(env, "ARENA_REGISTRATION", "closed", conf.one_of("closed", "request", "open"))
 # Requests for each client and minute; 0 is no limit.
 ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))
 
@@ -220,6 +222,8 @@ _mail = conf.read(env, "EMAIL_URL", "smtp://localhost:25", conf.mail_server)
 EMAIL_BACKEND, EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_BACKEND"], _mail["EMAIL_HOST"], _mail["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"] or "", _mail["EMAIL_HOST_PASSWORD"] or ""
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+if ARENA_DEMO and not env.str("EMAIL_URL", default=""):
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.str("ARENA_ALERT_FROM", default="") or "arena@localhost"
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from agents.models import AgentVersion, Family, Maker, Registration, Submission
+from agents.models import AgentVersion, Application, Family, Maker, Registration, Submission
 from agents.services.registrations import check_name, register_external_agent, revoke_registration
 from foundation.admin.readonly import ReadOnlyAdmin
 
@@ -86,6 +86,16 @@ class RegistrationAdmin(ReadOnlyAdmin):
                     revoked += 1
         self.message_user(request, f"{revoked} revoked.")
         return None
+
+
+@admin.register(Application)
+class ApplicationAdmin(ReadOnlyAdmin):
+    """Applications; those that wait are approved or rejected by actions of the dashboard."""
+
+    list_display = ("name", "track", "protocol", "maker_name", "address", "status", "requested_at", "decided_by")
+    list_filter = ("status", "track")
+    search_fields = ("slug", "name", "maker_name", "address")
+    exclude = ("registration",)
 
 
 @admin.register(Maker)

@@ -159,8 +159,9 @@ class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
-    every family. A task is open for 15 minutes after its prices are frozen. With `wait` the answer comes as soon as a
-    task is open, at the latest after so many seconds; at once where too many others wait.
+    every family. A task is open for 15 minutes after its prices are frozen, on the open track until the
+    `open_window` of the methodology (12 hours). With `wait` the answer comes as soon as a task is open, at the latest
+    after so many seconds; at once where too many others wait.
     """
 
     serializer_class = OpenTasksSerializer

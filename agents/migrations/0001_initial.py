@@ -276,6 +276,29 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Application',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(help_text='The name on the boards.', max_length=60, validators=[django.core.validators.MinLengthValidator(2)])),
+                ('slug', models.CharField(max_length=60)),
+                ('track', models.CharField(choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What it may use. It never changes.', max_length=6)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('both', 'Both')], default='both', max_length=10)),
+                ('maker_name', models.CharField(help_text="Shown on the agent's page.", max_length=80, verbose_name='your name')),
+                ('address', models.EmailField(help_text='Never shown. A link is sent there.', max_length=254, verbose_name='your mail address')),
+                ('status', models.CharField(choices=[('unconfirmed', 'Unconfirmed'), ('waiting', 'waiting for the operator'), ('approved', 'approved, token not shown yet'), ('registered', 'Registered'), ('rejected', 'Rejected')], default='unconfirmed', max_length=11)),
+                ('requested_at', models.DateTimeField()),
+                ('confirmed_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_by', models.CharField(blank=True, max_length=150)),
+                ('registration', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='application', to='agents.registration')),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'indexes': [models.Index(fields=['address'], name='application_by_address')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('registration__isnull', False), ('status', 'registered')), models.Q(models.Q(('status', 'registered'), _negated=True), ('registration', None)), _connector='OR'), name='registered_application_has_a_registration')],
+            },
+        ),
+        migrations.CreateModel(
             name='Decision',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -471,6 +494,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Submission',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='agents.registration')),
+                ('key', models.CharField(help_text="The request's Idempotency-Key.", max_length=255)),
+                ('request_sha256', models.CharField(help_text="Over the task's identity and the body.", max_length=64)),
+                ('call', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='submission', to='agents.modelcall')),
+                ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
+                ('response', models.JSONField()),
+                ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
+            },
+        ),
+        migrations.CreateModel(
             name='ChainLink',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -547,23 +587,6 @@ class Migration(migrations.Migration):
                 'ordering': ['agent_id', 'sequence'],
                 'indexes': [models.Index(fields=['agent', 'occurred_at'], name='journal_by_agent_and_time'), models.Index(fields=['occurred_at', 'id'], name='journal_by_time'), models.Index(fields=['sequence', 'id'], name='journal_by_sequence')],
                 'constraints': [models.UniqueConstraint(fields=('agent', 'sequence'), name='one_journal_entry_per_agent_and_sequence'), models.CheckConstraint(condition=models.Q(('balance__gte', 0)), name='balance_not_negative'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'deposit'), ('settlement', None), ('trade', None)), models.Q(('kind__in', ['buy', 'sell']), ('settlement', None), ('trade__isnull', False)), models.Q(('kind__in', ['payout', 'refund']), ('settlement__isnull', False), ('trade', None)), models.Q(('kind', 'reversal'), ('settlement', None), ('trade', None)), _connector='OR'), name='journal_entry_names_its_cause')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Submission',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='agents.registration')),
-                ('key', models.CharField(help_text="The request's Idempotency-Key.", max_length=255)),
-                ('request_sha256', models.CharField(help_text="Over the task's identity and the body.", max_length=64)),
-                ('call', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='submission', to='agents.modelcall')),
-                ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
-                ('response', models.JSONField()),
-                ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
-            ],
-            options={
-                'ordering': ['-pk'],
-                'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
             },
         ),
         migrations.CreateModel(

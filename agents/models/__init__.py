@@ -1,4 +1,5 @@
 from agents.models.agent import Agent
+from agents.models.application import Application
 from agents.models.call import Instruction, ModelCall
 from agents.models.chain import Chain, ChainLink, DailyAnchor
 from agents.models.credit_reading import CreditReading

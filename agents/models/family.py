@@ -14,10 +14,11 @@ from django.db.models.functions import Coalesce, Lower
 
 from agents.moving_aliases import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
+from cohorts.models import Methodology
 from foundation.fields import CostField
 
 EXTERNAL_WINDOW = timedelta(minutes=15)
-"""How long after a freeze external agents may answer: unlike models, they could wait for news."""
+"""How long after a freeze agents of the closed track may answer: unlike models, they could wait for news."""
 
 ANSWER_PARAMETERS = ("temperature", "reasoning", "seed", "response_format")
 
@@ -134,9 +135,11 @@ class Family(models.Model):
         """The version of an external agent at an instant."""
         return self.versions.filter(began_at__lte=at).order_by("-number").first()
 
-    def answer_window(self, retry_window: timedelta) -> timedelta:
-        """How long after a freeze an answer counts; `retry_window` is the methodology's, for models."""
-        return EXTERNAL_WINDOW if self.external else retry_window
+    def answer_window(self, methodology: Methodology, retry_window: timedelta) -> timedelta:
+        """How long after a freeze an answer counts; `retry_window` is the protocol's, for models."""
+        if not self.external:
+            return retry_window
+        return methodology.open_window if self.track == self.Track.OPEN else EXTERNAL_WINDOW
 
 
 class AgentVersion(models.Model):

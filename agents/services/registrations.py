@@ -1,7 +1,9 @@
 """Registrations of external agents and their tokens, which are shown once and stored as hashes."""
 
 import hashlib
+import re
 import secrets
+import unicodedata
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -20,8 +22,8 @@ LAST_USE_PRECISION = timedelta(minutes=1)
 """Precision of a token's last use, so that most requests need no write."""
 COLOR = "#64748b"
 VENDOR = "external"
-RESERVED = ("market", "uniform", "ensemble")
-"""The reference forecasters."""
+RESERVED = ("market", "uniform", "ensemble", "new", "application", "owner")
+"""The reference forecasters, and pages beside those of agents."""
 
 
 def register_external_agent(
@@ -55,11 +57,32 @@ def check_name(name: str) -> str:
     slug = name_slug(name)
     if not slug:
         raise ValidationError({"name": f"{name!r} holds no letter or digit"})
-    if slug in RESERVED or Family.objects.filter(slug=slug, external=False).exists():
+    if slug in RESERVED or _letters(name) in _names_of_models() or _resembles_agent(name, slug):
         raise ValidationError({"name": f"{slug} is the name of another forecaster"})
     if Registration.objects.filter(family__slug=slug, revoked_at=None).exists():
         raise ValidationError({"name": f"{slug} is registered already: revoke that first"})
     return slug
+
+
+def _letters(name: str) -> str:
+    """The letters and digits of a name by which two names are the same to a reader."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _names_of_models() -> set[str]:
+    """The names of the models that compete, as `_letters` compares them."""
+    names = set()
+    for slug, display_name in Family.objects.filter(external=False).values_list("slug", "display_name"):
+        names |= {_letters(slug), _letters(display_name)}
+    releases = Release.objects.filter(family__external=False)
+    for model_id, display_name in releases.values_list("model_id", "display_name"):
+        names |= {_letters(model_id), _letters(model_id.rpartition("/")[2]), _letters(display_name)}
+    return names
+
+
+def _resembles_agent(name: str, slug: str) -> bool:
+    others = Family.objects.filter(external=True).exclude(slug=slug).values_list("display_name", flat=True)
+    return _letters(name) in map(_letters, others)
 
 
 def _create_family(slug: str, name: str, track: str, maker: Maker | None, at: datetime) -> Family:
@@ -94,6 +117,19 @@ def add_version(family: Family, *, note: str, at: datetime) -> AgentVersion:
     version.full_clean()
     version.save()
     return version
+
+
+def rotate_token(registration: Registration, *, at: datetime) -> Registration | None:
+    """The registration that follows on one in force, without a gap, with a new token; None if it is not in force."""
+    token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    with transaction.atomic():
+        if not revoke_registration(registration, at=at):
+            return None
+        successor = Registration.objects.create(
+            family=registration.family, protocol=registration.protocol, token_sha256=hash_token(token), registered_at=at
+        )
+    successor.token = token
+    return successor
 
 
 def revoke_registration(registration: Registration, *, at: datetime) -> bool:

@@ -24,6 +24,7 @@ from arena_site.pages.views import (
     markets,
     methodologies,
     questions,
+    registration,
     search,
     site,
     trading,
@@ -44,6 +45,9 @@ urlpatterns = [
         "cohorts/<int:number>/<str:slug>/", agents.agent, agents.agent_figures, name="agent", of_families=True
     ),
     path("cohorts/<int:number>/<str:slug>/trades/", by_address(agents.trades, "trades"), name="trades"),
+    path("agents/new/", registration.new_agent, name="new-agent"),
+    path("agents/application/", registration.application, name="agent-application"),
+    path("agents/owner/", registration.owner, name="agent-owner"),
     *with_charts("agents/", agents_boards.agents_board, agents_boards.agents_board_figures, name="agents-board"),
     *with_charts(
         "agents/<str:slug>/",

@@ -79,6 +79,7 @@ class ExportSelection:
             "agents": lambda: self._in_cohort("cohort__number"),
             "families": Q,
             "releases": Q,
+            "agent_versions": Q,
             "chain": Q,
             "signing_keys": Q,
             "receipts": self._receipts,

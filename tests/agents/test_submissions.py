@@ -196,6 +196,29 @@ def test_no_task_is_open_before_the_freeze_or_from_the_deadline_on(
     assert open_tasks(client, visitor)["trading"] == []
 
 
+def test_open_track_answers_for_twelve_hours(client: Client, week: Venue, settings: Any) -> None:
+    token = register_external_agent(name="Scout", protocol="forecast", track="open", at=SUNDAY).token
+    late = register_external_agent(name="Late", protocol="forecast", track="open", at=FORECASTS + MINUTE).token
+    assert run("run_forecasts", FORECASTS).code == 0
+    settings.ARENA_CLOCK = FORECASTS + timedelta(hours=12) - MINUTE
+    (task, _) = open_tasks(client, token)["forecast"]
+    assert task["deadline"] == "2026-03-08T14:00:00Z"
+    assert open_tasks(client, late)["forecast"] == []
+    question = json.loads(task["blocks"]["QUESTIONS"].splitlines()[1])[0]
+    answer = {"forecasts": [{"question_id": question, "probabilities": {"YES": 0.5, "NO": 0.5}}]}
+    refused = submit(client, late, answer, batch=task["batch"])
+    assert (refused.status_code, "was frozen before Late was registered" in refused.json()["detail"]) == (409, True)
+    assert submit(client, token, answer, batch=task["batch"]).status_code == 201
+    assert run("run_forecasts", FORECASTS + timedelta(hours=11)).code == 0
+    missed = Elicitation.objects.filter(status="missed")
+    assert not missed.filter(family__slug="scout").exists()
+    assert missed.filter(family__slug="visitor").exists()
+    settings.ARENA_CLOCK = FORECASTS + timedelta(hours=12)
+    assert open_tasks(client, token)["forecast"] == []
+    assert run("run_forecasts", FORECASTS + timedelta(hours=12)).code == 0
+    assert missed.filter(family__slug="scout").count() == 1
+
+
 # decisions
 
 

@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from agents.models import (
     AgentVersion,
+    Application,
     Chain,
     CreditReading,
     Decision,
@@ -80,6 +81,7 @@ def grow() -> None:
     guest = SubmissionFactory().registration.family
     AgentVersion.objects.create(family=guest, number=1, began_at=week)
     Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
+    Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
 
 

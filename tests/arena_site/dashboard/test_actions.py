@@ -21,6 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from agents.models import (
     Agent,
+    Application,
     Decision,
     Elicitation,
     Family,
@@ -116,6 +117,12 @@ def alert() -> Alert:
     return Alert.objects.create(kind="closed-unresolved", subject="1", message="Closed for long.", raised_at=WEEK)
 
 
+def applicant() -> Application:
+    return Application.objects.create(
+        name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=WEEK, status="waiting"
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """An action with something to do: its name, a function that prepares it and returns its form, and its effect."""
@@ -189,6 +196,8 @@ CASES = [
     Case("propose-line-up", lambda: {"release": first_releases(2)}, values(LineUp, "status")),
     Case("approve-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
     Case("reject-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
+    Case("approve-agent", lambda: {"application": applicant().pk}, values(Application, "status")),
+    Case("reject-agent", lambda: {"application": applicant().pk}, values(Application, "status")),
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
     Case("test-alert", dict, lambda: (values(Alert, "kind")(), queue())),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
@@ -207,7 +216,7 @@ def all_rows() -> str:
     """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Family, LineUp, Export, AuditEntry, RunSetting,
+        BrierScore, Alert, Application, Family, LineUp, Export, AuditEntry, RunSetting,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
