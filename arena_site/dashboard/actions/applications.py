@@ -8,7 +8,7 @@ from agents.services.applications import decide_application, send_link
 from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowIdField
 
 
-class ApplicationForm(ChoiceForm):
+class ApplicationReviewForm(ChoiceForm):
     application = RowIdField(Application.objects.all(), "application")
 
 
@@ -16,7 +16,7 @@ class ApproveApplication(Action):
     name, title, confirm_label = "approve-agent", "Approve an external agent", "Yes, approve it"
     description = "Its maker gets a link by mail that shows the token once."
     permission = "agents.change_registration"
-    form, row_field = ApplicationForm, "application"
+    form, row_field = ApplicationReviewForm, "application"
     approved = True
 
     def state(self, data: FormData) -> dict[str, Any]:
