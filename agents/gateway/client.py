@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,7 @@ from agents.gateway.completions import (
     Completion,
     CompletionParser,
     GatewayFailure,
+    parse_account_credits,
     parse_accounting,
     parse_credits,
     parse_generation,
@@ -118,8 +120,11 @@ class Gateway(HttpService):
         return parse_credits(self._find("/key"))
 
     def remaining_credits(self) -> Decimal | None:
-        """The US dollars that our key may still spend; None where the gateway states no limit."""
-        return parse_remaining_credits(self._find("/key"))
+        """The US dollars that our key and its account may still spend; None where the gateway tells neither."""
+        left = [parse_remaining_credits(self._find("/key"))]
+        with suppress(GatewayFailure):  # some keys may not read their account
+            left.append(parse_account_credits(self._find("/credits")))
+        return min((amount for amount in left if amount is not None), default=None)
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:
