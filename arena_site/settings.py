@@ -287,6 +287,7 @@ Q_CLUSTER = {
     "broker_class": "arena_site.scheduler.SchedulerBroker",
     "scheduler": False,
     "workers": 3,  # one for each of jobs.Lane at least
+    "max_rss": 120_000,  # KiB, after a job: a new process takes the place of one that has grown
     "timeout": 6 * 3600,
     "retry": 24 * 3600,
     "ack_failures": True,

@@ -7,6 +7,7 @@ request that is given up stops costing: the connection is closed. A gateway that
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from agents.gateway.completions import (
     Completion,
     CompletionParser,
     GatewayFailure,
+    parse_account_credits,
     parse_accounting,
     parse_credits,
     parse_generation,
@@ -116,8 +118,11 @@ class Gateway(HttpService):
         return parse_credits(self._find("/key"))
 
     def remaining_credits(self) -> Decimal | None:
-        """The US dollars that our key may still spend; None where the gateway states no limit."""
-        return parse_remaining_credits(self._find("/key"))
+        """The US dollars that our key and its account may still spend; None where the gateway tells neither."""
+        left = [parse_remaining_credits(self._find("/key"))]
+        with suppress(GatewayFailure):  # some keys may not read their account
+            left.append(parse_account_credits(self._find("/credits")))
+        return min((amount for amount in left if amount is not None), default=None)
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:

@@ -21,6 +21,7 @@ from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
 from tests.factories import AgentFactory, MarketFactory, RunFactory
 from tests.factories import bet as record_bet
+from tests.markup import elements, get_page
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
 
@@ -353,6 +354,8 @@ def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed
     assert "completed" in operator.get(page).text.lower()
     address = f"/admin/actions/read-sealed/?decision={decision.pk}"
     assert address in operator.get(page).text.replace("&amp;", "&")
+    offered = elements(get_page(operator, "/admin/actions/read-sealed/"), "select[name=decision] option")
+    assert str(decision.pk) in [option.attributes["value"] for option in offered]
     perform(operator, "read-sealed", "a report of a fault", decision=decision.pk)
     assert SECRET in operator.get(page).text
     assert SECRET not in other.get(page).text

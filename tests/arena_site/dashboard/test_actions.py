@@ -492,6 +492,15 @@ def test_form_offers_the_markets_to_act_on_and_a_link_may_name_any(name: str) ->
     assert options(page(market=untraded.pk)) == ["", str(offered.pk), str(untraded.pk)]
 
 
+def test_form_offers_the_interrupted_tasks_and_no_others() -> None:
+    interrupted = expired_claim()
+    failed_decision()
+    page = get_page(sign_in("operator"), action_path("release-claim"))
+    offered = [option.attributes["value"] for option in elements(page, "select[name=decision] option")]
+    assert offered == ["", str(interrupted.pk)]
+    assert "There is no question batch to act on" in visible_text(page)
+
+
 @pytest.mark.parametrize("name", ["approve-line-up", "reject-line-up"])
 def test_form_offers_the_proposed_line_ups(name: str) -> None:
     proposed = propose()
