@@ -90,7 +90,7 @@ THOROUGH = (
     "faults/test_upstream_pages.py",
     "season/test_year.py",
 )
-"""Kills, clocks, clusters, memory, servers that hang, and made-up requests: CI runs them all, `pytest` alone does not."""
+"""Kills, clocks, clusters, memory, servers that hang, made-up requests: CI runs them, `pytest` alone does not."""
 ALL = os.environ.get("ARENA_TESTS") == "all"
 WITHOUT_DATABASE = (
     "forecast_rank/",

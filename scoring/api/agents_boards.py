@@ -1,5 +1,6 @@
 """The boards of external agents."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -10,6 +11,7 @@ from rest_framework.viewsets import GenericViewSet
 from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
 from foundation.rest.negotiation import FORMAT_PARAMETER
 from foundation.rest.pagination import StrictPagination
+from foundation.rest.serializers import field_names
 from foundation.rest.views import ListView
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.agents_boards import ALL_TIME, read_agents_board
@@ -66,6 +68,9 @@ class AgentsBoardViewSet(ListView, GenericViewSet):
     serializer_class = AgentsBoardEntrySerializer
     pagination_class: Any = StrictPagination
     filter_backends = ()
+
+    def row_names(self) -> Sequence[str]:
+        return field_names(AgentsBoardEntrySerializer)
 
     @extend_schema(
         parameters=[

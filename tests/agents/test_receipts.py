@@ -152,18 +152,18 @@ def test_sealed_receipt_shows_that_it_exists_alone(
 FORGERIES: dict[str, tuple[Callable[[], Any], str]] = {
     "another answer": (
         lambda: ModelCall.objects.filter(submission__receipt__sequence=1).update(raw_response="{}"),
-        "receipt 1 of visitor: call {call} holds another answer",
+        "receipt 1: the answer of visitor to agent-",
     ),
     "another body": (
         lambda: Receipt.objects.filter(sequence=1).update(received_at=DECISION),
-        "receipt 1 of visitor: its sha256 is not that of its body",
+        "receipt 1: its sha256 is not that of its body",
     ),
     "another signature": (
         lambda: Receipt.objects.filter(sequence=1).update(signature="0" * 128),
-        f"receipt 1 of visitor: its signature is not that of the key {OLD}",
+        f"receipt 1: its signature is not that of the key {OLD}",
     ),
-    "a gap": (lambda: Receipt.objects.filter(sequence=2).delete(), "receipt 3 of visitor: it does not follow no. 1"),
-    "no last one": (lambda: Receipt.objects.filter(sequence=3).delete(), "receipts: their head is 3"),
+    "a gap": (lambda: Receipt.objects.filter(sequence=2).delete(), "receipt 3 does not follow no. 1"),
+    "no last one": (lambda: Receipt.objects.filter(sequence=3).delete(), "their head is 3 "),
 }
 
 

@@ -13,15 +13,16 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
-from agents.models import Chain, Decision, ModelCall, Release, SigningKey
+from agents.models import AgentVersion, Chain, Decision, Family, ModelCall, Release, SigningKey
 from arena_site.models import AuditEntry
-from cohorts.models import Methodology
+from cohorts.models import Cohort, Methodology
 from foundation import guards
 from scoring.models import Snapshot
 from tests.factories import (
     DECIDED,
     WEEK,
     AgentFactory,
+    CohortFactory,
     DecisionFactory,
     ModelCallFactory,
     PriceObservationFactory,
@@ -39,7 +40,7 @@ PROTECTED = {
     for label, field in (
         ("agents.Agent", "model_id"), ("agents.Attempt", "reason"), ("agents.Chain", "head"),
         ("agents.ChainLink", "sha256"), ("agents.Receipt", "signature"), ("agents.SigningKey", "public_key"),
-        ("agents.DailyAnchor", "document"),
+        ("agents.DailyAnchor", "document"), ("agents.AgentVersion", "note"), ("agents.Family", "track"),
         ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
         ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
         ("agents.LineUpEntry", "position"), ("agents.ModelCall", "raw_response"), ("agents.Position", "opened_at"),
@@ -52,7 +53,7 @@ PROTECTED = {
     )
 }  # fmt: skip
 """The protected tables, each with a column that can not be changed."""
-DELETABLE = {Release}
+DELETABLE = {Family, Release}
 """Protected from deletion by a foreign key alone."""
 
 
@@ -68,8 +69,10 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
 
 def season() -> None:
     play_week()
+    CohortFactory()
     submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
     SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
+    AgentVersion.objects.create(family=Family.objects.filter(external=True)[0], number=2, began_at=WEEK)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
@@ -90,7 +93,11 @@ def another(model: type[Model], field: str) -> Any:
 def row_of(model: type[Model]) -> int:
     """A row that is final."""
     rows = model._default_manager.order_by("-pk")
-    narrowed = {Release: {"agents__isnull": False}, Methodology: {"cohorts__isnull": False}}.get(model, {})
+    narrowed = {
+        Cohort: {"agents__isnull": False},
+        Release: {"agents__isnull": False},
+        Methodology: {"cohorts__isnull": False},
+    }.get(model, {})
     row = rows.filter(**narrowed).first()
     assert row is not None, model
     return int(row.pk)

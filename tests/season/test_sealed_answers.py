@@ -16,7 +16,7 @@ from agents.models import Decision, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
-from markets.models import PriceObservation, QuestionEntry
+from markets.models import Outcome, QuestionEntry
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
 from tests.factories import AgentFactory, MarketFactory, RunFactory
@@ -248,7 +248,7 @@ def test_gap_in_a_list_tells_no_sale_and_no_purchase(client: Client, sealed: Ven
     """GPT sold a part of RAIN, Gemini bought SNOW, and in the same weeks nobody touched what else is held."""
     held = Position.objects.get(market__question=RAIN)
     other = record_bet(held.agent, MarketFactory(question=HAIL)).position
-    page = client.get(f"/cohorts/1/{held.agent.family.slug}/").text
+    page = client.get(f"/cohorts/1/{held.agent.family.slug}/", follow=True).text
     assert "What agents that decide now hold is sealed until" in page
     assert HAIL not in page
     assert {row["id"]: row["shares"] for row in rows(client, "positions/")}[other.pk] is None
@@ -256,7 +256,7 @@ def test_gap_in_a_list_tells_no_sale_and_no_purchase(client: Client, sealed: Ven
     traded = client.get("/markets/?played=bet").text
     assert (RAIN in traded, SNOW in traded) == (True, False)
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
-    assert HAIL in client.get(f"/cohorts/1/{held.agent.family.slug}/").text
+    assert HAIL in client.get(f"/cohorts/1/{held.agent.family.slug}/", follow=True).text
     assert SNOW in client.get("/markets/?played=bet").text
 
 
@@ -264,8 +264,8 @@ def test_prices_tell_not_which_markets_are_held(venue: Venue) -> None:
     """While decisions are sealed, a snapshot prices the whole universe: nobody holds HAIL."""
     venue.market(HAIL)
     play(venue)
-    priced = PriceObservation.objects.filter(observed_at=DECIDED + 5 * MINUTE)
-    assert set(priced.values_list("outcome__market__question", flat=True)) == {RAIN, SNOW, HAIL}
+    priced = Outcome.objects.filter(price_at=DECIDED + 5 * MINUTE)
+    assert set(priced.values_list("market__question", flat=True)) == {RAIN, SNOW, HAIL}
 
 
 def test_family_page_counts_no_sealed_call(client: Client, sealed: Venue, settings: Any) -> None:

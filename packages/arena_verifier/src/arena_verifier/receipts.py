@@ -38,7 +38,7 @@ def check_receipts(tables: Tables, violations: Violations) -> None:
                 violations.append(f"{receipt}: {task} is another: {name} is {value}")
     published = tables.heads().get("receipt", (0, GENESIS))
     if (length, head) != published:
-        violations.append(f"receipts: they end {(length, head)}, their head is {published}")
+        violations.append(f"receipts: they end {length} {head}, their head is {published[0]} {published[1]}")
 
 
 def check_key(row: Row, key: Row | None, message: str, violations: Violations) -> None:
