@@ -172,7 +172,11 @@ def test_on_paper_stand_all_columns_the_address_and_the_date_and_no_forms(visito
     visitor.page.emulate_media(media="print")
     try:
         assert visitor.page.evaluate(CUT_OFF) == []
-        assert visitor.page.locator("form:visible, a.sort:visible, summary:visible, .toolbar:visible").count() == 0
+        assert visitor.page.locator("form:visible, a.sort:visible, .toolbar:visible").count() == 0
+        folds = "all => all.filter(e => !e.checkVisibility({contentVisibilityAuto: true})).map(e => e.textContent)"
+        assert visitor.page.locator("details > *").evaluate_all(folds) == []
+        lists = "all => all.filter(e => getComputedStyle(e).display === 'list-item').length"
+        assert visitor.page.locator("summary").evaluate_all(lists) == 0  # no triangles: nothing folds on paper
         marks = "all => all.map(e => getComputedStyle(e, '::after').content).filter(mark => mark !== 'none')"
         assert visitor.page.locator(".sort").evaluate_all(marks) == []
         headings = visitor.page.locator("#forecasts-and-trades ~ .scrollable thead th").all_inner_texts()

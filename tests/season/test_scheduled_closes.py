@@ -1,15 +1,13 @@
 """Scheduled closes: a question closes when its venue expects the event to end, on pages, in prompts and selection."""
 
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.test import Client
 
 from cohorts.models import Methodology
-from markets.models import Market, Question, QuestionBatch, QuestionEntry
+from markets.models import Market, Question, QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
 from tests.guards import guards_removed
@@ -118,16 +116,3 @@ def test_closed_question_keeps_its_close(venue: Venue, kalshi: Kalshi, rows: lis
     run("check_resolutions", SUNDAY + DAY + 2 * HOUR)
     run("sync_markets", SUNDAY + DAY + 3 * HOUR)
     assert (Question.objects.get().status, Question.objects.get().closes_at) == ("closed", EXPECTED)
-
-
-def test_shown_day_is_read_back_from_prompts_by_the_migration(venue: Venue, rows: list[dict[str, Any]]) -> None:
-    run("sync_markets", SUNDAY)
-    run("run_forecasts", SUNDAY + 2 * HOUR)
-    shown = list(QuestionEntry.objects.values_list("pk", "closes_on"))
-    with guards_removed():
-        QuestionEntry.objects.update(closes_on=None)
-        Question.objects.update(closes_at=None)
-        assert run("verify_ledger", SUNDAY + DAY).code == 1
-        import_module("markets.migrations.0011_closes_on").read_from_prompts(apps, None)
-    assert list(QuestionEntry.objects.values_list("pk", "closes_on")) == shown
-    assert run("verify_ledger", SUNDAY + DAY).code == 0

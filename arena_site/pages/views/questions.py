@@ -37,6 +37,8 @@ DAYS_DRAWN = 30
 BETS_SHOWN = 40
 ROWS_OPEN = 8
 """Options, and purchases, that stand on a question's page; where there are more, the others are folded away."""
+RULES_OPEN = 600
+"""Characters of a venue's rules; longer ones are folded away."""
 REFUSAL_COLUMNS = ("call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
 
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
@@ -138,6 +140,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "outcome": question_outcome_text(question),
             "options": _options_in_order(question),
             "rows_open": ROWS_OPEN,
+            "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, shown, forecasts, refusals),
             "histories": histories,

@@ -146,6 +146,14 @@ def test_both_pages_link_to_their_json(client: Client, questions: list[Question]
     assert f"/api/v1/questions/{question.pk}/" in links(get_page(client, f"/questions/{question.pk}/"), "[href]")
 
 
+@pytest.mark.parametrize(("length", "folds"), [(600, []), (1234, ["1,234 characters"])])
+def test_long_rules_of_a_question_are_folded(client: Client, length: int, folds: list[str]) -> None:
+    question = QuestionFactory(rules="x" * length)
+    rules = section(get_page(client, f"/questions/{question.pk}/"), "rules")
+    assert [fold.text() for fold in rules.css("summary")] == folds
+    assert rules.css("blockquote")[0].text() == "x" * length
+
+
 def test_question_with_many_options_folds_the_cheap_ones_and_its_purchases(client: Client) -> None:
     markets = [
         MarketFactory(question=f"Option {n}", prices={"YES": f"0.{n:02}", "NO": f"0.{100 - n}"}) for n in range(1, 12)

@@ -611,6 +611,18 @@ class TestSettings:
             Settings(**wrong)
 
 
+def test_models_are_fitted_to_many_forecasters_only_where_asked_for() -> None:
+    table = {"question": ["q1", "q2"], "outcome": [1, 0]} | {f"f{i}": [0.9, i / 1000] for i in range(501)}
+    usual = fr.rank(pl.DataFrame(table), bootstrap=10)
+    assert "irt" not in usual.to_dict()["rankings"]
+    assert "pool_weight" not in usual.to_dict()["forecasters"]["f0"]
+    note = "item response theory and the weighted Brier score are fitted only where asked for"
+    assert note in usual.to_text()
+    named = fr.rank(pl.DataFrame(table), bootstrap=10, metrics="brier,irt")
+    assert "irt" in named.to_dict()["rankings"]
+    assert note not in named.to_text()
+
+
 class TestPairsOfTheFirst:
     COLUMNS: ClassVar[dict[str, Any]] = {
         "question": [f"q{j}" for j in range(8)], "outcome": [1, 0] * 4,

@@ -47,7 +47,7 @@ from forecast_rank.ranking.scoreboard import (
     FigureTable,
     Scoreboard,
 )
-from forecast_rank.ranking.settings import Settings
+from forecast_rank.ranking.settings import MOST_MODELLED, USUAL_METRICS, Settings
 from forecast_rank.ranking.threads import results_in_order
 
 Progress = Callable[[int, int, str], None]
@@ -102,6 +102,9 @@ def _rank_panel(
     _presence(blank)
     scoreboard, report = blank.copy(), _empty_report()
     parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
+    if len(panel.forecasters) > MOST_MODELLED and settings.metrics == USUAL_METRICS:
+        parts = [(caption, act) for caption, act in parts if act not in _FITTED]
+        report["notes"].append(_NOT_FITTED)
     compute, acts = partial(_part, blank, panel), [act for _, act in parts]
     results = results_in_order(compute, acts, len(panel), lambda act: _TURNS.get(act, 1))
     for done, (caption, _) in enumerate(parts):
@@ -453,6 +456,11 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("adjusted_brier", "thurstone_mosteller"), "Brier scores adjusted for difficulty", model_fits.difficulty_models),
     (("thurstone_mosteller", "bradley_terry"), "Bradley–Terry", model_fits.bradley_terry),
     (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
+)
+_FITTED = (model_fits.bradley_terry, model_fits.response_theory)
+_NOT_FITTED = (
+    f"more than {MOST_MODELLED} forecasters: pool weights, Bradley–Terry, item response theory and the weighted Brier "
+    "score are fitted only where asked for, as by --metrics thurstone_mosteller,irt,weighted_brier"
 )
 _TURNS: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 0}
 """Which parts two threads begin with, and end with. Of many forecasts returns take the longest, and need little memory
