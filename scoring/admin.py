@@ -28,7 +28,6 @@ from scoring.models import (
     ImportedQuestion,
     ImportLeaderboard,
     Leaderboard,
-    LeaderboardHistory,
     QuestionDifficulty,
     RejectedRow,
     Snapshot,
@@ -98,15 +97,6 @@ class LeaderboardAdmin(ReadOnlyAdmin):
     search_fields = ("protocol", "methodology", "category")
     ordering = ("protocol", "methodology", "arm", "category")
     fields = (*list_display, json_column("entries"))
-
-
-@admin.register(LeaderboardHistory)
-class LeaderboardHistoryAdmin(ReadOnlyAdmin):
-    list_display = ("since", "until", "protocol", "methodology", "arm", "category")
-    list_filter = (recent_days_filter("since"), "protocol", "arm")
-    list_defer = ("entries",)
-    search_fields = ("protocol", "methodology", "category")
-    fields = ("protocol", "methodology", "arm", "category", "since", "until", json_column("entries"))
 
 
 @admin.register(ForecastScore)

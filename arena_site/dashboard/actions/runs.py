@@ -175,11 +175,6 @@ ENQUEUE_ACTIONS = (
         "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh.",
     ),
     EnqueueJob(
-        "backfill_leaderboards", "past_leaderboards", "Store past leaderboards", "Yes, store them",
-        "The leaderboards of past instants that readers would wait for.",
-        "A worker computes the missing leaderboards of past instants, the newest first, and stores them.",
-    ),
-    EnqueueJob(
         "verify_ledger", "ledger", "Verify the ledger", "Yes, verify it",
         "Recomputes every balance, payout, forecast and hash.",
         "A worker recomputes the whole ledger from its source rows, read-only.",
