@@ -216,12 +216,12 @@ def test_migrations_taken_back_and_applied_again_lose_nothing_but_their_own(
         without = offline_arena.read(name, _rows)
         without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
         for table, rows in without.items():
-            assert _narrowed(before[table], to=rows) == rows, (key, table)
+            assert _narrowed(before.get(table, []), to=rows) == rows, (key, table)  # a table that goes is empty
     offline_arena.read(name, lambda: call_command("migrate", verbosity=0))
     restored = offline_arena.read(name, _rows)
     assert restored.keys() == before.keys()
     for table, rows in without.items():
-        assert _narrowed(restored[table], to=rows) == rows, table
+        assert _narrowed(restored.get(table, []), to=rows) == rows, table
     assert offline_arena.call(name, "verify_ledger").code == 0
     assert "can not be changed" in offline_arena.read(name, _bend_the_rules)
     offline_arena.database.drop(name)
