@@ -71,7 +71,7 @@ class EnqueueJob(Action):
         return list_path(Run, kind=self.kind) if self.kind else ""
 
     def state(self, data: FormData) -> dict[str, Any]:
-        last = Run.objects.filter(kind=self.kind).order_by("-started_at").first()
+        last = Run.objects.as_seen(timezone.now()).filter(kind=self.kind).order_by("-started_at").first()
         return {"last run": last and f"{last.pk}, {last.status}"}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
