@@ -15,6 +15,9 @@ from foundation.json_lines import json_number
 
 TRADING, FORECAST, ARCHIVE = "trading", "forecast", "archive"
 PROTOCOLS = (TRADING, FORECAST, ARCHIVE)
+"""The chains of links."""
+RECEIPT = "receipt"
+"""The chain of receipts, which are their own links."""
 TRADE_AMOUNTS = ("shares", "price", "amount", "cost_basis", "realized_pnl")
 GENESIS = "0" * 64
 """The previous hash of a chain's first link."""

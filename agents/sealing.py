@@ -1,18 +1,19 @@
 """Sealed answers: while an external agent may still answer a task, nobody reads what its competitors answered.
 
-A seal begins with the freeze and ends with the agents' window. Public reads leave the sealed rows out, REST lists show
-that they exist, and the hash of each stands in its chain from the beginning.
+A seal begins with the freeze and ends with the last window of the agents that take part. Public reads leave the sealed
+rows out, REST lists show that they exist, and the hash of each stands in its chain from the beginning.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import F, Q, Value
+from django.db.models import Exists, F, Q, Value
 
-from agents.models import Agent, Decision, Elicitation, Registration
+from agents.models import Agent, Decision, Elicitation, Family, Registration
 from agents.models.family import EXTERNAL_WINDOW
 from agents.models.sealed_rows import NO_SEALS, ReaderScope, Seal, Seals, current_scope
+from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
 from cohorts.weeks import week_start
 from markets.models import QuestionSet, Universe
 
@@ -29,7 +30,8 @@ def respecting_seals(*, at: datetime, shows_tasks: bool = False) -> Iterator[Non
 
 def open_seals(at: datetime) -> Seals:
     """The seals in force at an instant: of tasks that an external agent may still answer."""
-    recent = Q(frozen_at__gt=at - EXTERNAL_WINDOW)
+    of_open_track = Registration.objects.filter(family__track=Family.Track.OPEN)
+    recent = Q(frozen_at__gt=at - EXTERNAL_WINDOW) | Q(frozen_at__gt=at - LONGEST_OPEN_WINDOW) & Exists(of_open_track)
     columns = {"task_id": F("pk"), "frozen": F("frozen_at"), "version": F("methodology")}
     universes = Universe.objects.filter(recent).order_by().annotate(kind=Value(Decision.PROTOCOL), **columns)
     sets = QuestionSet.objects.filter(recent).order_by().annotate(kind=Value(Elicitation.PROTOCOL), **columns)
@@ -40,19 +42,24 @@ def open_seals(at: datetime) -> Seals:
     if not frozen or not Registration.objects.exists():
         return NO_SEALS
     for row in frozen:
-        if _has_external_agent(row.kind, row.version, frozen_at=row.frozen, at=at):
-            sealed[row.kind][row.task_id] = Seal(row.frozen, row.frozen + EXTERNAL_WINDOW)
+        until = row.frozen + _last_window(row.kind, row.version, frozen_at=row.frozen)
+        if at < until:
+            sealed[row.kind][row.task_id] = Seal(row.frozen, until)
     return Seals(sealed[Decision.PROTOCOL], sealed[Elicitation.PROTOCOL])
 
 
-def _has_external_agent(protocol: str, methodology: str, *, frozen_at: datetime, at: datetime) -> bool:
-    """Whether an external agent could answer the tasks of a freeze at some time up to `at`."""
-    registered = Q(registered_at__lte=max(at, frozen_at)) & (Q(revoked_at=None) | Q(revoked_at__gt=frozen_at))
-    registrations = Registration.objects.filter(registered).covering(protocol)
+def _last_window(protocol: str, version: str, *, frozen_at: datetime) -> timedelta:
+    """The longest window of the external agents that may answer the tasks of a freeze; zero without any."""
+    registrations = Registration.objects.live(frozen_at).covering(protocol)
     if protocol == Elicitation.PROTOCOL:
-        return registrations.exists()
-    agents = Agent.objects.playing().filter(
-        family__in=registrations.values("family"), cohort__methodology__version=methodology
-    )
-    cohorts = {agent.cohort for agent in agents.select_related("cohort__methodology")}
-    return any(cohort.is_deciding(week_start(frozen_at)) for cohort in cohorts)
+        tracks = set(registrations.order_by().values_list("family__track", flat=True))
+    else:
+        playing = Agent.objects.playing().filter(cohort__methodology__version=version)
+        agents = playing.filter(family__in=registrations.values("family"))
+        tracks = set()
+        for agent in agents.select_related("cohort__methodology", "family"):
+            if agent.cohort.is_deciding(week_start(frozen_at)):
+                tracks.add(agent.family.track)
+    if Family.Track.OPEN in tracks:
+        return max(EXTERNAL_WINDOW, Methodology.objects.get(version=version).open_window)
+    return EXTERNAL_WINDOW if tracks else timedelta(0)

@@ -1,4 +1,4 @@
-"""Signatures of chain heads: Ed25519 over canonical JSON. Anyone can verify one with the published public key."""
+"""Signatures of chain heads and receipts: Ed25519 over canonical JSON. Anyone can verify one by its public key."""
 
 import hashlib
 import hmac
@@ -21,25 +21,40 @@ def has_lasting_key() -> bool:
     return settings.SECRET_KEY_IS_SET or settings.ARENA_SIGNING_KEY is not None
 
 
-def signed(statement: Mapping[str, Any]) -> dict[str, Any]:
-    """The statement with the arena's public key and its signature, both in hex, over the rest as canonical JSON."""
+def available_keys() -> dict[str, bytes]:
+    """The private keys of the settings by their public ones in hex: the present one, then its successor if any."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = Ed25519PrivateKey.from_private_bytes(_private_key())
-    signature = key.sign(canonical(statement).encode())
-    return {**statement, "public_key": key.public_key().public_bytes_raw().hex(), "signature": signature.hex()}
+    private_keys = [_private_key(), settings.ARENA_NEXT_SIGNING_KEY]
+    return {
+        Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw().hex(): key
+        for key in private_keys
+        if key is not None
+    }
+
+
+def sign(statement: Mapping[str, Any], private_key: bytes) -> str:
+    """The signature over a statement as canonical JSON, in hex."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(private_key).sign(canonical(statement).encode()).hex()
 
 
 def is_signed(document: Mapping[str, Any]) -> bool:
     """True if the document's signature is that of its own public key."""
+    statement = {name: value for name, value in document.items() if name not in SIGNATURE_FIELDS}
+    return is_signature(document.get("signature"), statement, document.get("public_key"))
+
+
+def is_signature(signature: Any, statement: Mapping[str, Any], public_key: Any) -> bool:
+    """True if a signature in hex is that of a public key's owner over the statement as canonical JSON."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    statement = {name: value for name, value in document.items() if name not in SIGNATURE_FIELDS}
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(document["public_key"]))
-        key.verify(bytes.fromhex(document["signature"]), canonical(statement).encode())
-    except (InvalidSignature, ValueError, KeyError, TypeError):
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+        key.verify(bytes.fromhex(signature), canonical(statement).encode())
+    except (InvalidSignature, ValueError, TypeError):
         return False
     return True
 

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from agents.models import (
     Agent,
+    AgentVersion,
+    Attempt,
     Chain,
     ChainLink,
     DailyAnchor,
     Decision,
     Elicitation,
+    Family,
     Forecast,
     Instruction,
     JournalEntry,
@@ -16,14 +19,17 @@ from agents.models import (
     LineUpEntry,
     ModelCall,
     Position,
+    Receipt,
     RefusedForecast,
     Release,
     Reversal,
     Settlement,
+    SigningKey,
     Submission,
     Trade,
 )
 from agents.models.call import RECONCILED
+from agents.models.chain import Protocol
 from agents.models.task import Status
 from foundation.change_times import UPDATED_AT
 from foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
@@ -38,7 +44,12 @@ SENT_WITH = (
 
 def triggers() -> Iterator[Trigger]:
     yield from append_only(JournalEntry, Trade, Settlement, Reversal, Instruction)
-    yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission)
+    yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission, AgentVersion)
+    yield from append_only(Receipt, Attempt)
+    yield fixed(Family, "external", "track")
+    ended = "OLD.ended_at IS NOT NULL"
+    yield fixed(SigningKey, when=f"{ended} OR {differs(SigningKey, all_but(SigningKey, 'ended_at'))}")
+    yield from protected(SigningKey)
     for task in (Decision, Elicitation):
         yield fixed(task, when=f"OLD.status IN ('{Status.COMPLETED}', '{Status.MISSED}')")
         yield from protected(task)
@@ -87,9 +98,12 @@ def _call_would_change() -> str:
 
 def _chain_grows_by_links() -> Trigger:
     link, message = ChainLink._meta.db_table, "a chain's head is that of its last link: it can not be changed"
+    receipt = Receipt._meta.db_table
     last = (
-        f"EXISTS (SELECT 1 FROM {link} WHERE {link}.protocol = NEW.protocol "  # noqa: S608 - our own names
-        f"AND {link}.sequence = NEW.length AND {link}.sha256 = NEW.head)"
+        f"(EXISTS (SELECT 1 FROM {link} WHERE {link}.protocol = NEW.protocol "  # noqa: S608 - our own names
+        f"AND {link}.sequence = NEW.length AND {link}.sha256 = NEW.head) "
+        f"OR NEW.protocol = '{Protocol.RECEIPT}' AND EXISTS (SELECT 1 FROM {receipt} "
+        f"WHERE {receipt}.sequence = NEW.length AND {receipt}.sha256 = NEW.head))"
     )
     changed = differs(Chain, ("protocol", "length", "head"))
     grown = f"NEW.protocol = OLD.protocol AND NEW.length > OLD.length AND {last}"

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import Error, connection
 from django.utils import timezone
 
+from agents.services.signing_keys import refresh_signing_key_alert
 from arena_site.host_claims import host_refusal
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
@@ -32,6 +33,7 @@ def watch_alerts(*, now: datetime) -> None:
     """Raises and clears what only time tells, and sends what is due."""
     refresh_stale_prices(at=now)
     refresh_resource_alerts(now=now)
+    refresh_signing_key_alert(now=now)
     _, failures = send_notices(now=now)
     for failure in failures:
         log.warning("%s", failure)

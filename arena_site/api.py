@@ -15,7 +15,8 @@ from rest_framework.routers import Route, SimpleRouter
 from agents.api.chain import ChainLinkViewSet, ChainViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
 from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
-from agents.api.submissions import OpenTasks, Submissions
+from agents.api.receipts import AttemptViewSet, ReceiptViewSet
+from agents.api.submissions import Attempts, OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
@@ -27,6 +28,7 @@ from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
 from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
+from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView
@@ -38,6 +40,7 @@ from scoring.api.performance import PerformanceView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
+    "agents-board": AgentsBoardViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,
@@ -62,6 +65,8 @@ ENDPOINTS: dict[str, Any] = {
     "imports": ImportViewSet,
     "chain": ChainViewSet,
     "chain-links": ChainLinkViewSet,
+    "receipts": ReceiptViewSet,
+    "attempts": AttemptViewSet,
     "exports": RequestableExportViewSet,
 }
 
@@ -139,6 +144,7 @@ urlpatterns = [
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
     path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),
+    path("v1/submissions/attempts/", Attempts.as_view(authentication_classes=AGENT_TOKENS), name="attempt-reports"),
     path("schema/", schema_view, name="schema"),
     path("docs/", docs_view, name="api-docs"),
     re_path(r"", unknown_path),

@@ -64,14 +64,14 @@ class AgentTokenAuthentication(BaseAuthentication):
         token = token.strip()
         if (registration := find_registration(token, now=timezone.now())) is not None:
             return registration, token
-        _count_failure(request)
+        count_wrong_token(request)
         raise AuthenticationFailed("the token is unknown or revoked")
 
     def authenticate_header(self, request: Request) -> str:
         return SCHEME
 
 
-def _count_failure(request: Request) -> None:
+def count_wrong_token(request: HttpRequest | Request) -> None:
     now = time.time()
     ends = window_end(now, WINDOW_S)
     try:

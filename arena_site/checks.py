@@ -9,30 +9,32 @@ from django.db import DatabaseError, connections
 from foundation.guards import unguarded
 
 PUBLIC_GATEWAY = "https://openrouter.ai"
+SETTINGS = "arena-settings"
+"""The tag of the checks of settings."""
 
 
-@register(deploy=True)
+@register(SETTINGS, deploy=True)
 def secret_key_is_set(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.SECRET_KEY_IS_SET or settings.DEBUG:
         return []
     return [Error("SECRET_KEY is not set", hint="Put SECRET_KEY=<50 random characters> into .env.", id="arena.E001")]
 
 
-@register(deploy=True)
+@register(SETTINGS, deploy=True)
 def gateway_has_a_key(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.OPENROUTER_API_KEY or not settings.OPENROUTER_BASE_URL.startswith(PUBLIC_GATEWAY):
         return []
     return [Warning("OPENROUTER_API_KEY is not set: every decision will fail", id="arena.W001")]
 
 
-@register(deploy=True)
+@register(SETTINGS, deploy=True)
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []
     return [Warning("ALLOWED_HOSTS holds *: any Host header is accepted", id="arena.W002")]
 
 
-@register(deploy=True)
+@register(SETTINGS, deploy=True)
 def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     queue: dict[str, Any] = settings.Q_CLUSTER
     if queue["retry"] > queue["timeout"]:

@@ -24,6 +24,7 @@ from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
 from agents.services.run_settings import spend_limit
+from arena_site.checks import SETTINGS
 from arena_site.health import missing_migrations
 from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
@@ -75,11 +76,8 @@ class Diagnosis:
         yield self._clock()
 
     def _settings(self) -> Item:
-        errors = [
-            message
-            for message in run_checks(include_deployment_checks=True)
-            if message.level >= ERROR and str(message.id).startswith("arena.")
-        ]
+        messages = run_checks(tags=[SETTINGS], include_deployment_checks=True)
+        errors = [message for message in messages if message.level >= ERROR]
         remedy = (errors[0].hint or "Correct it in .env.") if errors else ""
         return _item("settings", not errors, "; ".join(error.msg for error in errors) or "complete", remedy)
 

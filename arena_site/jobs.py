@@ -24,7 +24,7 @@ from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site.host_claims import host_refusal
 from arena_site.notices import has_unsent_notices
-from arena_site.queue_messages import messages
+from arena_site.queue_messages import STARTED, messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
@@ -34,6 +34,7 @@ from foundation.services.runs import mark_lost_runs
 from markets.models import Universe
 from markets.models.question import day_of
 from markets.services.cache_versions import Scope, lock_scope
+from markets.services.prices import is_replay
 
 log = logging.getLogger(__name__)
 MINUTES, HOURS = 60, 3600
@@ -156,11 +157,20 @@ def enqueue(function: str, *args: Any) -> bool:
     timeout = next((job.timeout for job in JOBS if job.function == function), UNSCHEDULED_TIMEOUT_S)
     with transaction.atomic():
         lock_scope(Scope.COMPETITION)
-        present = (message.task for message in messages(timezone.now()))
-        if any((task.get("func"), task.get("args")) == (path, args) for task in present):
+        present = messages(timezone.now())
+        if _was_killed(function):
+            present = present.exclude(key=STARTED)
+        if any((message.task.get("func"), message.task.get("args")) == (path, args) for message in present):
             return False
         async_task(path, *args, q_options={"timeout": timeout, "group": "manual"})
     return True
+
+
+def _was_killed(function: str) -> bool:
+    """Whether a job's newest run is lost: its message looks at work for a minute more."""
+    command = next((job.command for job in JOBS if job.function == function), "")
+    newest = Run.objects.filter(kind=command).defer("log").first()
+    return newest is not None and newest.status == Run.Status.LOST
 
 
 def lane_of(function: str) -> Lane:
@@ -206,6 +216,12 @@ def current_tick(now: datetime | None = None) -> datetime:
     """The instant that a job runs for: now, rounded down to the grid."""
     now = now or timezone.now()
     return now - (now - week_start(now)) % TICK
+
+
+def job_instant() -> datetime:
+    """The instant that a command is run for: the tick, or now where a command by hand has recorded a later one."""
+    tick = current_tick()
+    return timezone.now() if is_replay(tick) else tick
 
 
 def cohort() -> str:
@@ -288,7 +304,7 @@ def _require_host() -> None:
 
 def _run_command(name: str, **options: Any) -> str:
     _require_host()
-    at, output, errors = current_tick(), io.StringIO(), io.StringIO()
+    at, output, errors = job_instant(), io.StringIO(), io.StringIO()
     try:
         call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)
     except SystemExit as end:

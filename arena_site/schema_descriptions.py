@@ -36,6 +36,7 @@ COMPONENTS = {
     "AcceptedForecast": "A forecast that was stored.",
     "Agent": "One family's release in one cohort, valued at the last accepted prices.",
     "AnyLeaderboardEntry": "An entry of the trading or of the forecast leaderboard, as `protocol` selects.",
+    "Attempt": "A task of an external agent without an accepted answer.",
     "BrierScore": "The bet-sizing score of a purchase on a market that resolved with a winner.",
     "Calibration": "Calibration of forecasts and of trades, and bets beside forecasts.",
     "Chain": "A hash chain: its length and its head.",
@@ -75,6 +76,7 @@ COMPONENTS = {
     "Price": "A price observation: the accepted price, its candidates and the reason.",
     "Question": "A question put to forecasters. Texts belong to the venue.",
     "QuestionOption": "A possible answer to a question.",
+    "Receipt": "The receipt of an accepted answer of an external agent, in the register.",
     "RefusedForecast": "A forecast that was not stored, with the broken rule.",
     "Rejection": "A row of an imported file that was not used.",
     "Release": "The exact model behind a family from some time on.",
@@ -131,13 +133,15 @@ _PAIR = {
 
 PROPERTIES: dict[str, dict[str, str]] = {
     "AcceptedForecast": {"id": "The forecast's id.", "probabilities": "Probability by option."},
+    "Receipt": {"id": "The receipt's id."},
+    "Attempt": {"id": "The attempt's id."},
     "BrierScore": {"id": "The score's id."},
     "BrierTest": {"se": "Standard error of the difference.", "events": "Events that the common questions belong to."},
     "Calibration": {
         "forecasts": "Calibration of the stated probabilities.",
         "stakes": "Bets beside forecasts by family.",
     },
-    "Chain": {"protocol": "trading, forecast or archive.", "length": "Number of links."},
+    "Chain": {"protocol": "trading, forecast, archive or receipt.", "length": "Number of links."},
     "ChainLink": {
         "id": "The link's id.",
         "protocol": "trading, forecast or archive.",

@@ -18,8 +18,10 @@ _secret_key = env.str("SECRET_KEY", default="")
 # Commands may run without a key; a server may not (see `arena_site.checks`).
 SECRET_KEY_IS_SET = bool(_secret_key)
 SECRET_KEY = _secret_key or get_random_secret_key()
-# Signs the heads of the hash chains; without one a key follows from SECRET_KEY.
+# Signs receipts and the heads of the hash chains; without one a key follows from SECRET_KEY.
 ARENA_SIGNING_KEY = conf.read(env, "ARENA_SIGNING_KEY", "", conf.optional(conf.signing_key))
+# Its successor, which `rotate_signing_key` puts in use.
+ARENA_NEXT_SIGNING_KEY = conf.read(env, "ARENA_NEXT_SIGNING_KEY", "", conf.optional(conf.signing_key))
 ALLOWED_HOSTS = conf.read(env, "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", conf.list_of(conf.host))
 CSRF_TRUSTED_ORIGINS = conf.read(env, "CSRF_TRUSTED_ORIGINS", "", conf.list_of(conf.origin))
 
@@ -63,6 +65,8 @@ ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(co
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
 # Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
+# Whether makers register agents themselves: closed, request (an operator approves) or open.
+ARENA_REGISTRATION = conf.read(env, "ARENA_REGISTRATION", "closed", conf.one_of("closed", "request", "open"))
 # Requests for each client and minute; 0 is no limit.
 ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))
 
@@ -218,6 +222,8 @@ _mail = conf.read(env, "EMAIL_URL", "smtp://localhost:25", conf.mail_server)
 EMAIL_BACKEND, EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_BACKEND"], _mail["EMAIL_HOST"], _mail["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"] or "", _mail["EMAIL_HOST_PASSWORD"] or ""
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+if ARENA_DEMO and not env.str("EMAIL_URL", default=""):
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.str("ARENA_ALERT_FROM", default="") or "arena@localhost"
 
@@ -281,6 +287,7 @@ Q_CLUSTER = {
     "broker_class": "arena_site.scheduler.SchedulerBroker",
     "scheduler": False,
     "workers": 3,  # one for each of jobs.Lane at least
+    "max_rss": 120_000,  # KiB, after a job: a new process takes the place of one that has grown
     "timeout": 6 * 3600,
     "retry": 24 * 3600,
     "ack_failures": True,

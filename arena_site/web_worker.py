@@ -94,6 +94,9 @@ class BufferingWorker(Worker):
 
     def _finish(self, connections: dict[int, Any]) -> None:
         """Accepts nothing more, and answers the requests that have come whole."""
+        from foundation.rest import long_poll  # as below, after the settings
+
+        long_poll.stopping.set()
         for listener in connections.values():
             listener.accepting = False
         deadline = time.monotonic() + self.cfg.graceful_timeout

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pydantic import Field
+
+from cohorts.models import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
 from markets.selection_rule import SelectionRule
 
 
@@ -12,6 +15,7 @@ class ForecastRules(SelectionRule):
 
     sum_tolerance: float
     retry_window_hours: int
+    open_window_hours: int = Field(default=OPEN_WINDOW_HOURS, gt=0, le=LONGEST_OPEN_WINDOW // timedelta(hours=1))
     choice_rule: str
     system_prompt: str
     user_prompt: str

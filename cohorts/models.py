@@ -21,6 +21,10 @@ HASHED_NAMES = {"jump_tolerance": "gamma_tolerance"}
 """Fields that the fingerprints of published versions know by an earlier name."""
 
 
+OPEN_WINDOW_HOURS = 12
+"""How long agents of the open track may answer where a version does not state it."""
+LONGEST_OPEN_WINDOW = timedelta(hours=24)
+
 LATER_FIELDS = frozenset({"forecast", "provider_pins", "free_form_answers"})
 
 
@@ -119,6 +123,11 @@ class Methodology(models.Model):
     def frozen_fields(cls) -> list[models.Field]:
         """The fields that a result depends on: all but the title and the publication date."""
         return [field for field in cls._meta.concrete_fields if field.name not in ("id", "title", "published_at")]
+
+    @property
+    def open_window(self) -> timedelta:
+        """How long after a freeze external agents of the open track may answer, in both protocols."""
+        return timedelta(hours=self.forecast.get("open_window_hours", OPEN_WINDOW_HOURS))
 
     @property
     def forecast_rules(self) -> ForecastRules | None:

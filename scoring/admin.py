@@ -18,6 +18,7 @@ from foundation.admin.filters import (
 from foundation.admin.readonly import ReadOnlyAdmin, verbatim_json
 from markets.models import QuestionBatch
 from scoring.models import (
+    AgentsBoard,
     BrierScore,
     Export,
     FamilyTotal,
@@ -97,6 +98,12 @@ class LeaderboardAdmin(ReadOnlyAdmin):
     search_fields = ("protocol", "methodology", "category")
     ordering = ("protocol", "methodology", "arm", "category")
     fields = (*list_display, json_column("entries"))
+
+
+@admin.register(AgentsBoard)
+class AgentsBoardAdmin(ReadOnlyAdmin):
+    list_display = ("track", "protocol", "period", "computed_at")
+    list_filter = ("track", "protocol", "period")
 
 
 @admin.register(ForecastScore)

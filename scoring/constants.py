@@ -1,5 +1,7 @@
 """Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored leaderboards."""
 
+from datetime import timedelta
+
 TRADING, FORECAST = "trading", "forecast"
 """The protocols."""
 ALL_METHODOLOGIES = ""
@@ -14,3 +16,9 @@ GAMMAS = ("0", "0.5", "1")
 """Risk aversions of the averaged returns."""
 DETECTABLE_DIFFERENCE = 5.0
 """The difference of two families' returns, in percentage points, that a comparison should be able to find."""
+CLOSED, OPEN = TRACKS = "closed", "open"
+"""The tracks of external agents."""
+AGENT_PERIODS = {"ALL": None, "3M": timedelta(days=90), "1M": timedelta(days=30)}
+"""The time before a board of agents for which it holds, by its name; ALL has no beginning."""
+LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
+"""What an agent answers, of resolved questions or of decisions, and of all asked since its first, to be ranked."""

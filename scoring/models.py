@@ -195,6 +195,26 @@ class Leaderboard(LeaderboardSelection):
         ]
 
 
+class AgentsBoard(models.Model):
+    """The board of the external agents of a track, as last computed. Leaderboards never read it."""
+
+    track = models.CharField(max_length=6)
+    protocol = models.CharField(max_length=20)
+    period = models.CharField(max_length=3)
+    computed_at = models.DateTimeField()
+    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
+    report: Any = models.JSONField(encoder=DjangoJSONEncoder, help_text="Pairs, and what they rest on.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["track", "protocol", "period"], name="one_agents_board_per_selection")
+        ]
+        ordering = ["track", "protocol", "period"]
+
+    def __str__(self) -> str:
+        return f"{self.track} {self.protocol} {self.period}"
+
+
 class ImportCollection(models.Model):
     """Imported forecasts that are ranked together, apart from the arena's own."""
 

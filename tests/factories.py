@@ -36,9 +36,12 @@ from agents.models import (
 from agents.models.task import PromptParts
 from agents.services import ledger
 from agents.services.anchors import anchor, chain_heads, record_daily_anchor
+from agents.services.attempts import note_attempt
 from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
 from agents.services.lineups import approve_lineup, propose_lineup
+from agents.services.receipt_audit import task_name
+from agents.services.receipts import issue_receipt
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
@@ -66,6 +69,7 @@ from markets.services.universes import MARKET_COLUMNS, fingerprint
 from scoring.constants import FORECAST
 from scoring.exports.selection import ExportSelection
 from scoring.models import (
+    AgentsBoard,
     ForecastImport,
     ImportCollection,
     ImportedForecast,
@@ -76,6 +80,7 @@ from scoring.models import (
     RejectedRow,
     Snapshot,
 )
+from scoring.services.agents_boards import empty_entry
 from scoring.services.exports import request_export
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
@@ -358,7 +363,7 @@ class RegistrationFactory(DjangoModelFactory[Registration]):
     class Meta:
         model = Registration
 
-    family = factory.SubFactory(FamilyFactory, external=True, active=False)
+    family = factory.SubFactory(FamilyFactory, external=True, active=False, track="closed")
     protocol = Registration.Protocol.BOTH
     token_sha256 = factory.Sequence(lambda n: f"{n:064x}")
     registered_at = WEEK - timedelta(days=1)
@@ -379,6 +384,15 @@ class SubmissionFactory(DjangoModelFactory[Submission]):
     status = 201
     response = {"protocol": "trading", "action": "HOLD"}
     received_at = WEEK + DECIDED
+
+
+def submit_hold(decision: Decision) -> Submission:
+    """A HOLD as another answer to a decision, with its receipt, after an attempt that was late."""
+    submission: Submission = SubmissionFactory(call=ModelCallFactory(decision=decision))
+    place = {"agent": decision.agent, "universe": decision.universe}
+    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=WEEK + DECIDED)
+    issue_receipt(submission, task=task_name(submission), answer="", at=WEEK + DECIDED)
+    return submission
 
 
 class SnapshotFactory(DjangoModelFactory[Snapshot]):
@@ -634,6 +648,9 @@ def play_week() -> Cohort:
     imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
+    visitor = empty_entry("visitor", "Visitor", external=True)
+    board = {"entries": [visitor], "report": {}, "computed_at": WEEK}
+    AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", period="ALL", defaults=board)
     chain_all()
     monday = cohort.week_start + timedelta(days=1)
     record_daily_anchor(anchor(heads=chain_heads(), at=monday), at=monday)

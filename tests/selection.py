@@ -70,6 +70,28 @@ SLOW = (
     "agent_kit/test_evaluate.py",
 )
 """The files that take longest, in the order in which they run, first of all."""
+THOROUGH = (
+    "agent_kit/test_live_arena.py",
+    "agent_kit/test_run.py",
+    "arena_site/test_arena_start.py",
+    "arena_site/test_pgbouncer.py",
+    "arena_site/test_postgres_pool.py",
+    "arena_site/test_schemathesis.py",
+    "faults/test_clock.py",
+    "faults/test_concurrent_commands.py",
+    "faults/test_kills.py",
+    "faults/test_outages.py",
+    "faults/test_queue.py",
+    "faults/test_readers.py",
+    "faults/test_slow_clients.py",
+    "faults/test_upstream.py",
+    "faults/test_upstream_answers.py",
+    "faults/test_upstream_fields.py",
+    "faults/test_upstream_pages.py",
+    "season/test_year.py",
+)
+"""Kills, clocks, clusters, memory, servers that hang, and made-up requests: CI runs them all, `pytest` alone does not."""
+ALL = os.environ.get("ARENA_TESTS") == "all"
 WITHOUT_DATABASE = (
     "forecast_rank/",
     "agent_kit/test_check.py",
@@ -91,10 +113,12 @@ DESELECTED = pytest.StashKey[dict[str, list[str]]]()
 
 
 def mark(item: pytest.Item) -> None:
-    """Marks a test `slow`, `browser` or `sqlite_only` by its file."""
+    """Marks a test `slow`, `thorough`, `browser` or `sqlite_only` by its file."""
     path = item.path.relative_to(Path(__file__).parent).as_posix()
     if path in SLOW:
         item.add_marker("slow")
+    if path in THOROUGH:
+        item.add_marker("thorough")
     if path.startswith("browser/"):
         item.add_marker("browser")
     if path.startswith(WITHOUT_DATABASE) and not item.get_closest_marker("captured"):  # CI has those files in one run
@@ -110,6 +134,8 @@ def missing() -> dict[str, str]:
     """For each marker whose tests cannot run here, what is missing."""
     marker, database = ("sqlite_only", "SQLite") if ON_POSTGRES else ("postgres_only", "PostgreSQL")
     reasons = {marker: f"run on {database} alone (see ARENA_TESTS_ON)"}
+    if not ALL:
+        reasons["thorough"] = "run in CI, or with ARENA_TESTS=all"
     if not CAPTURED.is_dir():
         reasons["captured"] = f"compare with captured files, which are not here ({CAPTURED})"
     for marker, (name, *_) in PROGRAMS.items():

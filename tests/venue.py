@@ -154,7 +154,7 @@ class Venue:
         self.requests: list[str] = []
         self.down: set[str] = set()
         self.bills: dict[str, Any] = {}
-        """What the gateway tells of a generation by its id, and of the key."""
+        """What the gateway tells of a generation by its id, of the key, and of its account's credits."""
         for pattern, handler in (
             (r"^/gamma/markets/keyset$", self._catalogue),
             (r"^/gamma/markets/[^/]+$", self._market),
@@ -162,7 +162,7 @@ class Venue:
             (r"^/clob/books$", self._books),
             (r"^/clob/markets/[^/]+$", self._clob_market),
             (r"^/gateway/chat/completions$", self._complete),
-            (r"^/gateway/(generation|key)$", self._bill),
+            (r"^/gateway/(generation|key|credits)$", self._bill),
         ):
             server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
 
@@ -341,7 +341,7 @@ class Venue:
         )
 
     def _bill(self, request: Request) -> Response:
-        data = self.bills.get(request.args.get("id", "key"))
+        data = self.bills.get(request.args.get("id") or request.path.rpartition("/")[2])
         return _json({"data": data}) if data else _json({"error": {"code": 404, "message": "not found"}}, 404)
 
 

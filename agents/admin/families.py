@@ -50,8 +50,9 @@ class FamilyAdmin(BoundedSearchAdmin):
         return Family.objects.with_release(timezone.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Family | None = None) -> tuple[str, ...]:
-        # A slug joins results over years; `external` follows from a registration.
-        return ("slug", "external") if obj else ("external",)
+        # A slug joins results over years; the others follow from a registration.
+        registered = ("external", "track", "maker")
+        return ("slug", *registered) if obj else registered
 
     def release(self, family: Any) -> str | None:
         return family.release

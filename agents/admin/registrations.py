@@ -10,13 +10,18 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from agents.models import Registration, Submission
+from agents.models import AgentVersion, Application, Family, Maker, Registration, Submission
 from agents.services.registrations import check_name, register_external_agent, revoke_registration
 from foundation.admin.readonly import ReadOnlyAdmin
 
 
 class RegistrationForm(forms.ModelForm):
     name = forms.CharField(max_length=60, help_text="The name on the leaderboards.")
+    track = forms.ChoiceField(
+        choices=Family.Track.choices,
+        required=False,
+        help_text="What the agent may use: closed unless chosen. It never changes.",
+    )
 
     class Meta:
         model = Registration
@@ -44,13 +49,18 @@ class RegistrationAdmin(ReadOnlyAdmin):
         return bool(request.user.has_perm("agents.change_registration"))  # type: ignore[union-attr]
 
     def get_fields(self, request: HttpRequest, obj: Registration | None = None) -> Any:
-        return ("name", "protocol") if obj is None else self.list_display
+        return ("name", "protocol", "track") if obj is None else self.list_display
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         return super().get_form(request, obj, change, **({"form": RegistrationForm} if obj is None else {}), **options)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        new = register_external_agent(name=form.cleaned_data["name"], protocol=obj.protocol, at=timezone.now())
+        new = register_external_agent(
+            name=form.cleaned_data["name"],
+            protocol=obj.protocol,
+            track=form.cleaned_data["track"] or Family.Track.CLOSED,
+            at=timezone.now(),
+        )
         obj.pk, obj.token = new.pk, new.token
         obj.refresh_from_db()
 
@@ -76,6 +86,29 @@ class RegistrationAdmin(ReadOnlyAdmin):
                     revoked += 1
         self.message_user(request, f"{revoked} revoked.")
         return None
+
+
+@admin.register(Application)
+class ApplicationAdmin(ReadOnlyAdmin):
+    """Applications; those that wait are approved or rejected by actions of the dashboard."""
+
+    list_display = ("name", "track", "protocol", "maker_name", "address", "status", "requested_at", "decided_by")
+    list_filter = ("status", "track")
+    search_fields = ("slug", "name", "maker_name", "address")
+    exclude = ("registration",)
+
+
+@admin.register(Maker)
+class MakerAdmin(ReadOnlyAdmin):
+    list_display = ("name", "address", "confirmed_at")
+    search_fields = ("name", "address")
+
+
+@admin.register(AgentVersion)
+class AgentVersionAdmin(ReadOnlyAdmin):
+    list_display = ("family", "number", "began_at", "note")
+    list_select_related = ("family",)
+    search_fields = ("family__slug", "note")
 
 
 @admin.register(Submission)

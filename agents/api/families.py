@@ -44,10 +44,17 @@ class ReleaseViewSet(ReadOnlyViewSet):
 
 class FamilySerializer(ReadSerializer):
     release = serializers.CharField(read_only=True, allow_null=True, help_text="The gateway's id of its current model.")
+    track = serializers.SerializerMethodField(help_text="An external agent's track: closed or open.")
+    version = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="The number of an external agent's current version."
+    )
 
     class Meta:
         model = Family
-        fields = ("slug", "display_name", "provider", "color", "active", "external", "release")
+        fields = ("slug", "display_name", "provider", "color", "active", "external", "track", "version", "release")
+
+    def get_track(self, family: Family) -> str | None:
+        return family.track or None
 
 
 class FamilyViewSet(ReadOnlyViewSet):
@@ -55,12 +62,14 @@ class FamilyViewSet(ReadOnlyViewSet):
 
     queryset = Family.objects.all()
     serializer_class = FamilySerializer
-    filterset_fields = ("active", "external")
+    filterset_fields = ("active", "external", "track")
     filters = {"search": SearchFilter(matching_families)}
     lookup_field = "slug"
     lookup_value_regex = r"[a-z0-9][a-z0-9.\-]*"
     orderings = ("slug", "display_name", "provider")
 
     def get_queryset(self) -> QuerySet[Family]:
-        families = cast(FamilyQuerySet[Any], super().get_queryset())
-        return families.with_release(timezone.now()) if self.is_requested("release") else families
+        families, now = cast(FamilyQuerySet[Any], super().get_queryset()), timezone.now()
+        if self.is_requested("release"):
+            families = families.with_release(now)
+        return families.with_version(now) if self.is_requested("version") else families

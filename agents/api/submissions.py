@@ -14,12 +14,16 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
-from agents.models import Agent, Decision, Elicitation, Registration, Submission
+from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
+from agents.redaction import redact
 from foundation.clock import now
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
+from foundation.rest.long_poll import MAX_WAIT_S, wait_for_rows
 from foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
+from foundation.rest.serializers import StrictSerializer
 from foundation.rest.views import NegotiatedView
 from foundation.rest.viewsets import extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
@@ -32,6 +36,9 @@ MAX_KEY_LENGTH = 255
 PRINTABLE = r"^[!-~]([ -~]*[!-~])?$"
 """ASCII without spaces at its ends."""
 MAX_BODY_BYTES = 1_000_000
+MAX_REPORT_BYTES = 10_000
+RETRY_S = "30"
+WAIT_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_S}
 
 
 # --- rows ------------------------------------------------------------------------------------------------
@@ -90,6 +97,7 @@ class SubmissionResultSerializer(serializers.Serializer):
     action = serializers.ChoiceField(choices=Decision.Action.choices, required=False)
     instructions = InstructionSerializer(many=True, required=False)
     trades = serializers.ListField(child=serializers.IntegerField(), required=False)
+    receipt = IssuedReceiptSerializer(required=False, help_text="The signed receipt of the answer.")
     elicitation = serializers.IntegerField(required=False)
     forecasts = AcceptedForecastSerializer(many=True, required=False)
     refused = RefusedForecastSerializer(many=True, required=False)
@@ -111,6 +119,15 @@ def _problem(description: str, detail: str) -> OpenApiResponse:
     return OpenApiResponse(PROBLEM_SCHEMA, f"{description} Its detail, for example: {detail}")
 
 
+TASK_PARAMETERS = [
+    query_parameter("agent", "The agent that decides; with `universe`.", kind=ID_SCHEMA),
+    query_parameter("universe", "The universe of its decision; with `agent`.", kind=ID_SCHEMA),
+    query_parameter("batch", "The batch of questions that it answers; alone.", kind=ID_SCHEMA),
+    OpenApiParameter(
+        KEY, {"type": "string", "maxLength": MAX_KEY_LENGTH, "pattern": PRINTABLE}, OpenApiParameter.HEADER,
+        required=True, description="A text of your choice, a new one for each answer.",
+    ),
+]  # fmt: skip
 TOKEN_PROBLEMS = {
     401: _problem("The token is missing, unknown or revoked.", "the token is unknown or revoked"),
     429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens from this client."),
@@ -142,26 +159,35 @@ class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
-    every family. A task is open for 15 minutes after its prices are frozen.
+    every family. A task is open for 15 minutes after its prices are frozen, on the open track until the
+    `open_window` of the methodology (12 hours). With `wait` the answer comes as soon as a task is open, at the latest
+    after so many seconds; at once where too many others wait.
     """
 
     serializer_class = OpenTasksSerializer
 
     @extend_schema(
+        parameters=[query_parameter("wait", "Seconds to wait for a task.", kind=WAIT_SCHEMA)],
         responses={
             200: OpenTasksSerializer,
-            400: _problem("A parameter was given; there are none.", "takes no parameters"),
+            400: _problem("A parameter is unknown or invalid.", "wait: 31 is no whole number from 0 to 30"),
             **TOKEN_PROBLEMS,
-        }
+        },
     )
     def get(self, request: Request) -> Response:
         from agents.services.submissions import BatchTarget, DecisionTarget, open_targets
 
-        check_parameters(request, set())
-        at = now()
-        targets = open_targets(cast(Registration, request.user), at=at)
+        check_parameters(request, {"wait"})
+        registration, deadline = cast(Registration, request.user), getattr(request, "read_deadline", None)
+
+        def read() -> list[Any]:
+            if deadline is not None:
+                deadline.restart()
+            return open_targets(registration, at=now())
+
+        targets = wait_for_rows(read, _wait(request))
         body = {
-            "now": at,
+            "now": now(),
             "trading": [target for target in targets if isinstance(target, DecisionTarget)],
             "forecast": [target for target in targets if isinstance(target, BatchTarget)],
         }
@@ -186,15 +212,7 @@ class Submissions(ExternalAgentView):
         super().initial(request, *args, **kwargs)
 
     @extend_schema(
-        parameters=[
-            query_parameter("agent", "The agent that decides; with `universe`.", kind=ID_SCHEMA),
-            query_parameter("universe", "The universe of its decision; with `agent`.", kind=ID_SCHEMA),
-            query_parameter("batch", "The batch of questions that it answers; alone.", kind=ID_SCHEMA),
-            OpenApiParameter(
-                KEY, {"type": "string", "maxLength": MAX_KEY_LENGTH, "pattern": PRINTABLE}, OpenApiParameter.HEADER,
-                required=True, description="A text of your choice, a new one for each answer.",
-            ),
-        ],
+        parameters=TASK_PARAMETERS,
         request={"application/json": {"type": "object", "additionalProperties": True}},
         examples=[
             OpenApiExample("A decision", value=BET, request_only=True),
@@ -212,6 +230,7 @@ class Submissions(ExternalAgentView):
             411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
             413: OpenApiResponse(PROBLEM_SCHEMA, "The answer is too long."),
             415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+            503: _problem("No receipt can be signed now: send it again.", "the settings lack the signing key"),
             422: _problem(
                 "The answer is malformed, or none of it can be executed.",
                 'bets must not be empty when action is "BET" (2 more tries)',
@@ -220,19 +239,96 @@ class Submissions(ExternalAgentView):
         },
     )  # fmt: skip
     def post(self, request: Request) -> Response | Problem:
-        from agents.services.submissions import DeadlinePassed, KeyReused, SubmissionRefused, record_submission
+        from agents.services.signing_keys import SigningKeyMismatch
+        from agents.services.submissions import (
+            DeadlinePassed,
+            KeyReused,
+            SubmissionRefused,
+            note_late_answer,
+            record_submission,
+        )
 
         registration = cast(Registration, request.user)
         key, body = _key(request), _body(request)
-        target = _parse_target(request, registration)
+        target, at = _parse_target(request, registration), now()
         try:
-            submission = record_submission(target, registration=registration, key=key, body=body, at=now())
+            submission = record_submission(target, registration=registration, key=key, body=body, at=at)
+        except SigningKeyMismatch as error:
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": RETRY_S})
         except (KeyReused, SubmissionRefused) as error:
+            if at >= target.deadline and target.task.status != Task.Status.COMPLETED:
+                note_late_answer(target, registration=registration, at=at)
             status = HTTPStatus.GONE if isinstance(error, DeadlinePassed) else HTTPStatus.CONFLICT
             raise Refused(status, str(error)) from error
         if submission.status != HTTPStatus.CREATED:
             return Problem(submission.status, submission.response["detail"])
-        return Response({"submission": submission.pk} | submission.response, status=submission.status)
+        receipt = Receipt.objects.filter(submission=submission).first()  # an answer from before the register has none
+        receipts = {} if receipt is None else {"receipt": receipt.as_json()}
+        return Response({"submission": submission.pk} | submission.response | receipts, status=submission.status)
+
+
+class ReasonField(serializers.CharField):
+    """A text that may quote anything, without what must not be stored."""
+
+    def to_internal_value(self, data: Any) -> str:
+        return redact(super().to_internal_value(data))
+
+
+class ReportSerializer(StrictSerializer):
+    """A failure of the agent: it raised an error, was late, or made an answer that its own checks refuse."""
+
+    kind = serializers.ChoiceField(
+        [Attempt.Kind.RAISED, Attempt.Kind.LATE, Attempt.Kind.REFUSED], help_text="What happened."
+    )
+    reason = ReasonField(max_length=500, allow_blank=True, help_text="The reason, in your words.")
+
+
+class Attempts(ExternalAgentView):
+    """Reports that the agent has no answer to a task, and why. It stands beside the agent's scores.
+
+    A report uses up no try: an answer may follow until the deadline. `attempts/` lists what is stored.
+    """
+
+    serializer_class = AttemptSerializer
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuses a request without its key before the token is looked at, as `Submissions` does."""
+        if request.method == "POST":
+            _key(request)
+        super().initial(request, *args, **kwargs)
+
+    @extend_schema(
+        parameters=TASK_PARAMETERS,
+        request=ReportSerializer,
+        responses={
+            201: AttemptSerializer,
+            400: OpenApiResponse(PROBLEM_SCHEMA, "The key, a field or a parameter is missing or invalid."),
+            403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
+            409: _problem(
+                "The key was used for another report, or too many reports of the task are stored.",
+                "this Idempotency-Key came with another report before",
+            ),
+            411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
+            413: OpenApiResponse(PROBLEM_SCHEMA, "The report is too long."),
+            415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+            **TOKEN_PROBLEMS,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        from agents.services.attempts import ReportKeyReused, TooManyReports, report_attempt
+
+        registration = cast(Registration, request.user)
+        target = _parse_target(request, registration)
+        check_body(request, MAX_REPORT_BYTES)
+        serializer = ReportSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        try:
+            attempt = report_attempt(
+                target.place, registration=registration, key=_key(request), at=now(), **serializer.validated_data
+            )
+        except (ReportKeyReused, TooManyReports) as error:
+            raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+        return Response(AttemptSerializer(attempt).data, status=HTTPStatus.CREATED)
 
 
 def _parse_target(request: Request, registration: Registration) -> "SubmissionTarget[Any]":
@@ -267,6 +363,13 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
             {"universe": [f"agent {agent.pk} has no decision at universe {_id(request, 'universe')}"]}
         )
     return target
+
+
+def _wait(request: Request) -> int:
+    text = request.query_params.get("wait", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) <= MAX_WAIT_S):
+        raise ValidationError({"wait": [f"{text} is no whole number from 0 to {MAX_WAIT_S}"]})
+    return int(text)
 
 
 def _check_scope(registration: Registration, protocol: str) -> None:

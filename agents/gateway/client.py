@@ -5,9 +5,9 @@ request that is given up stops costing: the connection is closed. A gateway that
 """
 
 import json
-import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,18 +17,18 @@ from agents.gateway.completions import (
     Completion,
     CompletionParser,
     GatewayFailure,
+    parse_account_credits,
     parse_accounting,
     parse_credits,
     parse_generation,
     parse_remaining_credits,
 )
 from agents.gateway.streams import parse_stream
+from agents.redaction import API_KEYS, REDACTED, USER_IDS
 from foundation.http import MIB, HttpService, UpstreamError
 
 MAX_STREAM = 32 * MIB
 """A chunk of some 300 bytes carries a token or two."""
-API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
-USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
 
 
 class Gateway(HttpService):
@@ -118,8 +118,11 @@ class Gateway(HttpService):
         return parse_credits(self._find("/key"))
 
     def remaining_credits(self) -> Decimal | None:
-        """The US dollars that our key may still spend; None where the gateway states no limit."""
-        return parse_remaining_credits(self._find("/key"))
+        """The US dollars that our key and its account may still spend; None where the gateway tells neither."""
+        left = [parse_remaining_credits(self._find("/key"))]
+        with suppress(GatewayFailure):  # some keys may not read their account
+            left.append(parse_account_credits(self._find("/credits")))
+        return min((amount for amount in left if amount is not None), default=None)
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:
@@ -133,5 +136,5 @@ class Gateway(HttpService):
     def _redact(self, text: str) -> str:
         """The text without API keys, account ids and NUL, as it may be stored."""
         if self._key:
-            text = text.replace(self._key, "[redacted]")
-        return USER_IDS.sub(r"\1[redacted]", API_KEYS.sub("[redacted]", text)).replace("\0", "")
+            text = text.replace(self._key, REDACTED)
+        return USER_IDS.sub(rf"\1{REDACTED}", API_KEYS.sub(REDACTED, text)).replace("\0", "")

@@ -287,6 +287,13 @@ def parse_remaining_credits(body: Any) -> Decimal | None:
     return None if remaining is None or remaining > MAX_CREDITS else remaining
 
 
+def parse_account_credits(body: Any) -> Decimal | None:
+    """The US dollars that an account has left, as `/credits` states them."""
+    data = _object(_object(body).get("data"))
+    total, used = _decimal(data.get("total_credits")), _decimal(data.get("total_usage"))
+    return None if total is None or used is None else total - used
+
+
 def stored_content(raw_response: str, http_status: int | None) -> str:
     """The text of a stored answer; a submitted one, which came without HTTP, is the text itself."""
     if http_status is None:

@@ -1,6 +1,7 @@
 import agents.models.task
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.text
 import foundation.fields
 from decimal import Decimal
 from django.db import migrations, models
@@ -17,20 +18,16 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Family',
+            name='Maker',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.CharField(max_length=60, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9.\\-]*$', 'a-z, 0-9, dots, dashes')])),
-                ('display_name', models.CharField(max_length=80)),
-                ('provider', models.CharField(max_length=80)),
-                ('color', models.CharField(max_length=7, validators=[django.core.validators.RegexValidator('^#[0-9a-f]{6}$', 'must look like #1a2b3c')])),
-                ('active', models.BooleanField(default=True)),
-                ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
+                ('name', models.CharField(max_length=80)),
+                ('address', models.EmailField(help_text='Private; in small letters.', max_length=254, unique=True)),
+                ('confirmed_at', models.DateTimeField(help_text='The first time that the address was confirmed by mail.')),
             ],
             options={
-                'verbose_name_plural': 'families',
                 'ordering': ['pk'],
-                'constraints': [models.CheckConstraint(condition=models.Q(('external', False), ('active', False), _connector='OR'), name='external_family_is_not_in_the_line_up')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('address', django.db.models.functions.text.Lower('address'))), name='maker_address_in_small_letters')],
             },
         ),
         migrations.CreateModel(
@@ -57,7 +54,7 @@ class Migration(migrations.Migration):
             name='Chain',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive')], max_length=20, unique=True)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive'), ('receipt', 'Receipt')], max_length=20, unique=True)),
                 ('length', models.PositiveIntegerField(default=0)),
                 ('head', models.CharField(default='0000000000000000000000000000000000000000000000000000000000000000', help_text='SHA-256 of the last link.', max_length=64)),
             ],
@@ -104,6 +101,53 @@ class Migration(migrations.Migration):
                 'ordering': ['-began_at'],
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(condition=models.Q(('is_open', True)), fields=('is_open',), name='one_open_maintenance'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at', None), ('is_open', True)), models.Q(('ended_at__isnull', False), ('is_open', False)), _connector='OR'), name='maintenance_open_until_its_end')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SigningKey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('fingerprint', models.CharField(help_text="Beginning of the public key's SHA-256.", max_length=16, unique=True)),
+                ('public_key', models.CharField(help_text='Ed25519, hex.', max_length=64, unique=True)),
+                ('began_at', models.DateTimeField(blank=True, help_text='Null for the first key.', null=True)),
+                ('ended_at', models.DateTimeField(blank=True, help_text='Null while it is in use.', null=True)),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('ended_at', None), ('began_at', None), ('ended_at__gt', models.F('began_at')), _connector='OR'), name='a_signing_key_ends_after_it_began')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Family',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.CharField(max_length=60, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9.\\-]*$', 'a-z, 0-9, dots, dashes')])),
+                ('display_name', models.CharField(max_length=80)),
+                ('provider', models.CharField(max_length=80)),
+                ('color', models.CharField(max_length=7, validators=[django.core.validators.RegexValidator('^#[0-9a-f]{6}$', 'must look like #1a2b3c')])),
+                ('active', models.BooleanField(default=True)),
+                ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
+                ('track', models.CharField(blank=True, choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What an external agent may use, as its registration declared; never changed. Empty for models.', max_length=6)),
+                ('maker', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='families', to='agents.maker')),
+            ],
+            options={
+                'verbose_name_plural': 'families',
+                'ordering': ['pk'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('external', False), ('active', False), _connector='OR'), name='external_family_is_not_in_the_line_up'), models.CheckConstraint(condition=models.Q(models.Q(('external', True), ('track__in', ('closed', 'open'))), models.Q(('external', False), ('maker', None), ('track', '')), _connector='OR'), name='external_family_has_a_track')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AgentVersion',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='agents.family')),
+                ('number', models.PositiveSmallIntegerField(help_text='From 1 on.')),
+                ('began_at', models.DateTimeField()),
+                ('note', models.CharField(blank=True, help_text="The maker's own words, shown on the agent's page.", max_length=200)),
+            ],
+            options={
+                'ordering': ['family_id', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('family', 'number'), name='one_agent_version_per_family_and_number'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='agent_versions_count_from_one')],
             },
         ),
         migrations.CreateModel(
@@ -232,6 +276,29 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Application',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(help_text='The name on the boards.', max_length=60, validators=[django.core.validators.MinLengthValidator(2)])),
+                ('slug', models.CharField(max_length=60)),
+                ('track', models.CharField(choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What it may use. It never changes.', max_length=6)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('both', 'Both')], default='both', max_length=10)),
+                ('maker_name', models.CharField(help_text="Shown on the agent's page.", max_length=80, verbose_name='your name')),
+                ('address', models.EmailField(help_text='Never shown. A link is sent there.', max_length=254, verbose_name='your mail address')),
+                ('status', models.CharField(choices=[('unconfirmed', 'Unconfirmed'), ('waiting', 'waiting for the operator'), ('approved', 'approved, token not shown yet'), ('registered', 'Registered'), ('rejected', 'Rejected')], default='unconfirmed', max_length=11)),
+                ('requested_at', models.DateTimeField()),
+                ('confirmed_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_at', models.DateTimeField(blank=True, null=True)),
+                ('decided_by', models.CharField(blank=True, max_length=150)),
+                ('registration', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='application', to='agents.registration')),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'indexes': [models.Index(fields=['address'], name='application_by_address')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('registration__isnull', False), ('status', 'registered')), models.Q(models.Q(('status', 'registered'), _negated=True), ('registration', None)), _connector='OR'), name='registered_application_has_a_registration')],
+            },
+        ),
+        migrations.CreateModel(
             name='Decision',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -276,6 +343,27 @@ class Migration(migrations.Migration):
                 'ordering': ['pk'],
                 'indexes': [models.Index(fields=['status', 'market'], name='position_by_status_and_market'), models.Index(fields=['agent', 'status', 'outcome', 'shares'], name='position_valuation'), models.Index(fields=['cost_basis', 'id'], name='position_by_cost_basis'), models.Index(fields=['realized_pnl', 'id'], name='position_by_realized_pnl'), models.Index(fields=['opened_at', 'id'], name='position_by_opening'), models.Index(fields=['closed_at', 'id'], name='position_by_close'), models.Index(fields=['updated_at'], name='position_by_change')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('agent', 'outcome'), name='one_open_position_per_agent_market_and_side'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('cost_basis__gte', 0), ('shares__gt', 0), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('closed_at__isnull', False), ('cost_basis', 0), ('shares', 0)), _connector='OR'), name='only_an_open_position_holds_shares')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Attempt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='agents.registration')),
+                ('version', models.CharField(help_text="The agent's version.", max_length=60)),
+                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='agents.agent')),
+                ('universe', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='markets.universe')),
+                ('batch', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='markets.questionbatch')),
+                ('origin', models.CharField(choices=[('agent', 'reported by the agent'), ('arena', 'noted by the arena')], max_length=5)),
+                ('kind', models.CharField(choices=[('raised', 'Raised'), ('refused', 'Refused'), ('late', 'Late'), ('missed', 'Missed')], max_length=7)),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('key', models.CharField(help_text="The report's Idempotency-Key, or the arena's own.", max_length=255)),
+                ('noted_at', models.DateTimeField()),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'indexes': [models.Index(fields=['noted_at', 'id'], name='attempt_by_time')],
+                'constraints': [models.UniqueConstraint(fields=('registration', 'origin', 'key'), name='one_attempt_per_origin_and_key'), models.CheckConstraint(condition=models.Q(models.Q(('agent__isnull', False), ('batch', None), ('universe__isnull', False)), models.Q(('agent', None), ('batch__isnull', False), ('universe', None)), _connector='OR'), name='attempt_is_at_one_task'), models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ('raised', 'refused', 'late')), ('origin', 'agent')), models.Q(('kind__in', ('refused', 'late', 'missed')), ('origin', 'arena')), _connector='OR'), name='attempt_is_of_its_origin')],
             },
         ),
         migrations.CreateModel(
@@ -406,10 +494,27 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Submission',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='agents.registration')),
+                ('key', models.CharField(help_text="The request's Idempotency-Key.", max_length=255)),
+                ('request_sha256', models.CharField(help_text="Over the task's identity and the body.", max_length=64)),
+                ('call', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='submission', to='agents.modelcall')),
+                ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
+                ('response', models.JSONField()),
+                ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
+            ],
+            options={
+                'ordering': ['-pk'],
+                'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
+            },
+        ),
+        migrations.CreateModel(
             name='ChainLink',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive')], max_length=20)),
+                ('protocol', models.CharField(choices=[('trading', 'Trading'), ('forecast', 'Forecast'), ('archive', 'Archive'), ('receipt', 'Receipt')], max_length=20)),
                 ('sequence', models.PositiveIntegerField()),
                 ('decision', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='link', to='agents.decision')),
                 ('elicitation', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='link', to='agents.elicitation')),
@@ -485,23 +590,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Submission',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('registration', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='agents.registration')),
-                ('key', models.CharField(help_text="The request's Idempotency-Key.", max_length=255)),
-                ('request_sha256', models.CharField(help_text="Over the task's identity and the body.", max_length=64)),
-                ('call', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='submission', to='agents.modelcall')),
-                ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
-                ('response', models.JSONField()),
-                ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
-            ],
-            options={
-                'ordering': ['-pk'],
-                'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
-            },
-        ),
-        migrations.CreateModel(
             name='Reversal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -520,6 +608,28 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['pk'],
                 'constraints': [models.UniqueConstraint(fields=('position', 'sequence'), name='one_reversal_per_position_and_sequence'), models.CheckConstraint(condition=models.Q(('payout__gte', 0), ('previous_payout__gte', 0), models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR')), name='reversal_amounts_not_negative'), models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='reversal_has_a_reason')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Receipt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sequence', models.PositiveIntegerField(help_text='Its place in the register, from 1.', unique=True)),
+                ('submission', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='receipt', to='agents.submission')),
+                ('agent', models.CharField(help_text="The family's slug.", max_length=80)),
+                ('version', models.CharField(help_text='The version of the agent that answered.', max_length=60)),
+                ('task', models.CharField(help_text='batch-ID, or agent-ID-universe-ID.', max_length=60)),
+                ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as it was sent.', max_length=64)),
+                ('prompt_sha256', models.CharField(help_text='SHA-256 of the prompt that was shown.', max_length=64)),
+                ('received_at', models.DateTimeField(help_text='Time that was compared with the deadline.')),
+                ('previous', models.CharField(help_text='The receipt before it; zeros for the first.', max_length=64, unique=True)),
+                ('sha256', models.CharField(help_text='SHA-256 of the body as canonical JSON.', max_length=64, unique=True)),
+                ('signature', models.CharField(help_text='Ed25519 over the body as canonical JSON, hex.', max_length=128)),
+                ('key', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='receipts', to='agents.signingkey', to_field='fingerprint')),
+            ],
+            options={
+                'ordering': ['sequence'],
+                'indexes': [models.Index(fields=['received_at', 'id'], name='receipt_by_time')],
             },
         ),
     ]

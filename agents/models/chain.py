@@ -18,6 +18,7 @@ class Protocol(models.TextChoices):
     TRADING = "trading"
     FORECAST = "forecast"
     ARCHIVE = "archive"
+    RECEIPT = "receipt"
 
 
 class Chain(models.Model):

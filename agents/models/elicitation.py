@@ -81,7 +81,7 @@ class Elicitation(Task):
     @property
     def window_ends_at(self) -> datetime:
         """The end of the window in which a failed elicitation may be tried again."""
-        return self.batch.question_set.frozen_at + self.family.answer_window(self.rules.retry_window)
+        return self.batch.question_set.frozen_at + self.family.answer_window(self.methodology, self.rules.retry_window)
 
     @property
     def stable_key(self) -> str:

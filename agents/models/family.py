@@ -10,14 +10,15 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Lower
 
 from agents.moving_aliases import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
+from cohorts.models import Methodology
 from foundation.fields import CostField
 
 EXTERNAL_WINDOW = timedelta(minutes=15)
-"""How long after a freeze external agents may answer: unlike models, they could wait for news."""
+"""How long after a freeze agents of the closed track may answer: unlike models, they could wait for news."""
 
 ANSWER_PARAMETERS = ("temperature", "reasoning", "seed", "response_format")
 
@@ -53,9 +54,35 @@ class FamilyQuerySet(models.QuerySet["Family"]):
         newest = releases.order_by("-effective_from", "-pk").values("model_id")[:1]
         return self.annotate(release=Coalesce(Subquery(entries.values("release__model_id")[:1]), Subquery(newest)))
 
+    def with_version(self, at: datetime) -> FamilyQuerySet:
+        """Adds `version`, the number of each external agent's version at an instant (as `Family.version_at`)."""
+        versions = AgentVersion.objects.filter(family=OuterRef("pk"), began_at__lte=at).order_by("-number")
+        return self.annotate(version=Subquery(versions.values("number")[:1]))
+
+
+class Maker(models.Model):
+    """A person or group with external agents. The address is private: no page, API or archive shows it."""
+
+    name = models.CharField(max_length=80)
+    address = models.EmailField(unique=True, help_text="Private; in small letters.")
+    confirmed_at = models.DateTimeField(help_text="The first time that the address was confirmed by mail.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(address=Lower("address")), name="maker_address_in_small_letters")
+        ]
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
 
 class Family(models.Model):
     """A stable competitor slot. Its slug joins results over years; its display name may change."""
+
+    class Track(models.TextChoices):
+        CLOSED = "closed", "closed: only what the task shows"
+        OPEN = "open", "open: tools, search, people"
 
     # Slugs carry dots ("gpt-5.1"), which Django's SlugField refuses.
     slug = models.CharField(
@@ -70,6 +97,13 @@ class Family(models.Model):
     external = models.BooleanField(
         default=False, help_text="External agent: submits its answers itself and is ranked separately."
     )
+    track = models.CharField(
+        max_length=6,
+        choices=Track,
+        blank=True,
+        help_text="What an external agent may use, as its registration declared; never changed. Empty for models.",
+    )
+    maker = models.ForeignKey(Maker, on_delete=models.PROTECT, null=True, blank=True, related_name="families")
 
     objects = FamilyQuerySet.as_manager()
 
@@ -78,7 +112,11 @@ class Family(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(external=False) | Q(active=False), name="external_family_is_not_in_the_line_up"
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(external=True, track__in=("closed", "open")) | Q(external=False, track="", maker=None),
+                name="external_family_has_a_track",
+            ),
         ]
         ordering = ["pk"]
 
@@ -93,9 +131,34 @@ class Family(models.Model):
             return entry.release
         return self.releases.filter(effective_from__lte=at).order_by("-effective_from", "-pk").first()
 
-    def answer_window(self, retry_window: timedelta) -> timedelta:
-        """How long after a freeze an answer counts; `retry_window` is the methodology's, for models."""
-        return EXTERNAL_WINDOW if self.external else retry_window
+    def version_at(self, at: datetime) -> AgentVersion | None:
+        """The version of an external agent at an instant."""
+        return self.versions.filter(began_at__lte=at).order_by("-number").first()
+
+    def answer_window(self, methodology: Methodology, retry_window: timedelta) -> timedelta:
+        """How long after a freeze an answer counts; `retry_window` is the protocol's, for models."""
+        if not self.external:
+            return retry_window
+        return methodology.open_window if self.track == self.Track.OPEN else EXTERNAL_WINDOW
+
+
+class AgentVersion(models.Model):
+    """A version of an external agent: what its maker declared to have changed. The agent keeps its record."""
+
+    family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveSmallIntegerField(help_text="From 1 on.")
+    began_at = models.DateTimeField()
+    note = models.CharField(max_length=200, blank=True, help_text="The maker's own words, shown on the agent's page.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["family", "number"], name="one_agent_version_per_family_and_number"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="agent_versions_count_from_one"),
+        ]
+        ordering = ["family_id", "number"]
+
+    def __str__(self) -> str:
+        return f"{self.family} version {self.number}"
 
 
 class Release(models.Model):

@@ -90,14 +90,27 @@ def read_forecasts(calls: Iterable[ModelCall], entries: Sequence[QuestionEntry])
 
     Empty without calls. Expects the options of the entries' questions prefetched.
     """
-    questions = [prompt_question(entry) for entry in entries]
-    read: list[ReadForecast] = []
-    for call in calls:
-        stated = [StatedForecast.from_json(forecast) for forecast in call.parsed or ()]
-        new = [(entry, call, each) for entry, each in zip(entries, check_forecasts(stated, questions), strict=True)]
-        pairs = zip(read or new, new, strict=True)
-        read = [old if old[2].probabilities is not None else latest for old, latest in pairs]
-    return read
+    answers = list(calls)
+    checked = first_valid([call.parsed or () for call in answers], [prompt_question(entry) for entry in entries])
+    return [
+        (entry, answers[place], forecast) for entry, (place, forecast) in zip(entries, checked, strict=bool(answers))
+    ]
+
+
+def first_valid(
+    answers: Sequence[Sequence[dict[str, Any]]], questions: Sequence[PromptQuestion]
+) -> list[tuple[int, CheckedForecast]]:
+    """For each question its first valid forecast with the place of its answer, else the last answer's refusal."""
+    chosen: list[tuple[int, CheckedForecast]] = []
+    for place, answer in enumerate(answers):
+        forecasts = check_forecasts([StatedForecast.from_json(forecast) for forecast in answer], questions)
+        if not chosen:
+            chosen = [(place, forecast) for forecast in forecasts]
+            continue
+        for number, forecast in enumerate(forecasts):
+            if chosen[number][1].probabilities is None:
+                chosen[number] = place, forecast
+    return chosen
 
 
 def prompt_question(entry: QuestionEntry) -> PromptQuestion:

@@ -5,21 +5,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.models import Chain, DailyAnchor
-from agents.records import GENESIS, PROTOCOLS, instant_text
-from agents.signing import signed
+from agents.records import GENESIS, PROTOCOLS, RECEIPT, instant_text
+from agents.services.signing_keys import key_of_heads
+from agents.signing import sign
 
 Heads = dict[str, dict[str, Any]]
 
 
 def chain_heads() -> Heads:
     """The length and head of each chain by its protocol."""
-    heads: Heads = {protocol: {"length": 0, "head": GENESIS} for protocol in PROTOCOLS}
+    heads: Heads = {protocol: {"length": 0, "head": GENESIS} for protocol in (*PROTOCOLS, RECEIPT)}
     return heads | {chain.protocol: {"length": chain.length, "head": chain.head} for chain in Chain.objects.all()}
 
 
 def anchor(*, heads: Mapping[str, Any], at: datetime) -> dict[str, Any]:
     """Chain heads at an instant, signed."""
-    return signed({"at": instant_text(at), "chains": dict(heads)})
+    statement = {"at": instant_text(at), "chains": dict(heads)}
+    public_key, private_key = key_of_heads(at)
+    return {**statement, "public_key": public_key, "signature": sign(statement, private_key)}
 
 
 def record_daily_anchor(document: Mapping[str, Any], *, at: datetime) -> DailyAnchor:

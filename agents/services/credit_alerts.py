@@ -15,17 +15,20 @@ COST_PERIOD = timedelta(days=7)
 LEAST_USD = Decimal(1)
 
 
-def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> None:
-    """Raises the alert where the key's credits last no week at the cost of the last seven days, else clears it."""
+def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> Decimal | None:
+    """Raises the alert where the key's credits last no week at the cost of the last seven days, else clears it.
+
+    Returns the credits left, None where the gateway does not tell.
+    """
     try:
         remaining = gateway.remaining_credits()
     except GatewayFailure:  # whose runs have alerts of their own
-        return
+        return None
     recent = ModelCall.objects.filter(sent_at__gt=now - COST_PERIOD).aggregate(cost=Sum("cost_usd"))["cost"]
     needed = max(recent or Decimal(0), LEAST_USD)
     if remaining is None or remaining >= needed:
         clear_alert(CREDITS_LOW, [CREDITS_LOW], at=now)
-        return
+        return remaining
     raise_alert(
         kind=CREDITS_LOW,
         items={CREDITS_LOW: "the gateway's key"},
@@ -34,3 +37,4 @@ def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> None:
         path="/admin/",
         remedy="Buy credits, or raise the key's limit at the gateway; the next hourly reconcile_costs resolves this.",
     )
+    return remaining

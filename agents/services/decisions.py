@@ -13,7 +13,7 @@ from agents.models.task import PromptParts
 from agents.prompts import portfolio_parts
 from agents.services import ledger
 from agents.services.answer_storage import take_spooled_answers
-from agents.services.claims import Claim
+from agents.services.claims import Claim, end_leases_of_killed_runs
 from agents.services.conversation import Conversation
 from agents.services.execution import execute_answer
 from agents.services.missed import record_missed_decisions
@@ -54,6 +54,7 @@ def run_decisions(
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
+    end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
     report.log += prepare_run(settings, Decision.PROTOCOL, at=at)
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:

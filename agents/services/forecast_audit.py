@@ -1,80 +1,87 @@
 """Verification of forecasts: each follows from the frozen questions and the stored answers."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
-from agents.forecast_answers import CheckedForecast
+from agents.forecast_answers import CheckedForecast, PromptQuestion
 from agents.models import Elicitation, Forecast, ModelCall
-from agents.models.forecast import read_forecasts
-from markets.models import Question, QuestionEntry, QuestionSet
-from markets.prompt_conditions import BLIND
-from markets.services.question_resolution import happened_options
-from markets.services.questions import fingerprint, question_block
+from agents.models.forecast import first_valid
+from markets.models import QuestionEntry, QuestionOption
+
+Made = dict[int, tuple[int, Any, Any]]
+"""By entry, the id of the forecast made, its probabilities, and the numbers as stated."""
+CHUNK = 500
 
 
-def verify_forecasts() -> tuple[int, list[str]]:
-    """How many forecasts were checked, and a line for each violation that names its row."""
-    violations = [*_sets(), *_outcomes()]
-    checked = 0
-    for task in Elicitation.objects.select_related("batch__question_set", "family", "methodology").order_by("pk"):
-        made = {forecast.entry_id: forecast for forecast in task.forecasts.all()}
-        checked += len(made)
-        name = f"{task.family.slug}, {task.batch} (elicitation {task.pk})"
-        violations += [f"{name}: {violation}" for violation in _elicitation(task, made)]
-    return checked, violations
+def verify_answers() -> Iterator[str]:
+    """A line for each violation that names its row."""
+    made: dict[int, Made] = defaultdict(dict)
+    columns = ("elicitation", "entry", "pk", "probabilities", "stated")
+    for task, entry, *forecast in Forecast._base_manager.values_list(*columns).iterator():
+        made[task][entry] = (forecast[0], forecast[1], forecast[2])
+    asked, answers = _asked(), _answers()
+    tasks = Elicitation._base_manager.order_by("pk").select_related("batch__question_set", "family")
+    answered = next(answers, None)
+    for task in tasks.defer("batch__block").iterator(chunk_size=CHUNK):
+        calls: Sequence[Any] = ()
+        if answered is not None and answered[0] == task.pk:
+            calls, answered = answered[1], next(answers, None)
+        entries = asked.get((task.batch.question_set_id, task.batch.number), [])
+        for violation in _elicitation(task, made.pop(task.pk, {}), calls, entries):
+            yield f"{task.family.slug}, {task.batch} (elicitation {task.pk}): {violation}"
 
 
-def _sets() -> Iterator[str]:
-    """Violations of question sets: each set and its batches follow from its entries."""
-    for questions in QuestionSet.objects.prefetch_related("batches").order_by("pk"):
-        entries = list(questions.entries.prefetch_related("question__options").order_by("position"))
-        if questions.sha256 != fingerprint(entries):
-            yield f"questions of {questions} (set {questions.pk}): the fingerprint is not that of its entries"
-        of_batch: dict[int, list[QuestionEntry]] = defaultdict(list)
-        for entry in entries:
-            of_batch[entry.batch].append(entry)
-        for batch in questions.batches.all():
-            if batch.block != question_block(of_batch[batch.number], priced=batch.arm != BLIND):
-                yield f"{batch} (batch {batch.pk}): its block is not what its entries make"
+def _asked() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:
+    """The entries of each batch of questions, by set and number, with their questions as answers are checked."""
+    names: dict[int, list[str]] = defaultdict(list)
+    for question, name in QuestionOption.objects.order_by("question", "index").values_list("question", "name"):
+        names[question].append(name)
+    entries: dict[tuple[int, int], list[tuple[int, PromptQuestion]]] = defaultdict(list)
+    columns = ("question_set", "batch", "pk", "question", "question__exclusive")
+    rows = QuestionEntry.objects.order_by("question_set", "position").values_list(*columns, named=True)
+    for row in rows.iterator():
+        asked = PromptQuestion(str(row.question), tuple(names[row.question]), row.question__exclusive)
+        entries[row.question_set, row.batch].append((row.pk, asked))
+    return entries
 
 
-def _outcomes() -> Iterator[str]:
-    """Violations of outcomes: each resolved question has that of its markets."""
-    resolved = Question.objects.filter(status=Question.Status.RESOLVED).prefetch_related("options__outcome__market")
-    for question in resolved.order_by("pk"):
-        options = list(question.options.all())
-        happened = happened_options(question, options)
-        if happened != {option.pk: option.happened for option in options}:
-            yield f"question {question.pk}: its options' ends are not those of its markets"
+def _answers() -> Iterator[tuple[int, list[Any]]]:
+    """The result and the contents of the answers that were read, by elicitation."""
+    calls = ModelCall._base_manager.filter(
+        elicitation__isnull=False, result__in=ModelCall.READ, late=False, parsed__isnull=False
+    )
+    rows = calls.order_by("elicitation", "sequence").values_list("elicitation", "result", "parsed")
+    for task, answers in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
+        yield task, [answer[1:] for answer in answers]
 
 
-def _elicitation(task: Elicitation, made: dict[int, Forecast]) -> Iterator[str]:
+def _elicitation(
+    task: Elicitation, made: Made, calls: Sequence[Any], entries: list[tuple[int, PromptQuestion]]
+) -> Iterator[str]:
     if task.status != Elicitation.Status.COMPLETED or task.declined:
         if made:
             yield f"is {'declined' if task.declined else task.status} but has {len(made)} forecasts"
         return
-    read = [c for c in task.calls.all() if c.result in ModelCall.READ and not c.late and c.parsed is not None]
-    answered = [c for c in read if c.result == ModelCall.Result.ANSWERED]
-    if not read or len(answered) > 1:
-        yield f"rests on {len(answered)} answers that were read, not one"
+    answered = sum(result == ModelCall.Result.ANSWERED for result, _ in calls)
+    if not calls or answered > 1:
+        yield f"rests on {answered} answers that were read, not one"
         return
-    entries = list(task.batch.entries.prefetch_related("question__options"))
-    for entry, _, checked in read_forecasts(read, entries):
-        forecast = made.pop(entry.pk, None)
-        if (forecast is None) != (checked.probabilities is None):
-            yield f"question {entry.question_id} has {'no' if forecast is None else 'a'} forecast, its answer otherwise"
+    checked = first_valid([contents for _, contents in calls], [question for _, question in entries])
+    for (entry, question), (_, expected) in zip(entries, checked, strict=True):
+        forecast = made.pop(entry, None)
+        if (forecast is None) != (expected.probabilities is None):
+            has = "no" if forecast is None else "a"
+            yield f"question {question.question_id} has {has} forecast, its answer otherwise"
         elif forecast is not None:
-            yield from _forecast(task, forecast, checked)
+            yield from _forecast(question, forecast, expected)
     if made:
         yield f"has forecasts of questions that it was not asked: {sorted(made)}"
 
 
-def _forecast(task: Elicitation, forecast: Forecast, checked: CheckedForecast) -> Iterator[str]:
-    row = f"forecast {forecast.pk} on question {forecast.question_id}"
-    if forecast.probabilities != checked.probabilities or forecast.stated != checked.stated:
-        vectors = (forecast.probabilities, checked.probabilities or {})
-        stored, expected = (dict(sorted(vector.items())) for vector in vectors)
-        yield f"{row} says {stored}, its answer {expected}"
-    frozen = (task.family_id, task.release_id, task.batch.arm, task.methodology.version, task.made_at)
-    if (forecast.family_id, forecast.release_id, forecast.arm, forecast.methodology, forecast.made_at) != frozen:
-        yield f"{row} names another family, release, arm, methodology or time than what it belongs to"
+def _forecast(question: PromptQuestion, forecast: tuple[int, Any, Any], expected: CheckedForecast) -> Iterator[str]:
+    pk, probabilities, numbers = forecast
+    if probabilities != expected.probabilities or numbers != expected.stated:
+        stored, computed = dict(sorted(probabilities.items())), dict(sorted((expected.probabilities or {}).items()))
+        yield f"forecast {pk} on question {question.question_id} says {stored}, its answer {computed}"

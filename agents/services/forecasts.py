@@ -18,7 +18,7 @@ from agents.models.forecast import ReadForecast, read_forecasts
 from agents.models.task import PromptParts
 from agents.sealing import open_seals
 from agents.services.answer_storage import take_spooled_answers
-from agents.services.claims import Claim, claim_task
+from agents.services.claims import Claim, claim_task, end_leases_of_killed_runs
 from agents.services.conversation import Conversation
 from agents.services.lineups import lineup_releases
 from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
@@ -64,6 +64,7 @@ def run_forecasts(
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
     report.log += take_spooled_answers()
+    end_leases_of_killed_runs(Elicitation, command="run_forecasts", lease=settings.lease)
     report.log += prepare_run(settings, Elicitation.PROTOCOL, at=at)
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:

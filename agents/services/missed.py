@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from agents.models import Agent, Decision, Elicitation, Registration, Task
+from agents.models import Agent, Decision, Elicitation, Family, Registration, Task
 from agents.models.family import EXTERNAL_WINDOW
+from agents.services.attempts import note_missed_tasks
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
 from foundation.bulk import create_missing
@@ -22,7 +23,9 @@ MISSED = {"status": Task.Status.MISSED, "lease_id": None, "lease_until": None}
 
 def record_missed_decisions(cohorts: Iterable[Cohort], *, at: datetime, family: str | None = None) -> int:
     """Marks every decision of `cohorts` whose window has ended by `at` as missed; returns their number."""
-    return sum(_record_cohort(cohort, at, family) for cohort in _unfinished_cohorts(cohorts, at))
+    missed = sum(_record_cohort(cohort, at, family) for cohort in _unfinished_cohorts(cohorts, at))
+    note_missed_tasks(at=at)
+    return missed
 
 
 def record_missed_elicitations(*, at: datetime) -> int:
@@ -41,25 +44,32 @@ def record_unsubmitted_elicitations(*, at: datetime) -> int:
     batches = QuestionBatch.objects.filter(
         question_set__day__gte=day_of(at) - DAY, question_set__frozen_at__lte=at - EXTERNAL_WINDOW
     )
-    missed = [task for batch in batches.select_related("question_set") for task in _unsubmitted_elicitations(batch)]
-    return create_missing(missed, "batch", "release")
+    missed: list[Elicitation] = []
+    for batch in batches.select_related("question_set"):
+        missed += _unsubmitted_elicitations(batch, at)
+    created = create_missing(missed, "batch", "release")
+    note_missed_tasks(at=at)
+    return created
 
 
-def _unsubmitted_elicitations(batch: QuestionBatch) -> Iterator[Elicitation]:
+def _unsubmitted_elicitations(batch: QuestionBatch, at: datetime) -> Iterator[Elicitation]:
     questions = batch.question_set
     answered = set(batch.elicitations.values_list("family", flat=True))
     registrations = Registration.objects.live(questions.frozen_at).covering(Elicitation.PROTOCOL)
     for registration in registrations.exclude(family__in=answered).select_related("family"):
         release = registration.family.release_at(questions.frozen_at)
-        if release is not None:
-            yield Elicitation(
-                batch=batch,
-                methodology=Methodology.objects.get(version=questions.methodology),
-                release=release,
-                family_id=release.family_id,
-                status=Elicitation.Status.MISSED,
-                error=NOT_SUBMITTED,
-            )
+        if release is None:
+            continue
+        task = Elicitation(
+            batch=batch,
+            methodology=Methodology.objects.get(version=questions.methodology),
+            release=release,
+            family=registration.family,
+            status=Elicitation.Status.MISSED,
+            error=NOT_SUBMITTED,
+        )
+        if at >= task.window_ends_at:
+            yield task
 
 
 def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Cohort]:
@@ -78,12 +88,12 @@ def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Coh
 
 def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE).select_related("family")
-    window, weeks = cohort.methodology.retry_window, _weeks_so_far(cohort, at).items()
+    methodology, weeks = cohort.methodology, _weeks_so_far(cohort, at).items()
     ended = {
         (agent.pk, week): (agent, universe)
         for agent in (agents.filter(family__slug=family) if family else agents)
         for week, (start, universe) in weeks
-        if at >= (universe.frozen_at + agent.family.answer_window(window) if universe else start + WEEK)
+        if at >= _decision_ends_at(agent.family, methodology, start, universe)
     }
     decisions = Decision.objects.filter(cohort=cohort)
     claimable = decisions.claimable(timezone.now())
@@ -92,6 +102,12 @@ def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     unrecorded = ended.keys() - set(decisions.values_list("agent", "week"))
     rows = [_missed_decision(*ended[agent, week], week) for agent, week in sorted(unrecorded)]
     return missed + create_missing(rows, "agent", "cohort", "week")
+
+
+def _decision_ends_at(family: Family, methodology: Methodology, start: datetime, universe: Universe | None) -> datetime:
+    if universe is None:
+        return start + WEEK
+    return universe.frozen_at + family.answer_window(methodology, methodology.retry_window)
 
 
 def _missed_decision(agent: Agent, universe: Universe | None, week: int) -> Decision:

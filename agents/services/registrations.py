@@ -1,7 +1,9 @@
 """Registrations of external agents and their tokens, which are shown once and stored as hashes."""
 
 import hashlib
+import re
 import secrets
+import unicodedata
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -9,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agents.lineup_2026 import EFFECTIVE_FROM
-from agents.models import Family, Registration, Release
+from agents.models import AgentVersion, Family, Maker, Registration, Release
 from agents.models.family import name_slug
 from markets.services.cache_versions import save_competition_row
 
@@ -20,20 +22,26 @@ LAST_USE_PRECISION = timedelta(minutes=1)
 """Precision of a token's last use, so that most requests need no write."""
 COLOR = "#64748b"
 VENDOR = "external"
-RESERVED = ("market", "uniform", "ensemble")
-"""The reference forecasters."""
+RESERVED = ("market", "uniform", "ensemble", "new", "application", "owner")
+"""The reference forecasters, and pages beside those of agents."""
 
 
-def register_external_agent(*, name: str, protocol: str, at: datetime) -> Registration:
+def register_external_agent(
+    *, name: str, protocol: str, at: datetime, track: str = Family.Track.CLOSED, maker: Maker | None = None
+) -> Registration:
     """The registration, from `at` on, of the external agent of this name; with its token, which is stored nowhere.
 
-    The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does.
+    The name of a revoked registration means the same agent again. Raises ValidationError as `check_name` does, and
+    for another track than the agent has.
     """
     token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
         slug = check_name(name)
+        family = Family.objects.filter(slug=slug).first()
+        if family is not None and family.track != track:
+            raise ValidationError({"track": f"{slug} is of the {family.track} track, which never changes"})
         registration = Registration(
-            family=Family.objects.filter(slug=slug).first() or _create_family(slug, " ".join(name.split())),
+            family=family or _create_family(slug, " ".join(name.split()), track, maker, at),
             protocol=protocol,
             token_sha256=hash_token(token),
             registered_at=at,
@@ -49,15 +57,45 @@ def check_name(name: str) -> str:
     slug = name_slug(name)
     if not slug:
         raise ValidationError({"name": f"{name!r} holds no letter or digit"})
-    if slug in RESERVED or Family.objects.filter(slug=slug, external=False).exists():
+    if slug in RESERVED or _letters(name) in _names_of_models() or _resembles_agent(name, slug):
         raise ValidationError({"name": f"{slug} is the name of another forecaster"})
     if Registration.objects.filter(family__slug=slug, revoked_at=None).exists():
         raise ValidationError({"name": f"{slug} is registered already: revoke that first"})
     return slug
 
 
-def _create_family(slug: str, name: str) -> Family:
-    family = Family(slug=slug, display_name=name, provider="External", color=COLOR, active=False, external=True)
+def _letters(name: str) -> str:
+    """The letters and digits of a name by which two names are the same to a reader."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _names_of_models() -> set[str]:
+    """The names of the models that compete, as `_letters` compares them."""
+    names = set()
+    for slug, display_name in Family.objects.filter(external=False).values_list("slug", "display_name"):
+        names |= {_letters(slug), _letters(display_name)}
+    releases = Release.objects.filter(family__external=False)
+    for model_id, display_name in releases.values_list("model_id", "display_name"):
+        names |= {_letters(model_id), _letters(model_id.rpartition("/")[2]), _letters(display_name)}
+    return names
+
+
+def _resembles_agent(name: str, slug: str) -> bool:
+    others = Family.objects.filter(external=True).exclude(slug=slug).values_list("display_name", flat=True)
+    return _letters(name) in map(_letters, others)
+
+
+def _create_family(slug: str, name: str, track: str, maker: Maker | None, at: datetime) -> Family:
+    family = Family(
+        slug=slug,
+        display_name=name,
+        provider="External",
+        color=COLOR,
+        active=False,
+        external=True,
+        track=track,
+        maker=maker,
+    )
     family.full_clean()
     save_competition_row(family)
     Release.objects.create(
@@ -68,7 +106,30 @@ def _create_family(slug: str, name: str) -> Family:
         price_completion=Decimal(0),
         effective_from=EFFECTIVE_FROM,
     )
+    AgentVersion.objects.create(family=family, number=1, began_at=at)
     return family
+
+
+def add_version(family: Family, *, note: str, at: datetime) -> AgentVersion:
+    """The next version of an external agent, from `at` on. Raises ValidationError for a note that is too long."""
+    last = family.versions.order_by("-number").first()
+    version = AgentVersion(family=family, number=last.number + 1 if last else 1, began_at=at, note=note)
+    version.full_clean()
+    version.save()
+    return version
+
+
+def rotate_token(registration: Registration, *, at: datetime) -> Registration | None:
+    """The registration that follows on one in force, without a gap, with a new token; None if it is not in force."""
+    token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    with transaction.atomic():
+        if not revoke_registration(registration, at=at):
+            return None
+        successor = Registration.objects.create(
+            family=registration.family, protocol=registration.protocol, token_sha256=hash_token(token), registered_at=at
+        )
+    successor.token = token
+    return successor
 
 
 def revoke_registration(registration: Registration, *, at: datetime) -> bool:

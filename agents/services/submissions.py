@@ -1,8 +1,9 @@
 """Submissions of external agents: answers to the models' own prompts, executed by the same services.
 
-An external agent could wait for news while the frozen prices stand still: its answer counts only within
-`EXTERNAL_WINDOW` of the freeze. The claim, the call, its effects and our response are written in one transaction, so
-that a client without a response can send the same request again.
+An external agent could wait for news while the frozen prices stand still: its answer counts only within the window of
+its track, and only for tasks that were frozen while it was registered, since it could have read others' answers to
+earlier ones. The claim, the call, its effects and our response are written in one transaction, so that a client without
+a response can send the same request again.
 """
 
 import hashlib
@@ -20,8 +21,10 @@ from django.db.models import F
 from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
+    Attempt,
     Decision,
     Elicitation,
+    Family,
     Instruction,
     ModelCall,
     RefusedForecast,
@@ -30,14 +33,15 @@ from agents.models import (
     Submission,
     Task,
 )
-from agents.models.family import EXTERNAL_WINDOW
 from agents.models.task import PromptParts
+from agents.services.attempts import Place, name_place, note_attempt
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
 from agents.services.decisions import DecisionConversation, agents_with_later_entries
 from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
-from cohorts.models import Methodology
+from agents.services.receipts import issue_receipt
+from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
 from cohorts.weeks import week_start
 from foundation.locks import lock_rows
 from foundation.models import Run
@@ -78,8 +82,19 @@ class SubmissionTarget(ABC, Generic[T]):
     conversation: ClassVar[Conversation[Any]]
 
     @property
+    @abstractmethod
+    def family(self) -> Family:
+        """The external agent whose task it is."""
+
+    @property
+    @abstractmethod
+    def place(self) -> Place:
+        """The rows that name the task: agent and universe, or the batch."""
+
+    @property
     def deadline(self) -> datetime:
-        return self.frozen_at + EXTERNAL_WINDOW
+        methodology = self.task.methodology
+        return self.frozen_at + self.family.answer_window(methodology, methodology.retry_window)
 
     @abstractmethod
     def result(self, task: T, call: ModelCall) -> dict[str, Any]:
@@ -107,6 +122,8 @@ class SubmissionTarget(ABC, Generic[T]):
             return SubmissionRefused(f"{self.name} is {self.task.status} already")
         if at >= self.deadline:
             return DeadlinePassed(f"{self.name} was to be answered before {self.deadline:%Y-%m-%dT%H:%M:%SZ}")
+        if not self.family.registrations.live(self.frozen_at).covering(self.task.PROTOCOL).exists():
+            return SubmissionRefused(f"{self.name} was frozen before {self.family} was registered for it")
         if self.task.refusals > self.task.methodology.refused_retries:
             return SubmissionRefused(
                 f"{self.name} was answered {self.task.refusals} times with nothing that could be carried out"
@@ -117,6 +134,14 @@ class SubmissionTarget(ABC, Generic[T]):
 @dataclass(frozen=True)
 class DecisionTarget(SubmissionTarget[Decision]):
     conversation = DecisionConversation()
+
+    @property
+    def family(self) -> Family:
+        return self.task.agent.family
+
+    @property
+    def place(self) -> Place:
+        return {"agent": self.task.agent, "universe": self.task.universe}
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -149,6 +174,14 @@ class DecisionTarget(SubmissionTarget[Decision]):
 @dataclass(frozen=True)
 class BatchTarget(SubmissionTarget[Elicitation]):
     conversation = ElicitationConversation()
+
+    @property
+    def family(self) -> Family:
+        return self.task.release.family
+
+    @property
+    def place(self) -> Place:
+        return {"batch": self.task.batch}
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -200,7 +233,7 @@ def _current_targets(registration: Registration, at: datetime) -> Iterator[Submi
     release = family.release_at(at)
     if registration.covers(Elicitation.PROTOCOL) and release is not None:
         batches = QuestionBatch.objects.filter(
-            question_set__frozen_at__gt=at - EXTERNAL_WINDOW, question_set__frozen_at__lte=at
+            question_set__frozen_at__gt=at - LONGEST_OPEN_WINDOW, question_set__frozen_at__lte=at
         )
         for batch in batches.select_related("question_set").order_by("question_set", "number", "arm"):
             yield batch_target(release, batch)
@@ -241,7 +274,25 @@ def record_submission(
         )
         summary = {"family": registration.family.slug, "status": int(status), "task": target.name}
         Run(kind=RUN_KIND, at=at, summary=summary).finish(failed=False)
+        if status == HTTPStatus.CREATED:
+            issue_receipt(submission, task=name_place(target.place), answer=body, at=at)
+        else:
+            note_attempt(
+                target.place,
+                Attempt.Kind.REFUSED,
+                registration=registration,
+                key=f"refused:call-{call.pk}",
+                reason=response["detail"],
+                at=at,
+            )
         return submission
+
+
+def note_late_answer(target: SubmissionTarget[Any], *, registration: Registration, at: datetime) -> None:
+    """Notes the first answer to a task that came after its deadline."""
+    late = f"it came {at - target.deadline} after the deadline"
+    key = f"late:{name_place(target.place)}"
+    note_attempt(target.place, Attempt.Kind.LATE, registration=registration, key=key, reason=late, at=at)
 
 
 def _execute_submission(

@@ -49,8 +49,15 @@ class RowChoiceField(RowIdField):
     LONGEST_LABEL = 110
     widget = forms.Select
 
-    def __init__(self, rows: QuerySet[Any], label: str, candidates: Callable[[QuerySet[Any]], QuerySet[Any]]) -> None:
-        super().__init__(rows, label)
+    def __init__(
+        self,
+        rows: QuerySet[Any],
+        label: str,
+        candidates: Callable[[QuerySet[Any]], QuerySet[Any]],
+        *,
+        required: bool = True,
+    ) -> None:
+        super().__init__(rows, label, required=required)
         self.label, self.noun, self.candidates = label.capitalize(), label, candidates
 
     def label_from_instance(self, obj: Model) -> str:

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db import connection
 from django_q.models import Failure, OrmQ, Task
 
+from agents.models import SigningKey
+from agents.services.signing_keys import key_problem
 from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.models import Backup, Worker
@@ -76,6 +78,8 @@ class Infrastructure:
         self.backup = Backup.objects.first()
         self.backup_is_old = self.backup is not None and now - self.backup.taken_at > BACKUP_AGE
         self.backups_path = list_path(Backup)
+        self.signing_key = SigningKey.objects.current()
+        self.signing_key_problem = key_problem(self.signing_key, now) if self.signing_key else ""
         self.unsent_notices = Notice.objects.filter(sent_at=None, tries__gt=0).count()
         self.unsent_path = list_path(Notice, sent_at__isnull=1, tries__gt=0)
         added = operational_metrics.rows_added(at=at, now=now)

@@ -1,7 +1,7 @@
 """The dashboard's models: their states in the last runs, and the calls, failures, latency and cost of a week."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -117,9 +117,9 @@ class CostDay:
 class ModelPanel:
     """The grid of states, the figures of each model, and the cost by model and day."""
 
-    def __init__(self, now: datetime, cap: Decimal, paused: Set[int | None] = frozenset()) -> None:
+    def __init__(self, now: datetime, caps: Mapping[str, Decimal], paused: Set[int | None] = frozenset()) -> None:
         today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), cap
+        self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), max(caps.values())
         decisions, forecasts = decision_grid(), forecast_grid()
         self.weeks, self.days = decisions.runs, forecasts.runs
         by_model = _call_figures(self.since)
@@ -135,8 +135,10 @@ class ModelPanel:
         self.cost = sum((row.figures.cost for row in self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
         highest = max(day.cost for day in self.cost_days)
-        self.cap_in_scale = highest * CAP_IN_SCALE >= cap > 0
-        self.scale = max(highest, cap) if self.cap_in_scale else highest
+        self.cap_in_scale = highest * CAP_IN_SCALE >= self.cap > 0
+        self.scale = max(highest, self.cap) if self.cap_in_scale else highest
+        self.caps = "" if len(set(caps.values())) == 1 else ", ".join(f"{name} ${caps[name]:.2f}" for name in caps)
+        """The caps of a week by protocol, where they differ."""
         self.chart = self._chart() if highest else ""
 
     def _add(

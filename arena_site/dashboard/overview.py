@@ -64,7 +64,10 @@ class Overview:
         self.causes = failure_causes(self.tasks)
         self.spending = [Spending(protocol, self.week_start, at) for protocol in TASK_MODELS]
         paused = {setting.family_id for setting in self.pauses}
-        self.models = ModelPanel(now, settings.ARENA_SPEND_LIMIT_USD, paused)
+        self.models = ModelPanel(now, {spending.protocol: spending.cap for spending in self.spending}, paused)
+        costs = next(job.last_success for job in self.jobs.jobs if job.kind == "reconcile_costs")
+        self.credits_run = costs if costs and costs.summary.get("credits_left_usd") else None
+        """The last run that was told the credits of the gateway's key."""
         self.infrastructure = Infrastructure(at, now)
         unresolved = operational_metrics.unresolved_markets().filter(closed_at__lte=at - UNRESOLVED_AFTER)
         overdue = Count("pk", filter=Q(closed_at__lte=at - OVERDUE_AFTER))

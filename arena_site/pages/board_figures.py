@@ -9,9 +9,10 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count, score
 from arena_site.pages.headlines import Headline
-from scoring.constants import REFERENCES
+from scoring.constants import FORECAST, REFERENCES
 from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_entries import ranked_by
+from scoring.models import AgentsBoard
 
 BASELINES = REFERENCES[:2]
 """The market's prices and equal probabilities, which are lines of the chart."""
@@ -75,6 +76,28 @@ def return_figure(
     title = _title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
     note = "Mean return on paper money over cohorts, with its 95 % interval over calendar weeks."
     return Figure("mean-returns", title, chart, note, at=at)
+
+
+def agents_figure(
+    board: AgentsBoard, headline: Headline | None, families: Mapping[str, Family], **options: str
+) -> Figure:
+    """The score of each ranked agent with its interval, and the baselines of its protocol; families by slug."""
+    ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
+    is_forecast = board.protocol == FORECAST
+    lines = {e["display_name"]: e["score"] for e in board.entries if e["reference"] and e["score"] is not None}
+    chart = interval_chart(
+        ranked,
+        "score",
+        families,
+        interval="score_ci",
+        x_title="Adjusted Brier score (0 is best)" if is_forecast else "Mean return (%)",
+        unit="score" if is_forecast else "percent",
+        baselines=lines if is_forecast else {"Break-even": 0.0},
+        tied=headline.tied if headline else [],
+    )
+    title = _title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
+    note = "Adjusted Brier score" if is_forecast else "Mean return on paper money"
+    return Figure("scores", title, chart, f"{note} and 95 % interval.", at=board.computed_at, **options)
 
 
 def _title(headline: Headline, leads: str) -> str:

@@ -22,6 +22,11 @@ FORECAST_COLUMNS = {
     "coverage": "coverage",
 }
 """Fields of an entry by their names in the address."""
+AGENT_COLUMNS = {
+    "rank": "rank", "name": NAME, "score": "score", "brier": "brier", "alpha": "alpha", "value": "total_value",
+    "wins": "win_rate", "answered": "answered", "coverage": "coverage", "failed": "failed", "refused": "refused",
+    "missed": "missed",
+}  # fmt: skip
 TRADING_COLUMNS = {
     "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",
     "value": "total_value", "bet-sizing": "brier",

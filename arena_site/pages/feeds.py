@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
-from agents.models import DailyAnchor, Decision, Position, Trade
+from agents.models import AgentVersion, DailyAnchor, Decision, Position, Trade
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
 from scoring.competition import competition_index
@@ -127,6 +127,27 @@ def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:
     for key, *row in rows:
         groups[key].append(row)
     return groups
+
+
+class AgentFeed(AtomFeed):
+    """The external agents that joined, and their later versions."""
+
+    title = "Forecaster Arena: external agents"
+    subtitle = "New external agents, and new versions of those that take part."
+
+    def link(self) -> str:
+        return reverse("agents-board")
+
+    def items(self) -> list[FeedItem]:
+        items = []
+        for version in AgentVersion.objects.select_related("family").order_by("-began_at", "-pk")[:MAXIMUM_ITEMS]:
+            agent = version.family
+            title = f"{agent.display_name}, version {version.number}"
+            lines = [version.note, f"Track: {agent.track}"]
+            items.append(
+                FeedItem(page_url("external-agent", agent.slug), title, lines, version.began_at, [agent.track])
+            )
+        return items
 
 
 class ChainFeed(AtomFeed):

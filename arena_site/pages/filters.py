@@ -243,9 +243,10 @@ def marker(index: int) -> str:
     return marker_path(index, 0, 0)
 
 
-def family_label(family: Family) -> SafeString:
-    """A family's marker and name."""
-    return _family_label(family.display_name, family.color, marker_of(family), external=family.external)
+def family_label(family: Family, marked: bool = True) -> SafeString:
+    """A family's marker and name; an external agent is marked as one, but where all are."""
+    external = marked and family.external
+    return _family_label(family.display_name, family.color, marker_of(family), external=external)
 
 
 @lru_cache(maxsize=500)
@@ -289,7 +290,7 @@ def _badge(css_class: str, text: str) -> SafeString:
 # --- addresses ------------------------------------------------------------------------------------------
 
 
-FAMILY_PAGES = frozenset({"family", "agent", "trades", "comparison"})
+FAMILY_PAGES = frozenset({"family", "agent", "external-agent", "trades", "comparison"})
 """The pages whose addresses name families."""
 
 

@@ -282,8 +282,13 @@ TRADING: Mapping[str, Term] = {
     "agent": Term("Agent", "One release of a model in one cohort, with a portfolio of its own."),
     "external-agent": Term(
         "External agent",
-        "A program that submits its own answers. It could use later news than the models, so it is listed without a"
-        " rank.",
+        "A program that submits its own answers. It could use later news than the models, so it has no rank among them;"
+        " agents have a board of their own.",
+    ),
+    "track": Term(
+        "Track",
+        "What an external agent may use, declared when it registers and never changed: in the closed track only what"
+        " the task shows, by its maker’s word; in the open track anything.",
     ),
     "cohort": Term("Cohort", "The agents that start in the same week with the same balance and the same rules."),
     "decision-week": Term(

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from arena_site.pages.filters import count, score, signed_percent
 from cohorts.models import Cohort
 from markets.prompt_conditions import BLIND, PRICED
-from scoring.constants import MARKET
+from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_entries import ranking_interval, ranking_score
+from scoring.models import AgentsBoard
 
 MINIMUM_EVENTS = 4
 """Resolved events from which on a leader is named; more are needed to call one the best."""
@@ -94,6 +95,29 @@ def trading_headline(
     return Headline(leader, tied, sentence)
 
 
+def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
+    """The first external agent of a board; None while none is ranked."""
+    ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
+    if not ranked:
+        return None
+    leader, *others = ranked
+    tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in others], board.report["pairs"])
+    if board.protocol == FORECAST:
+        interval = _interval(leader["score_ci"], score, "–")
+        value = f"adjusted Brier score of {score(leader['score'])} ({interval}lower is better)"
+        basis = f"on {count(leader['answered'])} resolved questions"
+    else:
+        interval = _interval(leader["score_ci"], signed_percent, " to ")
+        value = f"mean return of {signed_percent(leader['score'])} ({interval}paper money)"
+        basis = f"over {count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}"
+    return Headline(
+        leader,
+        tied,
+        f"{leader['display_name']} leads the external agents of the {board.track} track as of {_date(at)}: its {value}"
+        f" {basis} {_ties(tied, len(others), 'agent')}.",
+    )
+
+
 def _tied(leader: str, others: Iterable[tuple[str, Entry]], pairs: Sequence[Mapping[str, Any]]) -> list[Entry]:
     """The entries, given with the names of the tests, that no test tells from the leader."""
     tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
@@ -115,9 +139,9 @@ def _interval(interval: Sequence[float] | None, write: Any, to: str) -> str:
     return f"95 % interval {write(interval[0])}{to}{write(interval[1])}, " if interval else ""
 
 
-def _ties(tied: Sequence[Entry], others: int) -> str:
+def _ties(tied: Sequence[Entry], others: int, competitor: str = "model") -> str:
     if not tied:
-        return "is significantly better than that of every other model" if others else "is the only one so far"
+        return f"is significantly better than that of every other {competitor}" if others else "is the only one so far"
     if len(tied) == others > NAMED_TIES:
         return f"is statistically tied with those of all {others} others"
     names = [entry["display_name"] for entry in tied[:NAMED_TIES]]

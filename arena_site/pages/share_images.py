@@ -6,13 +6,14 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from arena_site.pages.board_figures import brier_figure, return_figure
+from arena_site.pages.board_figures import agents_figure, brier_figure, return_figure
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
-from arena_site.pages.headlines import forecast_headline, trading_headline
+from arena_site.pages.headlines import agents_headline, forecast_headline, trading_headline
 from markets.services.cache_versions import Scope, current_versions
+from scoring.agents_boards import read_agents_board
 from scoring.competition import competition_index
-from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.forecast_boards import forecast_board
 from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
@@ -53,4 +54,9 @@ def _trading(now: datetime) -> Figure:
     return return_figure(entries, headline, competition.by_slug, at)
 
 
-FIGURES = {"trading": _trading, "forecasts": _forecasts}
+def _agents(now: datetime) -> Figure:
+    board = read_agents_board(FORECAST)
+    return agents_figure(board, agents_headline(board, at=board.computed_at or now), competition_index().by_slug)
+
+
+FIGURES = {"trading": _trading, "forecasts": _forecasts, "agents": _agents}

@@ -23,8 +23,9 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
 
     def items(self) -> list[str]:
         return [
-            "leaderboard", "findings", "forecasts", "trading", "calibration", "comparisons", "families", "cohorts",
-            "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary", "about",
+            "leaderboard", "findings", "forecasts", "trading", "agents-board", "calibration", "comparisons", "families",
+            "cohorts", "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary",
+            "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:
@@ -61,6 +62,7 @@ _agents = Agent.objects.order_by("-cohort__number", "family")
 SITEMAPS: dict[str, Callable[[], Sitemap]] = {  # type: ignore[type-arg]
     "pages": StaticSitemap,
     "models": partial(TableSitemap, "family", Family.objects.order_by("pk"), "slug"),
+    "external-agents": partial(TableSitemap, "external-agent", Family.objects.filter(external=True), "slug"),
     "methodologies": partial(TableSitemap, "methodology", _published, "version"),
     "cohorts": partial(TableSitemap, "cohort", Cohort.objects.order_by("-number"), "number"),
     "agents": partial(TableSitemap, "agent", _agents, "cohort__number", "family__slug"),

@@ -9,6 +9,7 @@ from arena_site.pages.addresses import by_address
 from arena_site.pages.sitemaps import SITEMAPS
 from arena_site.pages.views import (
     agents,
+    agents_boards,
     anchors,
     calibration,
     cohorts,
@@ -23,6 +24,7 @@ from arena_site.pages.views import (
     markets,
     methodologies,
     questions,
+    registration,
     search,
     site,
     trading,
@@ -43,6 +45,17 @@ urlpatterns = [
         "cohorts/<int:number>/<str:slug>/", agents.agent, agents.agent_figures, name="agent", of_families=True
     ),
     path("cohorts/<int:number>/<str:slug>/trades/", by_address(agents.trades, "trades"), name="trades"),
+    path("agents/new/", registration.new_agent, name="new-agent"),
+    path("agents/application/", registration.application, name="agent-application"),
+    path("agents/owner/", registration.owner, name="agent-owner"),
+    *with_charts("agents/", agents_boards.agents_board, agents_boards.agents_board_figures, name="agents-board"),
+    *with_charts(
+        "agents/<str:slug>/",
+        agents_boards.external_agent,
+        agents_boards.external_agent_figures,
+        name="external-agent",
+        of_families=True,
+    ),
     path("models/", families.families, name="families"),
     *with_charts("models/<str:slug>/", families.family, families.family_figures, name="family", of_families=True),
     path("markets/", markets.markets, name="markets"),
@@ -80,6 +93,7 @@ urlpatterns = [
     path("robots.txt", site.robots, name="robots"),
     path("feeds/decisions.atom", conditional_page(require_safe(feeds.DecisionFeed())), name="feed-decisions"),
     path("feeds/resolutions.atom", conditional_page(require_safe(feeds.ResolutionFeed())), name="feed-resolutions"),
+    path("feeds/agents.atom", conditional_page(require_safe(feeds.AgentFeed())), name="feed-agents"),
     path("feeds/chain.atom", conditional_page(require_safe(feeds.ChainFeed())), name="feed-chain"),
     path(
         "sitemap.xml",

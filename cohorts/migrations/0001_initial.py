@@ -73,10 +73,12 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField()),
                 ('status', models.CharField(choices=[('active', 'Active'), ('completed', 'Completed')], default='active', max_length=10)),
                 ('completed_at', models.DateTimeField(blank=True, null=True)),
+                ('voided_at', models.DateTimeField(blank=True, help_text='From then on it is asked nothing more and counts on no leaderboard.', null=True)),
+                ('void_reason', models.CharField(blank=True, max_length=200)),
             ],
             options={
                 'ordering': ['-number'],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('status', 'active')), models.Q(('completed_at__isnull', False), ('status', 'completed')), _connector='OR'), name='completed_cohort_has_a_time')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('status', 'active')), models.Q(('completed_at__isnull', False), ('status', 'completed')), _connector='OR'), name='completed_cohort_has_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('void_reason', ''), ('voided_at', None)), models.Q(('voided_at__isnull', False), models.Q(('void_reason', ''), _negated=True)), _connector='OR'), name='voided_cohort_has_a_reason')],
             },
         ),
     ]

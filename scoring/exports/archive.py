@@ -1,7 +1,6 @@
 """Building an archive: each table in each format, README, licence, data dictionary and manifest."""
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import django
+from arena_verifier.standalone import program_text
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models.sealed_rows import seals_in_force
-from agents.records import ARCHIVE, FORECAST, TRADING, instant_text
+from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING, instant_text
 from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
@@ -29,9 +29,10 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
+from scoring.exports.tables.receipts import RECEIPTS
 from scoring.exports.tables.results import CHAIN
 
-STANDALONE_VERIFIER = Path(__file__).parent / "verify_arena.py"
+STANDALONE_VERIFIER = "verify_arena.py"
 """Part of every archive: verifies one with the standard library alone."""
 TASK_PROTOCOLS = (TRADING, FORECAST)
 Progress = Callable[[int, int, str], None]
@@ -83,7 +84,7 @@ def _write_archive(
     with TableWriter(CHAIN, draft, formats) as chain:
         with consistent_reads():
             tables, weeks = _write_tables(draft, selection, formats, progress)
-            heads = chain_heads()
+            heads = chain_heads() | {RECEIPT: _receipt_head(selection)}
             for batch in row_batches(CHAIN, selection, protocol__in=TASK_PROTOCOLS):
                 chain.write_rows(batch)
             _write_documents(draft, selection, at)
@@ -126,13 +127,19 @@ def _write_tables(
     return digests, weeks
 
 
+def _receipt_head(selection: ExportSelection) -> dict[str, Any]:
+    """The end of the register as far as the archive holds it."""
+    last = selection.rows(RECEIPTS).order_by("-sequence").first()
+    return {"length": last.sequence, "head": last.sha256} if last else {"length": 0, "head": GENESIS}
+
+
 def _write_documents(draft: Path, selection: ExportSelection, at: datetime) -> None:
     for name, contents in (("dictionary.json", dictionary_json(TABLES)), ("methodologies.json", methodology_rows())):
         _write_json(draft / name, contents)
     readme = readme_text(selection.as_json(), instant_text(at))
     (draft / "README.md").write_text(readme, encoding="utf-8")
     (draft / "LICENSE.txt").write_text(license_text(), encoding="utf-8")
-    shutil.copyfile(STANDALONE_VERIFIER, draft / STANDALONE_VERIFIER.name)
+    (draft / STANDALONE_VERIFIER).write_text(program_text(), encoding="utf-8")
 
 
 def _write_descriptions(draft: Path, selection: ExportSelection, formats: Sequence[str], at: datetime) -> None:

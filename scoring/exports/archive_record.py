@@ -24,6 +24,7 @@ WEEKLY_TABLES = {
     "elicitations": "made_at",
     "forecasts": "made_at",
     "forecast_scores": "resolved_at",
+    "attempts": "noted_at",
 }
 """The tables whose rows are counted by week, and the column of the time that counts."""
 DOCUMENTS = ("LICENSE.txt", "README.md", "dictionary.json", "methodologies.json", "verify_arena.py")

@@ -8,7 +8,7 @@ from typing import Any
 from agents.records import canonical, sha256
 
 MANIFEST, ANCHOR = "manifest.json", "anchor.json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 class InvalidManifest(ValueError):

@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db.models import Q, QuerySet
 
-from agents.models import Decision, Elicitation, Forecast, Position
+from agents.models import Decision, Elicitation, Forecast, Position, Receipt
 from agents.models.sealed_rows import Seals, with_sealed_until
 from agents.records import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe
@@ -79,7 +79,11 @@ class ExportSelection:
             "agents": lambda: self._in_cohort("cohort__number"),
             "families": Q,
             "releases": Q,
+            "agent_versions": Q,
             "chain": Q,
+            "signing_keys": Q,
+            "receipts": self._receipts,
+            "attempts": lambda: self.within("noted_at") & self._in_cohort("agent__cohort__number"),
             "decisions": lambda: Q(pk__in=self.decisions().values("pk")),
             "calls": lambda: (
                 Q(decision__in=self.decisions().values("pk")) | Q(elicitation__in=self.elicitations().values("pk"))
@@ -106,6 +110,12 @@ class ExportSelection:
             "forecast_scores": lambda: Q(forecast__in=self.forecasts().values("pk")) & self.within("resolved_at"),
         }
         return filters[name]()
+
+    def _receipts(self) -> Q:
+        """The whole register up to the first receipt after the window: like a chain, it has no gaps."""
+        later = Receipt._base_manager.filter(received_at__gte=self.end) if self.end else Receipt.objects.none()
+        first = later.order_by("sequence").values_list("sequence", flat=True).first()
+        return Q() if first is None else Q(sequence__lt=first)
 
     def decisions(self) -> QuerySet[Decision]:
         """Decisions of the cohort; in a window by the time of their run, or of the freeze if they failed."""

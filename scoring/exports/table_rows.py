@@ -10,6 +10,7 @@ from agents.models import Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.models import Methodology
+from scoring.agents_boards import ALL_TIME
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
@@ -17,6 +18,7 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import versions_in_play
 from scoring.models import Leaderboard
+from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.forecast_leaderboards import SLOW_FIGURES, forecast_leaderboard, leaderboard_selections
 from scoring.services.forecast_panels import family_names, resolved_entries
 from scoring.services.trading_leaderboards import trading_leaderboard
@@ -150,6 +152,15 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
                     yield {**entry, **key, "figures": figures}
 
 
+def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    if not selection.is_whole:
+        return
+    for key in board_keys():
+        if key.period == ALL_TIME:
+            for entry in agents_board(key).entries:
+                yield {**entry, "track": key.track, "protocol": key.protocol}
+
+
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
     rest = iter(rows)
     while batch := list(islice(rest, size)):
@@ -162,6 +173,7 @@ COMPUTED_TABLES: dict[str, Any] = {
     "blocks": _blocks,
     "leaderboard_trading": _trading_leaderboard,
     "leaderboard_forecast": _forecast_leaderboards,
+    "leaderboard_agents": _agents_boards,
 }
 
 

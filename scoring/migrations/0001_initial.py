@@ -146,6 +146,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='AgentsBoard',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('track', models.CharField(max_length=6)),
+                ('protocol', models.CharField(max_length=20)),
+                ('period', models.CharField(max_length=3)),
+                ('computed_at', models.DateTimeField()),
+                ('entries', models.JSONField(encoder=django.core.serializers.json.DjangoJSONEncoder)),
+                ('report', models.JSONField(encoder=django.core.serializers.json.DjangoJSONEncoder, help_text='Pairs, and what they rest on.')),
+            ],
+            options={
+                'ordering': ['track', 'protocol', 'period'],
+                'constraints': [models.UniqueConstraint(fields=('track', 'protocol', 'period'), name='one_agents_board_per_selection')],
+            },
+        ),
+        migrations.CreateModel(
             name='ImportCollection',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

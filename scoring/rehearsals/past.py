@@ -42,7 +42,7 @@ class UnplayableArchive(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveTables:
+class PastTables:
     """The tables of a verified archive's folder."""
 
     folder: Path
@@ -70,7 +70,7 @@ class Timeline:
     """The last instant of each day at which the archive has a snapshot."""
 
 
-def read_timeline(tables: ArchiveTables, *, start: datetime, end: datetime) -> Timeline:
+def read_timeline(tables: PastTables, *, start: datetime, end: datetime) -> Timeline:
     """The weeks and the days of snapshots of a span. Raises UnplayableArchive where it has no week and no questions."""
     timeline = Timeline(start, end)
     for row in tables.rows("cohorts"):
@@ -88,7 +88,7 @@ def read_timeline(tables: ArchiveTables, *, start: datetime, end: datetime) -> T
     return timeline
 
 
-def load_past(tables: ArchiveTables, timeline: Timeline) -> None:
+def load_past(tables: PastTables, timeline: Timeline) -> None:
     """Fills an empty, migrated database with an archive's markets, prices, universes and questions.
 
     What changes in the span goes into the timeline. Raises UnplayableArchive where rows are missing.
@@ -120,7 +120,7 @@ def _load_methodologies(folder: Path) -> None:
             raise UnplayableArchive(f"the archive's methodology {version} is not the {version} of this release")
 
 
-def _load_markets(tables: ArchiveTables, timeline: Timeline) -> None:
+def _load_markets(tables: PastTables, timeline: Timeline) -> None:
     start, end = timeline.start, timeline.end
 
     def state(row: Row) -> Row:
@@ -145,13 +145,13 @@ def _load_markets(tables: ArchiveTables, timeline: Timeline) -> None:
     _load(tables, "prices", PriceObservation, keep=lambda row: instant(row["observed_at"]) <= end)
 
 
-def _block_texts(tables: ArchiveTables) -> dict[tuple[str, int], str]:
+def _block_texts(tables: PastTables) -> dict[tuple[str, int], str]:
     """The text of each block by its kind, and its universe or question batch."""
     texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in ("markets", "questions")}
     return {(row["kind"], row["id"]): texts[row["sha256"]] for row in tables.rows("blocks")}
 
 
-def _load_universes(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_universes(tables: PastTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     universes = _load(
         tables, "universes", Universe,
         keep=lambda row: instant(row["frozen_at"]) < timeline.end,
@@ -161,7 +161,7 @@ def _load_universes(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tu
     timeline.universes += Universe.objects.filter(frozen_at__gte=timeline.start).order_by("frozen_at")
 
 
-def _load_questions(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     """Loads the question sets frozen in the span, with all that they ask, not resolved yet."""
     sets = _load(
         tables, "question_sets", QuestionSet,
@@ -183,7 +183,7 @@ def _load_questions(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tu
 
 
 def _load(
-    tables: ArchiveTables,
+    tables: PastTables,
     name: str,
     model: type[models.Model],
     *,

@@ -10,9 +10,9 @@ from agents.models import UniverseCost, UsageTotal
 from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard
+from scoring.models import AgentsBoard, BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard
 from scoring.services.family_totals import family_total_drift
-from scoring.services.leaderboard_drift import import_leaderboard_drift, leaderboard_drift
+from scoring.services.leaderboard_drift import agents_board_drift, import_leaderboard_drift, leaderboard_drift
 from scoring.services.score_drift import brier_score_drift, forecast_score_drift
 
 
@@ -26,6 +26,7 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
         BrierScore: partial(brier_score_drift, at=at),
         ForecastScore: partial(forecast_score_drift, at=at),
         Leaderboard: partial(leaderboard_drift, at=at),
+        AgentsBoard: partial(agents_board_drift, at=at),
         ImportLeaderboard: partial(import_leaderboard_drift, at=at),
     }
 

@@ -100,7 +100,7 @@ def forecast_leaderboard(
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     report = _rank(built, Settings(metrics, GAMMAS, stream=step))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
-    questions = {name: number for panel in built for name, number in _questions_answered(panel).items()}
+    questions = {name: number for panel in built for name, number in questions_answered(panel).items()}
     resolved_questions = len({entry.question for entry in resolved})
     ranked_by = report["headline"] if report["headline"] in RANKED_BY else "brier"
     names = {**families, **externals, **REFERENCE_NAMES}
@@ -290,7 +290,7 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     }
 
 
-def _questions_answered(panel: Panel) -> dict[str, int]:
+def questions_answered(panel: Panel) -> dict[str, int]:
     """The number of questions that each forecaster answered, one of several days counted once."""
     # Each of k forecasts of a question weighs 1/k.
     numbers = np.bincount(panel.forecaster, panel.weight, len(panel.forecasters))

@@ -31,11 +31,12 @@ Vector = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Forecasts of one arm, under a methodology (empty: all), resolved by an instant (None: all)."""
+    """Forecasts of one arm, under a methodology (empty: all), resolved by an instant and from one on (None: all)."""
 
     arm: str
     methodology: str = ""
     until: datetime | None = None
+    since: datetime | None = None
 
     def elicitations(self) -> QuerySet[Elicitation]:
         """The requests of the arm's forecasts, whatever has resolved."""
@@ -129,6 +130,8 @@ def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:
         entries = entries.filter(question_set__methodology=selection.methodology)
     if selection.until is not None:
         entries = entries.filter(question__resolved_at__lte=selection.until)
+    if selection.since is not None:
+        entries = entries.filter(question__resolved_at__gte=selection.since)
     return entries
 
 
@@ -150,6 +153,11 @@ def panels(entries: Sequence[ResolvedEntry], families: Collection[str], external
     return Panels(
         own, _reference_panel(asked, own), _stated_panel(externals, asked, [e.external_forecasts for e in entries])
     )
+
+
+def joint_panel(entries: Sequence[ResolvedEntry], names: Collection[str]) -> Panel:
+    """The panel of the named families and external agents together."""
+    return _stated_panel(names, _asked(entries), [entry.forecasts | entry.external_forecasts for entry in entries])
 
 
 def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> Panel:

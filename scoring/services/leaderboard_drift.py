@@ -19,6 +19,7 @@ from markets.services.cache_versions import Scope, current_versions, renew_versi
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.leaderboard_entries import LeaderboardKey
 from scoring.models import (
+    AgentsBoard,
     BrierScore,
     ImportCollection,
     ImportLeaderboard,
@@ -26,6 +27,7 @@ from scoring.models import (
     QuestionDifficulty,
     Snapshot,
 )
+from scoring.services.agents_boards import BoardKey, agents_board, store_agents_boards
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
@@ -133,6 +135,23 @@ def _compare(
         with transaction.atomic():
             stored.delete()
             renew_versions(Scope.LEADERBOARDS)
+
+
+def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
+    """A line for each board of external agents that differs from what is computed; with `repair`, that is stored."""
+    for row in AgentsBoard.objects.all():
+        key, computed_at = BoardKey(row.track, row.protocol, row.period), row.computed_at
+        with respecting_seals(at=at):
+            due = agents_board(key, at=computed_at)
+        if row.report.get("inputs") != to_json(due.report["inputs"]):
+            continue  # the next job adds what came since
+        if key.protocol == TRADING and _have_portfolios_changed(computed_at):
+            continue
+        difference = first_difference({"entries": row.entries, "report": row.report}, to_json(due._asdict()))
+        if difference is not None:
+            yield f"board of agents, {row}: {difference}"
+            if repair:
+                store_agents_boards({key: due}, at=computed_at)
 
 
 def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:

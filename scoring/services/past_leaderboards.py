@@ -67,7 +67,7 @@ def _forecast_inputs(selection: Selection, category: str) -> Any:
     changes = {name: Max(f"question__{name}") for name in ("resolved_at", "updated_at")}
     return {
         "format": FORMAT,
-        "selection": [selection.arm, selection.methodology, category],
+        "selection": [selection.arm, selection.methodology, selection.since, category],
         "families": list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")),
         "entries": entries.aggregate(number=Count("pk"), newest=Max("pk"), **changes),
         "forecasts": forecasts.aggregate(number=Count("question")),

@@ -14,6 +14,7 @@ from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
 from markets.models import Market
 from scoring.models import BrierScore, ForecastScore
+from scoring.services.agents_boards import refresh_agents_boards
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
@@ -46,13 +47,14 @@ def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: b
 
     A crash between a payout and its score loses nothing: the next call finds the trade without a score. Without
     `refit`, slow fits of the forecast leaderboards are left to a later call; without `forecast_leaderboards`, all of
-    these leaderboards.
+    these leaderboards and the boards of external agents.
     """
     report = ScoreReport(brier_rows=score_trades(at=at), forecasts_scored=score_forecasts(at=at))
     failpoint("scores.scored")
     report.leaderboards = refresh_trading_leaderboards(at=at)
     if forecast_leaderboards:
         report.leaderboards += refresh_forecast_leaderboards(at=at, refit=refit)
+        report.leaderboards += refresh_agents_boards(at=at)
     failpoint("scores.ranked")
     return report
 

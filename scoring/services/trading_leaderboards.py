@@ -1,7 +1,7 @@
 """The trading leaderboard: families ranked by mean return, with intervals. Computed after a change, stored, read."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from statistics import fmean
@@ -124,11 +124,8 @@ def trading_leaderboard(
     scores of markets resolved by then, costs of universes frozen by then. A `category` narrows the SCORED fields to
     bets on its markets; an agent has one bankroll for all of them, so values, returns and ranks stay those over all.
     """
-    participants, values = _participants(methodology, at)
-    weeks = weekly_returns(participants, values, at)
-    results_of: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
-    for agent in participants:
-        results_of[agent.family][agent.cohort.number] = CohortResult(values[agent.pk], weeks[agent.pk])
+    participants, values = board_participants(methodology, at)
+    results_of = cohort_results(participants, values, at)
     costs = _costs(methodology, at)
     if scored_before is not None:
         scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in results_of}
@@ -137,12 +134,27 @@ def trading_leaderboard(
     return ranked_contents(results_of, scored, costs)
 
 
+def cohort_results(
+    participants: Sequence[Agent | AgentSummary], values: Mapping[int, Valuation], at: datetime | None
+) -> dict[Family, dict[int, CohortResult]]:
+    """The result of each family by cohort number, given the values of its agents by id."""
+    weeks = weekly_returns(participants, values, at)
+    results_of: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
+    for agent in participants:
+        results_of[agent.family][agent.cohort.number] = CohortResult(values[agent.pk], weeks[agent.pk])
+    return results_of
+
+
 def ranked_contents(
     results_of: Mapping[Family, Mapping[int, CohortResult]],
     scored: Mapping[int, Mapping[str, Any]],
     costs: Mapping[int, Decimal],
+    competitors: Collection[str] | None = None,
 ) -> LeaderboardContents:
-    """The leaderboard of families by their results by cohort number, and by their SCORED fields and costs by id."""
+    """The leaderboard of families by their results by cohort number, and by their SCORED fields and costs by id.
+
+    `competitors` are the slugs of those to rank; by default all but external agents.
+    """
     returns: dict[str, dict[int, float]] = {}
     weeks: dict[str, dict[int, WeeklyReturns]] = {}
     rows = []
@@ -150,7 +162,9 @@ def ranked_contents(
         returns[family.slug] = {cohort: result.value.return_percent for cohort, result in results.items()}
         weeks[family.slug] = {cohort: result.weeks for cohort, result in results.items()}
         rows.append(_entry(family, [*results.values()], weeks[family.slug], scored[family.pk], costs))
-    ranked = [row for row in rows if not row["external"]]
+    if competitors is None:
+        competitors = {row["family"] for row in rows if not row["external"]}
+    ranked = [row for row in rows if row["family"] in competitors]
     tests = return_tests({row["family"]: weeks[row["family"]] for row in ranked})
     for row, (low, high) in zip(ranked, tests.rank_ranges, strict=True):
         row["rank_low"], row["rank_high"] = low, high
@@ -159,7 +173,9 @@ def ranked_contents(
     return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs})
 
 
-def _participants(methodology: str, at: datetime | None) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
+def board_participants(
+    methodology: str, at: datetime | None
+) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
     """The agents of a leaderboard in the order of their cohorts, and their values now or as of an instant, by id."""
     if at is not None:
         started = [
@@ -254,7 +270,7 @@ def _scored(
     """The SCORED fields of each family, by id; those of an instant or a category are cached."""
 
     def compute() -> dict[int, dict[str, Any]]:
-        by_family = _bets_by_family(leaderboard_scores(methodology, at, category))
+        by_family = bets_by_family(leaderboard_scores(methodology, at, category))
         return {family: score_fields(bets) for family, bets in by_family.items()}
 
     if at is None and not category:
@@ -264,7 +280,7 @@ def _scored(
     return {family.pk: scored.get(family.pk) or score_fields(()) for family in families}
 
 
-def _bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
+def bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
     events = Market.objects.filter(pk__in=scores.order_by().values("market")).only("source", "event_id")
     event_keys = {market.pk: market.event_key for market in events}
     by_family: dict[int, list[BetScore]] = defaultdict(list)

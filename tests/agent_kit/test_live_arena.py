@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from agents.models import Decision, Forecast, ModelCall, Submission, Trade
+from agents.models import Attempt, Decision, Forecast, ModelCall, Receipt, Registration, Submission, Trade
 from agents.services.registrations import register_external_agent
 from tests.agent_kit.test_check import agent_file
 from tests.commands import run
@@ -78,12 +79,17 @@ def test_unknown_token_has_no_access(week: str, live_server: LiveServer, tmp_pat
 
 
 @pytest.mark.django_db(transaction=True)
-def test_loop_without_wait_goes_on_at_this_arena(week: str, live_server: LiveServer, tmp_path: Path) -> None:
-    """The loop asks with `?wait=`, which this arena may not know."""
+def test_waiting_loop_answers_as_soon_as_a_task_is_open(
+    week: str, live_server: LiveServer, settings: Any, tmp_path: Path
+) -> None:
+    opened, settings.ARENA_CLOCK = settings.ARENA_CLOCK, DECISION - timedelta(minutes=1)
     command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, AGENT), "--url", live_server.url]
     environment = {"ARENA_AGENT_HOME": str(tmp_path / "home"), "ARENA_AGENT_TOKEN": week, "PATH": ""}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
+        while not Registration.objects.exclude(last_used_at=None).exists():
+            time.sleep(0.01)
+        settings.ARENA_CLOCK = opened
         assert process.stdout is not None
         events = [process.stdout.readline().partition(" ")[0] for _ in range(3)]
     finally:
@@ -93,14 +99,41 @@ def test_loop_without_wait_goes_on_at_this_arena(week: str, live_server: LiveSer
 
 
 @pytest.mark.django_db(transaction=True)
-def test_loop_killed_after_each_line_of_its_journal_answers_each_task_once(
+def test_receipts_of_the_loop_are_verified_offline_and_against_an_archive(
     week: str, live_server: LiveServer, tmp_path: Path
+) -> None:
+    file, key = agent_file(tmp_path, AGENT), tmp_path / "keys.json"
+    assert arena_agent(tmp_path, week, "run", file, "--once", "--url", live_server.url).returncode == 0
+    shown = arena_agent(tmp_path, week, "receipts", "--url", live_server.url)
+    assert len(json.loads(shown.stdout)["receipts"]) == 3
+    (tmp_path / "receipts.json").write_text(shown.stdout)
+    key.write_bytes(httpx.get(f"{live_server.url}/.well-known/arena-chain.json").content)
+    run("export_dataset", DECISION + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
+    options = [str(tmp_path / "receipts.json"), "--key", str(key), "--archive", str(tmp_path / "archive")]
+    verified = arena_agent(tmp_path, "", "verify", *options)
+    assert (verified.returncode, json.loads(verified.stdout)["ok"]) == (0, True), verified.stdout + verified.stderr
+
+
+@pytest.mark.django_db(transaction=True)
+def test_failure_of_the_agent_is_reported_once(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+    for _ in range(2):
+        arena_agent(tmp_path, week, "run", agent_file(tmp_path, BROKEN), "--once", "--url", live_server.url)
+    attempts = Attempt.objects.order_by("batch").values_list("origin", "kind", "reason")
+    assert [(origin, kind) for origin, kind, _ in attempts] == [("agent", "raised")] * 2
+    assert "ZeroDivisionError" in attempts[0][2]
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.django_db(transaction=True)
+def test_loop_killed_at_any_point_answers_each_task_once_and_has_its_receipt(
+    week: str, live_server: LiveServer, tmp_path: Path, kills: int
 ) -> None:
     journal, file = tmp_path / "journal.jsonl", agent_file(tmp_path, AGENT)
     command = [sys.executable, "-m", "arena_agent", "run", file, "--once", "--url", live_server.url]
     command += ["--journal", str(journal), "--json"]
     environment = {"ARENA_AGENT_HOME": str(tmp_path / "home"), "ARENA_AGENT_TOKEN": week, "PATH": ""}
-    for lines in range(1, 6):
+    for number in range(kills):
+        lines = number % 6
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
         while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= lines):
             time.sleep(0.001)
@@ -116,3 +149,7 @@ def test_loop_killed_after_each_line_of_its_journal_answers_each_task_once(
     assert replies == [201] * 3
     assert ModelCall.objects.filter(model="external/visitor").count() == 3
     assert Submission.objects.count() == 3
+    bodies = [entry["reply"]["receipt"]["body"] for entry in entries if entry["event"] == "reply"]
+    assert sorted(body["task"] for body in bodies) == sorted({entry["task"] for entry in entries})
+    assert sorted(body["sequence"] for body in bodies) == [1, 2, 3]
+    assert Receipt.objects.count() == 3

@@ -1,6 +1,7 @@
 """Claims on decisions: one live lease each, and a worker that lost its lease executes nothing."""
 
 import json
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -15,17 +16,20 @@ from agents import clients
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Completion
 from agents.models import Agent, Decision, ModelCall, Trade
-from agents.services.audit import verify_ledger
 from agents.services.claims import Claim, ClaimLost, claim_task
 from agents.services.decisions import DecisionConversation, run_decisions
 from agents.services.model_calls import CallSettings, request_answer
+from foundation.models import Run
+from foundation.process_names import process_name
 from markets.models import Universe
+from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet
 
 LEASE = timedelta(minutes=6)
 RAIN = "Will it rain?"
+NO_PROCESS = 999_999_999
 
 
 @pytest.fixture
@@ -170,6 +174,18 @@ def test_unanswered_call_of_a_dead_worker_is_marked_lost(opened: Venue) -> None:
     claim_decision()
     call = ModelCall.objects.get(decision=claim.task)
     assert (call.result, call.error) == ("lost", "the worker was gone before the answer came")
+
+
+@pytest.mark.parametrize(
+    ("process", "asked"), [(process_name(NO_PROCESS), 1), ("elsewhere:1", 0), (process_name(os.getppid()), 0)]
+)
+def test_claim_of_a_killed_run_is_taken_over_at_once_where_its_process_is_known_to_be_gone(
+    opened: Venue, process: str, asked: int
+) -> None:
+    claim_decision()
+    Run.objects.create(kind="run_decisions", at=DECISION, process=process)
+    assert run("run_decisions", DECISION)["asked"] == asked
+    assert len(opened.asked) == asked
 
 
 def test_stored_answer_of_a_crashed_worker_is_executed_without_another_request(opened: Venue) -> None:

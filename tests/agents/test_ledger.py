@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from agents.answers import Answer, Bet, Sell
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.services import ledger
-from agents.services.audit import verify_ledger
 from agents.services.execution import execute_answer
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_market
 from markets.models import Market
+from scoring.services.ledger_audit import verify_ledger
 from scoring.valuations import valuations
 from tests.factories import (
     WEEK,

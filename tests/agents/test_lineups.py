@@ -112,7 +112,7 @@ def test_approved_line_up_is_fixed(tampering: str) -> None:
 def test_invalid_line_up_is_refused_with_reasons() -> None:
     gpt = Release.objects.get(model_id=GPT)
     again = ReleaseFactory(family=gpt.family, model_id="openai/gpt-6")
-    guest = FamilyFactory(external=True, active=False).releases.get()
+    guest = FamilyFactory(external=True, active=False, track="closed").releases.get()
     later = ReleaseFactory(model_id="acme/later", effective_from=SUNDAY + 9 * WEEK)
     for wrong, words in (
         ([], "at least one"),

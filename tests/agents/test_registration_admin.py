@@ -22,6 +22,7 @@ def test_registering_shows_the_token_once_and_is_in_the_audit_log(admin_client: 
     assert page.status_code == 200
     (token,) = re.findall(r"arena_[\w-]{43}", page.content.decode())
     registration = Registration.objects.get()
+    assert registration.family.track == "closed"
     assert (registration.token_sha256, registration.family.slug) == (hash_token(token), "deep-thought")
     assert "no-store" in page["Cache-Control"]
     assert LogEntry.objects.filter(object_id=str(registration.pk)).count() == 1

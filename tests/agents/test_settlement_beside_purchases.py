@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from agents.models import Settlement
 from agents.services import ledger
-from agents.services.audit import verify_ledger
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_markets
+from scoring.services.ledger_audit import verify_ledger
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]

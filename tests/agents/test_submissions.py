@@ -8,11 +8,22 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
-from agents.models import Agent, Decision, Elicitation, Forecast, ModelCall, Position, Registration, Submission, Trade
-from agents.services.registrations import register_external_agent, revoke_registration
+from agents.models import (
+    Agent,
+    Decision,
+    Elicitation,
+    Family,
+    Forecast,
+    ModelCall,
+    Position,
+    Registration,
+    Submission,
+    Trade,
+)
+from agents.services.registrations import add_version, register_external_agent, revoke_registration
 from foundation.models import Run
 from markets.models import Market, QuestionBatch, Universe
 from tests.commands import run
@@ -111,6 +122,22 @@ def test_registering_prints_the_token_once_and_stores_only_its_hash(db: None) ->
     assert token not in repr(stored)
 
 
+def test_a_track_is_declared_at_registration_and_never_changed(client: Client, db: None) -> None:
+    run("register_agent", SUNDAY, "Deep Thought", track="open")
+    Registration.objects.update(revoked_at=SUNDAY)
+    with pytest.raises(CommandError, match="deep-thought is of the open track, which never changes"):
+        call_command("register_agent", "Deep Thought", track="closed", at=SUNDAY)
+    with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
+        Family.objects.filter(slug="deep-thought").update(track="closed")
+    with pytest.raises(IntegrityError, match="external_family_has_a_track"), transaction.atomic():
+        Family.objects.create(slug="another", display_name="Another", color="#000000", active=False, external=True)
+    add_version(Family.objects.get(slug="deep-thought"), note="Reads the news.", at=SUNDAY)
+    family = client.get("/api/v1/families/deep-thought/").json()
+    assert (family["track"], family["version"]) == ("open", 2)
+    model = client.get("/api/v1/families/gpt-5.1/").json()
+    assert (model["track"], model["version"]) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -167,6 +194,29 @@ def test_no_task_is_open_before_the_freeze_or_from_the_deadline_on(
 ) -> None:
     settings.ARENA_CLOCK = at
     assert open_tasks(client, visitor)["trading"] == []
+
+
+def test_open_track_answers_for_twelve_hours(client: Client, week: Venue, settings: Any) -> None:
+    token = register_external_agent(name="Scout", protocol="forecast", track="open", at=SUNDAY).token
+    late = register_external_agent(name="Late", protocol="forecast", track="open", at=FORECASTS + MINUTE).token
+    assert run("run_forecasts", FORECASTS).code == 0
+    settings.ARENA_CLOCK = FORECASTS + timedelta(hours=12) - MINUTE
+    (task, _) = open_tasks(client, token)["forecast"]
+    assert task["deadline"] == "2026-03-08T14:00:00Z"
+    assert open_tasks(client, late)["forecast"] == []
+    question = json.loads(task["blocks"]["QUESTIONS"].splitlines()[1])[0]
+    answer = {"forecasts": [{"question_id": question, "probabilities": {"YES": 0.5, "NO": 0.5}}]}
+    refused = submit(client, late, answer, batch=task["batch"])
+    assert (refused.status_code, "was frozen before Late was registered" in refused.json()["detail"]) == (409, True)
+    assert submit(client, token, answer, batch=task["batch"]).status_code == 201
+    assert run("run_forecasts", FORECASTS + timedelta(hours=11)).code == 0
+    missed = Elicitation.objects.filter(status="missed")
+    assert not missed.filter(family__slug="scout").exists()
+    assert missed.filter(family__slug="visitor").exists()
+    settings.ARENA_CLOCK = FORECASTS + timedelta(hours=12)
+    assert open_tasks(client, token)["forecast"] == []
+    assert run("run_forecasts", FORECASTS + timedelta(hours=12)).code == 0
+    assert missed.filter(family__slug="scout").count() == 1
 
 
 # decisions

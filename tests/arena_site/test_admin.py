@@ -16,6 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.models import (
+    AgentVersion,
+    Application,
     Chain,
     CreditReading,
     Decision,
@@ -23,6 +25,7 @@ from agents.models import (
     Forecast,
     JournalEntry,
     Maintenance,
+    Maker,
     Registration,
     Release,
     RunSetting,
@@ -74,7 +77,10 @@ def grow() -> None:
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
     RunSetting.objects.create(protocol="trading", family=newcomer.family, paused=True)
-    SubmissionFactory()
+    guest = SubmissionFactory().registration.family
+    AgentVersion.objects.create(family=guest, number=1, began_at=week)
+    Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
+    Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
 
 

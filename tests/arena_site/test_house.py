@@ -8,6 +8,8 @@ from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 
+from scoring.exports.archive import STANDALONE_VERIFIER
+
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
     *("manage.py", "pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
@@ -55,6 +57,7 @@ def test_every_direct_dependency_is_pinned_exactly() -> None:
     assert len(listed) > 60
     assert [entry for entry in listed if "==" not in entry] == [
         "arena-agent",
+        "arena-verifier",
         "forecast-rank[plots]",
         "venue-sandbox",
     ]  # of this workspace
@@ -83,7 +86,7 @@ def test_examples_in_docstrings_are_true() -> None:
 
 def test_every_path_and_name_in_the_documentation_exists() -> None:
     """`scoring/valuations.py`, `settle_market`: what stands in backticks is a tracked path or a word of the code."""
-    files = {str(path.relative_to(ROOT)) for path in tracked()}
+    files = {str(path.relative_to(ROOT)) for path in tracked()} | {f"archive/{STANDALONE_VERIFIER}"}
     places = files | {str(parent) for name in files for parent in Path(name).parents}
     code = (path for path in tracked() if path.suffix in {".py", ".html", ".toml", ".yml", ".yaml", ".example"})
     words = {word for path in code for word in re.findall(r"\w+", path.read_text())}
@@ -100,14 +103,14 @@ def test_every_path_and_name_in_the_documentation_exists() -> None:
 
 
 def test_no_public_class_name_stands_for_two_things() -> None:
-    """The sandbox and the agents' kit have classes of their own for what they mirror, and so has the verifier."""
+    """The sandbox and the agents' kit have classes of their own for what they mirror."""
     modules = defaultdict(set)
     for path in tracked():
         parts = path.relative_to(ROOT).parts
         if (
             path.suffix != ".py"
             or parts[0] == "tests"
-            or {"migrations", "venue_sandbox", "commands", "verify_arena.py", "arena_agent"} & set(parts)
+            or {"migrations", "venue_sandbox", "commands", "arena_agent"} & set(parts)
         ):
             continue
         for node in ast.parse(path.read_text()).body:

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import time_machine
 from croniter import croniter
-from django_q.models import Schedule
+from django.utils import timezone
+from django_q.models import OrmQ, Schedule
 
 from agents.models import Decision
 from arena_site import jobs
+from arena_site.queue_messages import STARTED
 from cohorts.models import Cohort, MissedWeek
 from foundation.models import Run
+from markets.models import Universe
 from scoring.models import Snapshot
 from tests.commands import run
 from tests.venue import SUNDAY, Failure, Venue
@@ -110,6 +113,24 @@ def test_jobs_run_for_instants_of_the_tick(now: str, tick: str) -> None:
     assert jobs.current_tick(datetime.fromisoformat(f"2026-03-10T{now}+00:00")) == datetime.fromisoformat(
         f"2026-03-10T{tick}+00:00"
     )
+
+
+def test_job_after_a_sync_by_hand_asks_the_venues(venue: Venue) -> None:
+    venue.market("Will it rain?")
+    with at(SUNDAY + timedelta(minutes=6)):
+        run("sync_markets", SUNDAY + timedelta(minutes=6))
+    with at(SUNDAY + timedelta(minutes=7)):
+        jobs.cohort()
+        jobs.decisions()
+    assert Universe.objects.get().frozen_at == SUNDAY + timedelta(minutes=7)
+
+
+def test_job_whose_run_was_killed_is_enqueued_again_at_once() -> None:
+    assert jobs.enqueue("sync")
+    OrmQ.objects.update(key=STARTED, lock=timezone.now() + timedelta(minutes=1))
+    assert not jobs.enqueue("sync")
+    Run.objects.create(kind="sync_markets", at=SUNDAY, status="lost")
+    assert jobs.enqueue("sync")
 
 
 def test_a_sunday_by_the_jobs_alone(venue: Venue) -> None:

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Decision
 from arena_site.api import ENDPOINTS, router
 from markets.models import Question
-from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week
+from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week, submit_hold
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +41,8 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "imports": (2, 3),
     "chain": (2, 1),
     "chain-links": (2, 1),
+    "receipts": (2, 1),
+    "attempts": (2, 1),
     "exports": (2, 1),
 }
 """Queries of a list of any length and of one row at most (None without such a page), beyond those of any request."""
@@ -54,6 +56,7 @@ def _season() -> None:
     decision = Decision.objects.earliest("pk")
     for _ in range(2):
         InstructionFactory(call=ModelCallFactory(decision=decision))
+        submit_hold(decision)
     forecasts = {slug: [0.6, 0.4] for slug in ("gpt-5.1", "grok-4", "kimi-k2")}
     ask(Question.objects.order_by("pk").first(), forecasts, day=first.week_start.replace(day=first.week_start.day + 1))
 

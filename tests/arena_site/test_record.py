@@ -13,20 +13,21 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
-from agents.models import Chain, Decision, ModelCall, Release
+from agents.models import Chain, Decision, ModelCall, Release, SigningKey
 from arena_site.models import AuditEntry
 from cohorts.models import Methodology
 from foundation import guards
 from scoring.models import Snapshot
 from tests.factories import (
+    DECIDED,
     WEEK,
     AgentFactory,
     DecisionFactory,
     ModelCallFactory,
     PriceObservationFactory,
     SnapshotFactory,
-    SubmissionFactory,
     play_week,
+    submit_hold,
 )
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows
@@ -36,7 +37,8 @@ pytestmark = pytest.mark.django_db
 PROTECTED = {
     apps.get_model(label): field
     for label, field in (
-        ("agents.Agent", "model_id"), ("agents.Chain", "head"), ("agents.ChainLink", "sha256"),
+        ("agents.Agent", "model_id"), ("agents.Attempt", "reason"), ("agents.Chain", "head"),
+        ("agents.ChainLink", "sha256"), ("agents.Receipt", "signature"), ("agents.SigningKey", "public_key"),
         ("agents.DailyAnchor", "document"),
         ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
         ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
@@ -66,7 +68,8 @@ def refused(sql: str, parameters: list[Any] | None = None) -> bool:
 
 def season() -> None:
     play_week()
-    SubmissionFactory()
+    submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
+    SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 

@@ -19,10 +19,12 @@ from arena_site.alert_watch import watch_alerts
 from arena_site.models import Backup
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
+from tests.arena_site.dashboard.accounts import sign_in
 from tests.arena_site.test_notices import Hook, hook  # noqa: F401 - a fixture
 from tests.commands import run
 from tests.databases import ON_POSTGRES
 from tests.factories import WEEK, CohortFactory
+from tests.markup import get_page, visible_text
 from tests.venue import DECISION, SUNDAY, Venue
 
 pytestmark = pytest.mark.django_db
@@ -71,12 +73,24 @@ def test_spending_is_measured_against_the_cap_that_an_operator_set(venue: Venue)
     assert open_alerts("spend-high") == []
 
 
-def test_credits_that_last_no_week_are_an_alert(venue: Venue) -> None:
-    venue.bills["key"] = {"label": "k", "usage": 9, "limit_remaining": 0.99}
+@pytest.mark.parametrize(
+    "bills",
+    [
+        {"key": {"label": "k", "usage": 9, "limit_remaining": 0.99}},
+        {
+            "key": {"label": "k", "usage": 9, "limit_remaining": None},
+            "credits": {"total_credits": 10, "total_usage": 9.01},
+        },
+    ],
+    ids=["of the key", "of the account"],
+)
+def test_credits_that_last_no_week_are_an_alert(venue: Venue, bills: dict[str, Any]) -> None:
+    venue.bills |= bills
     run("reconcile_costs", SUNDAY)
     (alert,) = open_alerts("credits-low")
     assert "has $0.99 left; a week like the last takes $1.00" in alert.message
-    venue.bills["key"] = {"label": "k", "usage": 9, "limit_remaining": 1}
+    assert "Gateway credits $0.99 left" in visible_text(get_page(sign_in("viewer"), "/admin/"), "#failures")
+    venue.bills = {"key": {"label": "k", "usage": 9, "limit_remaining": 1}}
     run("reconcile_costs", SUNDAY)
     assert open_alerts("credits-low") == []
 

@@ -17,11 +17,9 @@ def ledger_state() -> dict[str, Any]:
         Settlement,
         Trade,
     )
-    from agents.services.audit import verify_ledger
-    from agents.services.chain_audit import verify_chain
-    from agents.services.forecast_audit import verify_forecasts
     from markets.models import Market, QuestionOption, QuestionSet, UniverseEntry
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
+    from scoring.services.ledger_audit import verify_chain, verify_forecasts, verify_ledger
 
     who = ("agent__cohort__number", "agent__family__slug")
     what = ("market__external_id", "outcome__side")

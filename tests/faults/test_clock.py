@@ -164,11 +164,11 @@ def _state() -> dict[str, Any]:
     from django_q.models import Schedule
 
     from agents.models import Decision, JournalEntry, ModelCall, Settlement, Trade
-    from agents.services.audit import verify_ledger
     from cohorts.models import Cohort, MissedWeek
     from foundation.models import Run
     from markets.models import PriceObservation
     from scoring.models import Snapshot
+    from scoring.services.ledger_audit import verify_ledger
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
     taken = Snapshot.objects.filter(taken_at__gte=SUNDAY).values_list("taken_at").annotate(Count("pk"))

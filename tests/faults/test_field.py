@@ -23,7 +23,6 @@ from django.urls import reverse
 
 from agents import clients
 from agents.models import Agent, Decision, JournalEntry, Settlement, Trade
-from agents.services.audit import verify_ledger
 from agents.services.decisions import run_decisions
 from agents.services.model_calls import spent_in_week
 from arena_site import jobs
@@ -33,6 +32,7 @@ from markets.models import Market, Universe
 from markets.sources.polymarket import Clob
 from markets.sources.polymarket.clob import TokenValues
 from scoring.models import BrierScore
+from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.databases import PROJECT
 from tests.factories import bet as record_bet

@@ -217,10 +217,10 @@ def _state() -> dict[str, Any]:
     from django_q.models import OrmQ, Schedule
 
     from agents.models import Decision, ModelCall
-    from agents.services.audit import verify_ledger
     from cohorts.models import Cohort
     from foundation.models import Run
     from scoring.models import Snapshot
+    from scoring.services.ledger_audit import verify_ledger
 
     this_week = Decision.objects.filter(universe__week_start=SUNDAY)
     calls = ModelCall.objects.filter(decision__in=this_week)

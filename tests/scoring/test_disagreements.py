@@ -78,7 +78,7 @@ def test_a_resolution_shows_at_once(agents: dict[str, Agent]) -> None:
 
 
 def test_external_agents_are_compared_too(agents: dict[str, Agent]) -> None:
-    guest = FamilyFactory(external=True, active=False)
+    guest = FamilyFactory(external=True, active=False, track="closed")
     market = agents[GPT].trades.earliest("pk").market
     bet(AgentFactory(cohort=agents[GPT].cohort, family=guest), market, "NO", "5.00")
     assert position_disagreements(guest, family(GPT))[1] == 1

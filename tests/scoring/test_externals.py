@@ -31,7 +31,7 @@ GPT, GROK = "gpt-5.1", "grok-4"
 
 @pytest.fixture
 def visitor() -> Family:
-    return FamilyFactory(slug="visitor", display_name="Visitor", external=True, active=False)
+    return FamilyFactory(slug="visitor", display_name="Visitor", external=True, active=False, track="closed")
 
 
 @pytest.fixture

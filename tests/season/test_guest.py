@@ -2,11 +2,14 @@
 
 import csv
 import json
+import shutil
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from arena_verifier.program import verify
 from django.core.management import call_command
 from django.test import Client
 
@@ -14,6 +17,7 @@ from agents.models import Forecast, Trade
 from agents.services.registrations import register_external_agent
 from markets.models import Market
 from tests.commands import run
+from tests.scoring.exports.forgery import Cells, rewrite
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, forecast
 
 RAIN = "Will it rain?"
@@ -30,6 +34,12 @@ def submit(client: Client, token: str, answer: Any, **target: Any) -> int:
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": json.dumps(target)}
     path = f"/api/v1/submissions/?{'&'.join(f'{name}={value}' for name, value in target.items())}"
     return client.post(path, json.dumps(answer), content_type="application/json", headers=headers).status_code
+
+
+def forge_guest(column: str, rows: Cells) -> None:
+    for row in rows:
+        if row["forecaster"] == "guest":
+            row[column] = {"external": "false"}.get(column, "7")
 
 
 def test_a_guests_season_is_settled_proved_and_exported(
@@ -65,4 +75,15 @@ def test_a_guests_season_is_settled_proved_and_exported(
     assert exported.code == 0, exported.stderr
     with (tmp_path / "archive" / "csv" / "leaderboard_forecast.csv").open() as board:
         assert [row["external"] for row in csv.DictReader(board) if row["forecaster"] == "guest"] == ["true"] * 4
+    with (tmp_path / "archive" / "csv" / "leaderboard_agents.csv").open() as board:
+        agents = [row for row in csv.DictReader(board) if row["external"] == "true"]
+    assert [tuple(row[name] for name in ("track", "protocol", "forecaster", "answered", "pnl")) for row in agents] == [
+        ("closed", "forecast", "guest", "1", ""), ("closed", "trading", "guest", "1", "3750.00"),
+    ]  # fmt: skip
     call_command("verify_export", str(tmp_path / "archive"))
+    for column in ("rank", "answered", "asked", "missed", "refused", "external", "score"):
+        forged = tmp_path / column
+        shutil.copytree(tmp_path / "archive", forged)
+        rewrite(forged, "leaderboard_agents", partial(forge_guest, column), record=True)
+        violations, _, _ = verify(forged)
+        assert any("guest states" in line for line in violations["boards of agents"]), column

@@ -15,16 +15,18 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.models import Decision, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
+from cohorts.models import Cohort
 from markets.models import PriceObservation, QuestionEntry
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
-from tests.factories import MarketFactory, RunFactory
+from tests.factories import AgentFactory, MarketFactory, RunFactory
 from tests.factories import bet as record_bet
+from tests.markup import elements, get_page
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
 
 RAIN, SNOW, HAIL = "Will it rain?", "Will it snow?", "Will it hail?"
-WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
+WEEK, HOUR, MINUTE = timedelta(weeks=1), timedelta(hours=1), timedelta(minutes=1)
 SECRET = "zanzibar"
 """A word of every sealed answer, and of nothing else."""
 STAKE, CASH = "1234.56", "8765.44"
@@ -310,6 +312,23 @@ def test_nothing_is_sealed_without_an_external_agent_in_the_protocol(
     assert {row["sealed_until"] for row in rows(client, "forecasts/")} == {None}
 
 
+def test_open_track_seals_for_twelve_hours_where_it_takes_part(
+    client: Client, sealed_forecasts: Venue, settings: Any
+) -> None:
+    register_external_agent(name="Scout", protocol="forecast", track="open", at=SUNDAY - WEEK)
+    settings.ARENA_CLOCK = FORECAST_AT + 12 * HOUR - MINUTE
+    assert {row["sealed_until"] for row in rows(client, "forecasts/")} == {"2026-03-15T14:00:00Z"}
+    assert {row["sealed_until"] for row in rows(client, "decisions/")} == {None}
+    settings.ARENA_CLOCK = FORECAST_AT + 12 * HOUR
+    assert {row["sealed_until"] for row in rows(client, "forecasts/")} == {None}
+    late = register_external_agent(name="Sleeper", protocol="trading", track="open", at=SUNDAY - WEEK).family
+    AgentFactory(family=late, release=late.releases.get(), cohort=Cohort.objects.get())
+    settings.ARENA_CLOCK = DECIDED + 12 * HOUR - MINUTE
+    assert {row["sealed_until"] for row in rows(client, "decisions/?week=2")} == {"2026-03-15T12:05:00Z"}
+    settings.ARENA_CLOCK = DECIDED + 12 * HOUR
+    assert {row["sealed_until"] for row in rows(client, "decisions/?week=2")} == {None}
+
+
 def test_archive_ends_where_the_first_seal_begins(sealed: Venue, tmp_path: Path, settings: Any) -> None:
     folder = tmp_path / "archive"
     assert run("export_dataset", DECIDED + 10 * MINUTE, out=folder).code == 0
@@ -335,6 +354,8 @@ def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed
     assert "completed" in operator.get(page).text.lower()
     address = f"/admin/actions/read-sealed/?decision={decision.pk}"
     assert address in operator.get(page).text.replace("&amp;", "&")
+    offered = elements(get_page(operator, "/admin/actions/read-sealed/"), "select[name=decision] option")
+    assert str(decision.pk) in [option.attributes["value"] for option in offered]
     perform(operator, "read-sealed", "a report of a fault", decision=decision.pk)
     assert SECRET in operator.get(page).text
     assert SECRET not in other.get(page).text

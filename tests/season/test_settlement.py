@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Decision, JournalEntry, Position, Settlement
-from agents.services.audit import verify_ledger
 from agents.services.claims import Claim, claim_task
 from agents.services.resolutions import CANCELLATION, Resolution
 from agents.services.settlement import check_resolutions, settle_market
@@ -19,6 +18,7 @@ from markets.models import Market, Universe
 from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
 from scoring.models import BrierScore, Leaderboard, Snapshot
+from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.factories import bet as record_bet
 from tests.shared_rows import shared_rows_at_venue

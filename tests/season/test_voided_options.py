@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arena_verifier.program import verify
 from django.test import Client
 
 from agents.models import Family, Forecast
 from markets.models import Question, QuestionOption
-from scoring.exports import verify_arena
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import ForecastScore
 from tests.commands import run
@@ -150,7 +150,7 @@ def test_archive_of_a_void_option_is_proven_and_its_forgery_found(resolved: Ques
         assert [row["happened"] for row in table_rows(folder, "question_options")] == [None, False, False, False, True]
         if forged:
             rewrite(folder, "question_options", lambda rows, text=forged: rows[0].update(happened=text))
-        found, _, _ = verify_arena.verify(folder)
+        found, _, _ = verify(folder)
         alone = [line for lines in found.values() for line in lines]
         wanted = f"question_options: the outcome of question {resolved.pk} is not that of its markets"
         assert (wanted in verify_archive(folder).violations) == bool(forged)

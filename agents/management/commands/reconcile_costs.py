@@ -20,9 +20,10 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.gateway() as gateway:
             result = reconcile_costs(gateway, now=timezone.now())
-            refresh_credit_alert(gateway, now=timezone.now())
+            credits_left = refresh_credit_alert(gateway, now=timezone.now())
         if result.corrected:
             decisions_recorded.send(Command, at=at)
-        return CommandResult(
-            {"checked": result.checked, "corrected": result.corrected}, log=result.log, failures=result.failures
-        )
+        summary: dict[str, Any] = {"checked": result.checked, "corrected": result.corrected}
+        if credits_left is not None:
+            summary["credits_left_usd"] = f"{credits_left:.2f}"
+        return CommandResult(summary, log=result.log, failures=result.failures)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from agents.models import Registration
+from agents.models import Family, Registration
 from agents.services.registrations import register_external_agent
 from foundation.commands import ArenaCommand, CommandResult
 
@@ -19,14 +19,22 @@ class Command(ArenaCommand):
         parser.add_argument(
             "--protocol", choices=Registration.Protocol.values, default=Registration.Protocol.BOTH.value
         )
+        parser.add_argument(
+            "--track",
+            choices=Family.Track.values,
+            default=Family.Track.CLOSED.value,
+            help="closed: only what the task shows, 15 minutes; open: anything, until the methodology's open window",
+        )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:
-            new = register_external_agent(name=options["name"], protocol=options["protocol"], at=at)
+            new = register_external_agent(
+                name=options["name"], protocol=options["protocol"], track=options["track"], at=at
+            )
         except ValidationError as error:
             self.refuse(" ".join(error.messages))
         self._token = new.token
-        return CommandResult({"family": new.family.slug, "protocol": new.protocol})
+        return CommandResult({"family": new.family.slug, "protocol": new.protocol, "track": new.family.track})
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:
         # Added here because the summary is stored with the run before it is printed.

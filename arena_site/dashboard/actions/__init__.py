@@ -1,7 +1,7 @@
 """All actions, by name, in the order of the dashboard."""
 
 from arena_site.dashboard.action import Action
-from arena_site.dashboard.actions import cohorts, limits, lineups, maintenance, markets, runs, tasks
+from arena_site.dashboard.actions import applications, cohorts, limits, lineups, maintenance, markets, runs, tasks
 
 ACTIONS: dict[str, Action] = {
     action.name: action
@@ -26,6 +26,8 @@ ACTIONS: dict[str, Action] = {
         maintenance.EndMaintenance(),
         maintenance.WithdrawFamily(),
         lineups.AddModel(),
+        applications.ApproveApplication(),
+        applications.RejectApplication(),
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
@@ -38,6 +40,7 @@ GROUPS = {
         "resume-models", "reconcile_costs", "missed_decisions",
     ),
     "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
+    "External agents": ("approve-agent", "reject-agent"),
     "Line-ups": ("check_lineup", "add-model", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
     "Alerts and schedules": (
         "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",

@@ -4,20 +4,22 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
 from agents.models import Decision, Elicitation, Task
+from agents.sealing import open_seals
 from agents.services.claims import release_expired_claim
 from agents.services.run_settings import is_paused
 from arena_site import jobs
 from arena_site.dashboard.action import (
     Action,
     ActionResult,
+    ChoiceForm,
     FormData,
     Preview,
-    RowIdField,
+    RowChoiceField,
     RowIdsField,
     list_path,
     row_path,
@@ -152,24 +154,45 @@ def _obstacle(task: Task, at: datetime) -> str:
     return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family) else ""
 
 
-class TaskForm(forms.Form):
-    decision = RowIdField(Decision.objects.select_related("agent"), "decision", required=False)
-    elicitation = RowIdField(
-        Elicitation.objects.select_related("release", "batch__question_set"), "elicitation", required=False
-    )
+DECISIONS = Decision.objects.select_related("agent__cohort", "agent__family")
+ELICITATIONS = Elicitation.objects.select_related("release", "family", "batch__question_set").defer("batch__block")
+
+
+class TaskForm(ChoiceForm):
+    """A task of either kind, out of a list."""
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and bool(data.get("decision")) == bool(data.get("elicitation")):
-            raise forms.ValidationError("Name either a decision or an elicitation.")
+            raise forms.ValidationError("Choose either a decision or a question batch.")
         return data
+
+
+def interrupted_tasks(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Claimed tasks whose lease has ended, the newest first."""
+    return rows.filter(status=Task.Status.CLAIMED, lease_until__lte=timezone.now()).order_by("-pk")
+
+
+def sealed_tasks(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Answered tasks whose answers are sealed now, the newest first."""
+    answered = rows.filter(status=Task.Status.COMPLETED)
+    return answered.filter(rows.model.sealed_by(open_seals(clock.now()))).order_by("-pk")
+
+
+class InterruptedForm(TaskForm):
+    decision = RowChoiceField(DECISIONS, "decision", interrupted_tasks, required=False)
+    elicitation = RowChoiceField(ELICITATIONS, "question batch", interrupted_tasks, required=False)
+
+
+class SealedForm(TaskForm):
+    decision = RowChoiceField(DECISIONS, "decision", sealed_tasks, required=False)
+    elicitation = RowChoiceField(ELICITATIONS, "question batch", sealed_tasks, required=False)
 
 
 class TaskAction(Action):
     """Base of the actions on one task."""
 
     permission = "arena_site.run_jobs"
-    form = TaskForm
 
     def task(self, data: FormData) -> Task:
         task: Task = data["decision"] or data["elicitation"]
@@ -185,6 +208,7 @@ class TaskAction(Action):
 class ReadSealedAnswer(TaskAction):
     name, title, confirm_label = READ_SEALED, "Read a sealed answer", "Yes, show it to me"
     description = "Shows you the answer to a task before external agents have finished it. The audit log says so."
+    form = SealedForm
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview("Its page will show you the whole answer. Nobody else sees more than before.")
@@ -197,6 +221,7 @@ class ReleaseClaim(TaskAction):
     name, title, confirm_label = "release-claim", "Release an interrupted task", "Yes, release it"
     description = "Marks a task whose worker died as failed, so that it can be retried."
     default_reason = "its worker is gone"
+    form = InterruptedForm
 
     def state(self, data: FormData) -> dict[str, Any]:
         return task_state(self.task(data))

@@ -109,7 +109,7 @@ class Command(BaseCommand):
             self.stdout.flush()
             options = {"current": current and not Cohort.objects.exists()} if name == "start_cohort" else {}
             try:
-                call_command(name, at=jobs.current_tick(), stdout=self.stdout, stderr=self.stderr, **options)
+                call_command(name, at=jobs.job_instant(), stdout=self.stdout, stderr=self.stderr, **options)
             except SystemExit:
                 failed.append(name)
                 if name == "start_cohort":

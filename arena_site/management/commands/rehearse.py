@@ -29,7 +29,7 @@ from arena_site.processes import StopRequested, manage_command, start, stop, sto
 from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.management.commands.export_dataset import window_bound
 from scoring.rehearsals.board import forecast_boards, trading_board
-from scoring.rehearsals.past import ArchiveTables, UnplayableArchive, load_past, read_timeline
+from scoring.rehearsals.past import PastTables, UnplayableArchive, load_past, read_timeline
 from scoring.rehearsals.players import FilePlayer, Player, UrlPlayer
 from scoring.rehearsals.season import NOWHERE, Rehearsal
 from scoring.services.public_archives import published_days, published_file
@@ -146,13 +146,13 @@ class Command(ArenaCommand):
             self.refuse("--scratch: this process has another database")
         try:
             with _player(options["agent"]) as player, unpacked(archive) as tables:
-                result: dict[str, Any] = {"summary": self._rehearse(ArchiveTables(tables), player, options)}
+                result: dict[str, Any] = {"summary": self._rehearse(PastTables(tables), player, options)}
         except (UnplayableArchive, UnusableAgent) as error:
             result = {"refused": str(error)}
         (folder / RESULT).write_text(json.dumps(result, cls=DjangoJSONEncoder), encoding="utf-8")
         return CommandResult({})
 
-    def _rehearse(self, tables: ArchiveTables, player: Player, options: dict[str, Any]) -> dict[str, Any]:
+    def _rehearse(self, tables: PastTables, player: Player, options: dict[str, Any]) -> dict[str, Any]:
         timeline = read_timeline(tables, start=options["start"], end=options["end"])
         call_command("migrate", verbosity=0)
         with self.progress("playing") as progress:

@@ -30,7 +30,10 @@ X_TITLES = {
 }
 """Titles of the horizontal axis by its kind."""
 POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}
-VALUE_COLUMNS = {"money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd"}
+VALUE_COLUMNS = {
+    "money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd",
+    "score": "brier_score",
+}  # fmt: skip
 """Names of columns by the kind of the axis and by the unit."""
 
 Value = Decimal | float | None

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import DailyAnchor
 from agents.services.anchors import anchor, chain_heads
+from agents.services.signing_keys import published_keys
 
 DAYS = 31
 """The newest days that the document of now lists; the feed and the address of a day have all."""
@@ -17,7 +18,7 @@ DAYS = 31
 
 @require_safe
 def heads(request: HttpRequest) -> HttpResponse:
-    """The heads of all chains now, with the public key and a signature over `at` and `chains`; and the last days."""
+    """The heads of all chains now, signed over `at` and `chains`; all public keys; and the last days."""
     days = [
         {
             "day": day.day.isoformat(),
@@ -27,7 +28,8 @@ def heads(request: HttpRequest) -> HttpResponse:
         for day in DailyAnchor.objects.all()[:DAYS]
     ]
     document = anchor(heads=chain_heads(), at=timezone.now())
-    return JsonResponse({**document, "algorithm": "Ed25519", "days": days}, json_dumps_params={"indent": 1})
+    more = {"algorithm": "Ed25519", "keys": published_keys(), "days": days}
+    return JsonResponse({**document, **more}, json_dumps_params={"indent": 1})
 
 
 @require_safe

@@ -3,11 +3,19 @@
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.tables.forecasting import FORECAST_TABLES
 from scoring.exports.tables.markets import COMPETITION_TABLES, MARKET_TABLES
-from scoring.exports.tables.results import CHAIN, FORECAST_LEADERBOARD, PROMPT_BLOCKS, PROMPTS, TRADING_LEADERBOARD
+from scoring.exports.tables.receipts import AGENT_TABLES
+from scoring.exports.tables.results import (
+    AGENTS_BOARD,
+    CHAIN,
+    FORECAST_LEADERBOARD,
+    PROMPT_BLOCKS,
+    PROMPTS,
+    TRADING_LEADERBOARD,
+)
 from scoring.exports.tables.trading import TRADING_TABLES
 
 TABLES: tuple[ArchiveTable, ...] = (
-    *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, CHAIN,
-    TRADING_LEADERBOARD, FORECAST_LEADERBOARD,
+    *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, *AGENT_TABLES,
+    CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD,
 )  # fmt: skip
 TABLES_BY_NAME = {table.name: table for table in TABLES}

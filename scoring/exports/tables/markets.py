@@ -10,7 +10,15 @@ COMPETITION_TABLES = (
         provider text - The maker of the model.
         active boolean - True if it plays in the next cohort.
         external boolean - Is it an external agent, ranked apart?
+        track text - What an external agent may use: closed (what the task shows) or open; empty for models.
     """), "agents.Family"),
+    ArchiveTable("agent_versions", "Versions that the makers of external agents declared.", columns("""
+        id integer row - The version.
+        family text family__slug - The family's slug.
+        number integer - Its number, from 1 on.
+        began_at time - Time from which it is the agent's version.
+        note text - What changed, in the maker's words.
+    """), "agents.AgentVersion"),
     ArchiveTable("releases", "The exact models behind families.", columns("""
         id integer row - The release.
         family text family__slug - The family's slug.

@@ -1,4 +1,4 @@
-"""Tables of the hash chains, prompt texts and leaderboards."""
+"""Tables of the hash chains, prompt texts, leaderboards and boards of external agents."""
 
 from scoring.exports.dictionary import ArchiveTable, columns
 
@@ -78,3 +78,33 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
     """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high "
         "ranked_by n forecasts coverage brier brier_se brier_ci log spherical accuracy alpha adjusted_brier "
         "average_return")  # fmt: skip
+AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents by track and protocol, models and "
+        "baselines beside them on the same questions or cohorts.", columns("""
+        track text - closed or open.
+        protocol text - forecast or trading.
+        forecaster text - A family's slug, market or uniform.
+        external boolean - Is it an agent of the track?
+        reference boolean - Is it market or uniform?
+        rank integer - By the score, among the agents with enough answers; null for others.
+        rank_low integer - Best rank within the 95 % range.
+        rank_high integer - Worst rank within the 95 % range.
+        score number - Forecasts: the adjusted Brier score. Trading: the mean return in per cent.
+        score_ci json - 95 % interval of the score.
+        answered integer - Resolved questions answered, or completed decisions.
+        asked integer - Those asked since the agent's first answer.
+        coverage number - Share of these that was answered.
+        failed integer - Tasks answered with nothing that could be carried out.
+        missed integer - Tasks without an answer in time.
+        refused integer - Refused answers.
+        brier number - Brier score: mean over options, lower is better.
+        brier_ci json - 95 % interval over events.
+        alpha number - The market's Brier score less the forecaster's.
+        alpha_ci json - 95 % interval over events.
+        cohorts integer - Cohorts played.
+        total_value decimal usd - Mean total value over cohorts.
+        pnl decimal usd - Profit, summed over cohorts.
+        win_rate number - Share of resolved purchases that won.
+        resolved_bets integer - Purchases on markets with a winner.
+    """), recomputed="track protocol forecaster external reference rank rank_low rank_high score score_ci answered "
+        "asked coverage failed missed refused brier brier_ci alpha alpha_ci cohorts total_value pnl win_rate "
+        "resolved_bets")  # fmt: skip

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from arena_verifier.rows import Row, mismatches
+
 from agents.answers import Malformed, parse_answer
 from agents.forecast_answers import (
     CheckedForecast,
@@ -12,7 +14,7 @@ from agents.forecast_answers import (
     parse_forecasts,
 )
 from agents.gateway.completions import stored_content
-from scoring.exports.verification.archive_reader import Archive, Row, mismatches
+from scoring.exports.verification.archive_reader import Archive
 
 READ = ("answered", "cut")
 """Results of calls whose answers were read."""
@@ -32,8 +34,8 @@ class _Decisions:
     """Reads the answers to decisions."""
 
     def __init__(self, archive: Archive) -> None:
-        self.decisions = archive.by_id("decisions")
-        self.cohorts = {pk: agent["cohort"] for pk, agent in archive.agents.items()}
+        self.decisions = archive.by("decisions")
+        self.cohorts = {pk: agent["cohort"] for pk, agent in archive.by("agents").items()}
         self.instructions = archive.grouped("instructions", "call")
         self.trades = archive.grouped("trades", "decision")
         self.answered: set[int] = set()
@@ -91,8 +93,8 @@ class _Elicitations:
     """Reads the answers to question batches."""
 
     def __init__(self, archive: Archive) -> None:
-        self.elicitations = archive.elicitations
-        self.batches = archive.question_batches
+        self.elicitations = archive.by("elicitations")
+        self.batches = archive.by("question_batches")
         options: dict[int, list[Row]] = archive.grouped("question_options", "question")
         self.questions = {
             row["id"]: PromptQuestion(

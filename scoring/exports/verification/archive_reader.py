@@ -1,104 +1,40 @@
-"""Reading an archive for verification, and comparing stated with recomputed figures."""
+"""The tables of an archive in any format, as the rules of verification take them."""
 
-import json
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from agents.records import sha256
-from scoring.exports.table_files import read_table
-from scoring.exports.tables import TABLES_BY_NAME
-from scoring.stored_json import is_same
+from arena_verifier.files import ArchiveTables
+from arena_verifier.rows import Row
 
-Row = dict[str, Any]
-MAX_VALUE_LENGTH = 120
-"""Characters of a value that are shown in a violation."""
+from scoring.exports.dictionary import CSV
+from scoring.exports.table_files import parquet_digest, read_table
+from scoring.exports.tables import TABLES, TABLES_BY_NAME
 
 
-def _cached_table(name: str, key: str = "id") -> cached_property[dict[Any, Row]]:
-    """The rows of a table by their key, read once."""
-    return cached_property(lambda archive: archive.by_id(name, key))
-
-
-@dataclass
-class Archive:
+class Archive(ArchiveTables):
     """The tables of an archive, read from the first of its formats unless another is named."""
 
-    folder: Path
-    manifest: Row
-    formats: list[str]
+    def __init__(self, folder: Path, manifest: Row, formats: list[str]) -> None:
+        super().__init__(folder, manifest)
+        self.formats = formats
 
-    @property
-    def is_whole(self) -> bool:
-        return not any(self.manifest["selection"].values())
-
-    @property
-    def is_window(self) -> bool:
-        selection = self.manifest["selection"]
-        return bool(selection["from"] or selection["to"])
-
-    def path(self, name: str, format: str = "") -> Path:
+    def table_path(self, name: str, format: str = "") -> Path:
         format = format or self.formats[0]
         return self.folder / format / f"{name}.{format}"
 
-    def rows(self, name: str, format: str = "") -> Iterator[Row]:
-        """The rows of a table, one at a time."""
-        return read_table(self.path(name, format), TABLES_BY_NAME[name])
+    def row_count(self, name: str, format: str = "") -> int:
+        """The number of rows of a table by the manifest."""
+        path = self.table_path(name, format).relative_to(self.folder).as_posix()
+        count: int = self.manifest["files"][path]["rows"]
+        return count
 
-    def by_id(self, name: str, key: str = "id") -> dict[Any, Row]:
-        return {row[key]: row for row in self.rows(name)}
+    def rows(self, table: str, format: str = "") -> Iterator[Row]:
+        return read_table(self.table_path(table, format), TABLES_BY_NAME[table])
 
-    def grouped(self, name: str, key: str) -> dict[Any, list[Row]]:
-        groups: dict[Any, list[Row]] = defaultdict(list)
-        for row in self.rows(name):
-            groups[row[key]].append(row)
-        return groups
+    def table_names(self) -> list[str]:
+        return [table.name for table in TABLES]
 
-    cohorts = _cached_table("cohorts", "number")
-    agents = _cached_table("agents")
-    markets = _cached_table("markets")
-    outcomes = _cached_table("outcomes")
-    trades = _cached_table("trades")
-    universes = _cached_table("universes")
-    elicitations = _cached_table("elicitations")
-    question_batches = _cached_table("question_batches")
-    question_sets = _cached_table("question_sets")
-
-    @cached_property
-    def decisions(self) -> dict[int, Row]:
-        """The rows of decisions, each with the hash of its reasoning in place of the text."""
-        return {
-            row["id"]: {**row, "reasoning": None, "reasoning_sha256": sha256(row["reasoning"])}
-            for row in self.rows("decisions")
-        }
-
-    @cached_property
-    def externals(self) -> set[str]:
-        """The slugs of external agents."""
-        return {family["slug"] for family in self.rows("families") if family["external"]}
-
-    @cached_property
-    def methodologies(self) -> dict[str, Row]:
-        rows = json.loads((self.folder / "methodologies.json").read_text(encoding="utf-8"))
-        return {row["version"]: row for row in rows}
-
-    def rules_of(self, agent: int) -> Row:
-        """The methodology of an agent's cohort."""
-        return self.methodologies[self.cohorts[self.agents[agent]["cohort"]]["methodology"]]
-
-
-def mismatches(row: str, stated: Row, computed: Row) -> Iterator[str]:
-    """A violation for each computed figure that differs from the stated one."""
-    if computed.items() <= stated.items():
-        return  # the quick way, for nearly all of millions of rows
-    for name, value in computed.items():
-        if not is_same(stated[name], value):
-            yield f"{row} states {name} {_shortened(stated[name])}, computed is {_shortened(value)}"
-
-
-def _shortened(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+    def digest(self, table: str) -> tuple[int, str]:
+        if self.formats[0] == CSV:
+            return super().digest(table)
+        return self.row_count(table), parquet_digest(self.table_path(table), TABLES_BY_NAME[table])

@@ -15,16 +15,20 @@ OF_A_WINDOW = {
     "outcomes": "prices outside the window",
     "positions": "trades and settlements outside the window",
     "question_options": "markets that resolved outside the window",
+    "receipts": "answers outside the window",
     "reversals": "settlements outside the window",
     "settlements": "trades outside the window",
     "snapshots": "journals and prices outside the window",
     "leaderboard_trading": "a window has no leaderboards",
     "leaderboard_forecast": "a window has no leaderboards",
+    "leaderboard_agents": "a window has no leaderboards",
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
+    "receipts": "answers that are of no agent of the cohort",
     "leaderboard_trading": "the archive of a cohort has no leaderboards",
     "leaderboard_forecast": "the archive of a cohort has no leaderboards",
+    "leaderboard_agents": "the archive of a cohort has no leaderboards",
 }
 """By table, the rows that are not in the archive."""
 
@@ -52,8 +56,7 @@ def unproven(archive: Archive) -> Iterator[Unproven]:
     for table in TABLES:
         columns = tuple(name for name in table.names if table.proof(name) == RECOMPUTED)
         if table.name in reasons and columns:
-            path = archive.path(table.name).relative_to(archive.folder).as_posix()
-            yield Unproven(table.name, archive.manifest["files"][path]["rows"], columns, reasons[table.name])
+            yield Unproven(table.name, archive.row_count(table.name), columns, reasons[table.name])
 
 
 def _before_a_reversal(archive: Archive) -> int:

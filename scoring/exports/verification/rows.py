@@ -1,6 +1,6 @@
-"""Checks of single rows of every table: fixed vocabularies, unique keys, references, and the archive's selection."""
+"""Checks of single rows of every table: fixed vocabularies, unique keys and references."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
@@ -8,23 +8,21 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Field
 
 from agents.records import PROTOCOLS
-from scoring.exports.archive_record import WEEKLY_TABLES
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.tables import TABLES
-from scoring.exports.tables.results import FORECAST_LEADERBOARD, TRADING_LEADERBOARD
-from scoring.exports.verification.archive_reader import Archive, Row
+from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
     "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
+    "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
     "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",), "question_options": ("question", "index"),
+    "receipts": ("sequence",), "signing_keys": ("key_id",),
     "refused_forecasts": ("call", "entry"), "universe_entries": ("universe", "market"),
 }  # fmt: skip
 """The columns that identify a row, where it has no id. Prices have no key, snapshots too many to hold in memory."""
 WITHOUT_KEY = ("prices", "snapshots")
-SCORED_LATER = ("forecasts",)
-"""Rows of a window that may be of another time: forecasts that were scored in it."""
 VOCABULARIES = {
     ("chain", "protocol"): frozenset(PROTOCOLS),
     ("prompts", "kind"): frozenset(("system", "user", "markets", "questions")),
@@ -80,41 +78,3 @@ def _targets(archive: Archive) -> dict[str, set[Any]]:
         for target in sorted(wanted)
         for table, name in [target.split(".")]
     }
-
-
-def check_selection(archive: Archive) -> Iterator[str]:
-    """A window holds the rows of its time, the archive of a cohort those of its agents, and neither a leaderboard."""
-    if archive.is_whole:
-        return
-    for board in (TRADING_LEADERBOARD, FORECAST_LEADERBOARD):
-        if any(True for _ in archive.rows(board.name)):
-            yield f"{board.name}: it has rows, and only an archive of everything has leaderboards"
-    selection = archive.manifest["selection"]
-    within = _window(selection)
-    for name, column in WEEKLY_TABLES.items():
-        for number, row in enumerate(archive.rows(name), start=1):
-            if row[column] is not None and not within(row[column]) and name not in SCORED_LATER:
-                yield f"{name}: row {number} of {row[column]} is outside the window"
-    if selection["cohort"] is not None:
-        yield from _check_cohort(archive, selection["cohort"])
-
-
-def _window(selection: Mapping[str, Any]) -> Callable[[str], bool]:
-    start, end = selection["from"], selection["to"]
-    return lambda at: (start is None or at >= start) and (end is None or at < end)
-
-
-def _check_cohort(archive: Archive, cohort: int) -> Iterator[str]:
-    for table in TABLES:
-        owner: Callable[[Row], Any]
-        if "cohort" in table.names:
-            owner = lambda row: row["cohort"]  # noqa: E731
-        elif table.name == "cohorts":
-            owner = lambda row: row["number"]  # noqa: E731
-        elif "agent" in table.names:
-            owner = lambda row: archive.agents.get(row["agent"], {}).get("cohort")  # noqa: E731
-        else:
-            continue
-        for number, row in enumerate(archive.rows(table.name), start=1):
-            if owner(row) != cohort:
-                yield f"{table.name}: row {number} is not of cohort {cohort}"

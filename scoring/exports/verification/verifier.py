@@ -1,6 +1,5 @@
 """Verification of a whole archive, check by check."""
 
-import csv
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -10,57 +9,54 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from arena_verifier import program
+from arena_verifier.files import check_hashes
+from arena_verifier.program import is_left_out
+from arena_verifier.rows import Violations
 from forecast_rank.files.archives import unpacked
 from forecast_rank.files.checksums import check_zip_checksum
 
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES
+from scoring.exports.verification.agents_boards import check_agents_boards
 from scoring.exports.verification.answers import check_answers
-from scoring.exports.verification.archive_files import check_files, check_tables
+from scoring.exports.verification.archive_files import check_tables
 from scoring.exports.verification.archive_reader import Archive
-from scoring.exports.verification.chains import check_anchor, check_archive_record, check_chains
-from scoring.exports.verification.forecasts import check_forecast_leaderboards, check_forecast_scores
-from scoring.exports.verification.hashes import check_prompts, check_universes
-from scoring.exports.verification.ledger import check_journals, check_positions, check_trades
+from scoring.exports.verification.forecasts import check_forecast_leaderboards
 from scoring.exports.verification.partial import Unproven, unproven
-from scoring.exports.verification.questions import check_outcomes, check_prices, check_shown_texts
-from scoring.exports.verification.rows import check_rows, check_selection
-from scoring.exports.verification.snapshots import check_snapshots
-from scoring.exports.verification.trading_results import (
-    check_agents,
-    check_bet_scores,
-    check_trading_leaderboard,
-)
+from scoring.exports.verification.rows import check_rows
 
-CHECKS: dict[str, Callable[[Archive], Iterator[str]]] = {
+Check = Callable[[Archive], Iterator[str]]
+
+
+def _check_by_rules(name: str) -> Check:
+    """A check of the arena's verifier, whose lines so far count also where a row ends it."""
+
+    def check(archive: Archive) -> Iterator[str]:
+        violations = Violations()
+        if is_left_out(archive, name):
+            return
+        try:
+            program.CHECKS[name](archive, violations)
+        except MALFORMED_DATA_ERRORS:
+            yield from violations
+            raise
+        yield from violations
+
+    return check
+
+
+CHECKS: dict[str, Check] = {
     "tables": check_tables,
-    "selection": check_selection,
     "rows": check_rows,
-    "chains": check_chains,
-    "record": check_archive_record,
-    "anchor": check_anchor,
-    "prompts": check_prompts,
-    "universes": check_universes,
-    "shown texts": check_shown_texts,
+    **{name: _check_by_rules(name) for name in program.CHECKS},
     "answers": check_answers,
-    "prices": check_prices,
-    "outcomes": check_outcomes,
-    "trades": check_trades,
-    "journals": check_journals,
-    "positions": check_positions,
-    "agents": check_agents,
-    "snapshots": check_snapshots,
-    "bet scores": check_bet_scores,
-    "forecast scores": check_forecast_scores,
-    "trading leaderboard": check_trading_leaderboard,
     "forecast leaderboards": check_forecast_leaderboards,
+    "intervals of agents": check_agents_boards,
 }
-MALFORMED_DATA_ERRORS = (
-    *(ValueError, LookupError, TypeError, ArithmeticError, AttributeError, OSError, AssertionError),
-    *(RecursionError, MemoryError),
-    *(csv.Error, pl.exceptions.PolarsError),
-)
+"""The rules of the arena's verifier, and what needs Parquet, NumPy, the answer parser or the models' vocabularies."""
+MALFORMED_DATA_ERRORS = (*program.MALFORMED, pl.exceptions.PolarsError)
 """Errors that a check may meet in forged rows."""
 MAX_VIOLATIONS_PER_CHECK = 20
 
@@ -121,8 +117,8 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
         return
     try:
         manifest = read_manifest(folder)
-        report.violations += check_files(folder, manifest["files"])
         archive = Archive(folder, manifest, [format for format in FORMATS if format in manifest["formats"]])
+        report.violations += _file_violations(archive)
         report.leaderboards = archive.is_whole
         report.files = len(manifest["files"])
         report.rows = sum(file["rows"] or 0 for file in manifest["files"].values()) // len(archive.formats)
@@ -145,6 +141,15 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
     except MALFORMED_DATA_ERRORS as error:
         report.violations.append(f"what can not be proven: {_error_text(error)}")
     progress(len(CHECKS), len(CHECKS), "")
+
+
+def _file_violations(archive: Archive) -> Violations:
+    violations, sizes = Violations(), {}
+    for path in archive.folder.rglob("*"):
+        if path.is_file():
+            sizes[path.relative_to(archive.folder).as_posix()] = path.stat().st_size
+    check_hashes(archive, sizes, violations)
+    return violations
 
 
 def _error_text(error: Exception) -> str:

@@ -1,21 +1,27 @@
 """`verify_ledger`: every balance, forecast, chain link and derived row recomputed over the whole database."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection
 
-from agents.services.audit import Audit, verify_ledger
-from agents.services.chain_audit import verify_chain
 from agents.services.fact_audit import verify_facts
-from agents.services.forecast_audit import verify_forecasts
 from foundation.commands import ArenaCommand, CommandResult
 from foundation.consistent_reads import consistent_reads
 from foundation.guards import unguarded
+from scoring.services.database_rows import DatabaseRows
 from scoring.services.derived import comparisons
-from scoring.services.snapshot_audit import verify_snapshots
+from scoring.services.ledger_audit import (
+    Audit,
+    verify_chain,
+    verify_forecasts,
+    verify_ledger,
+    verify_receipts,
+    verify_snapshots,
+)
 
 
 @contextmanager
@@ -35,18 +41,22 @@ class Command(ArenaCommand):
         # Of one state: read one after the other, rows that a job writes meanwhile would contradict each other.
         with consistent_reads(), self.progress("verifying") as progress:
             violations: list[str] = []
-            audit = Audit()
+            audit, tables = Audit(), DatabaseRows()
             with unreadable_rows(violations, "accounts"):
-                audit = verify_ledger(progress)
+                audit = verify_ledger(progress, tables)
                 violations += audit.violations
             forecasts, links = 0, 0
             with unreadable_rows(violations, "forecasts"):
-                forecasts, forecast_violations = verify_forecasts()
+                forecasts, forecast_violations = verify_forecasts(tables)
                 violations += forecast_violations
             with unreadable_rows(violations, "chains"):
-                links, chain_violations = verify_chain()
+                links, chain_violations = verify_chain(tables)
                 violations += chain_violations
-            lines = {"facts": verify_facts, "snapshots": verify_snapshots}
+            lines: dict[str, Callable[[], Iterable[str]]] = {
+                "facts": verify_facts,
+                "receipts": partial(verify_receipts, tables),
+                "snapshots": partial(verify_snapshots, tables),
+            }
             lines |= {str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()}
             for name, compare in lines.items():
                 with unreadable_rows(violations, name):

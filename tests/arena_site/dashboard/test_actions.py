@@ -21,6 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from agents.models import (
     Agent,
+    Application,
     Decision,
     Elicitation,
     Family,
@@ -32,7 +33,6 @@ from agents.models import (
     Release,
     RunSetting,
 )
-from agents.services.audit import verify_ledger
 from agents.services.lineups import propose_lineup
 from agents.services.maintenance import begin_maintenance
 from arena_site import jobs
@@ -43,6 +43,7 @@ from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from markets.models import Market, Question
 from scoring.models import BrierScore, Export
+from scoring.services.ledger_audit import verify_ledger
 from tests.arena_site.dashboard.accounts import (
     REASON,
     action_path,
@@ -114,6 +115,12 @@ def unresolved() -> tuple[Agent, Market]:
 
 def alert() -> Alert:
     return Alert.objects.create(kind="closed-unresolved", subject="1", message="Closed for long.", raised_at=WEEK)
+
+
+def applicant() -> Application:
+    return Application.objects.create(
+        name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=WEEK, status="waiting"
+    )
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,8 @@ CASES = [
     Case("propose-line-up", lambda: {"release": first_releases(2)}, values(LineUp, "status")),
     Case("approve-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
     Case("reject-line-up", lambda: {"line_up": propose().pk}, values(LineUp, "status"), "administrator"),
+    Case("approve-agent", lambda: {"application": applicant().pk}, values(Application, "status")),
+    Case("reject-agent", lambda: {"application": applicant().pk}, values(Application, "status")),
     Case("acknowledge", lambda: {"alert": [alert().pk]}, values(Alert, "cleared_at")),
     Case("test-alert", dict, lambda: (values(Alert, "kind")(), queue())),
     Case("pause", install_schedules, values(Schedule, "name", "repeats")),
@@ -207,7 +216,7 @@ def all_rows() -> str:
     """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Family, LineUp, Export, AuditEntry, RunSetting,
+        BrierScore, Alert, Application, Family, LineUp, Export, AuditEntry, RunSetting,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
@@ -481,6 +490,15 @@ def test_form_offers_the_markets_to_act_on_and_a_link_may_name_any(name: str) ->
     assert elements(chosen, ".errorlist") == []
     assert options(page(market=other.pk)) == ["", str(offered.pk), str(other.pk)]
     assert options(page(market=untraded.pk)) == ["", str(offered.pk), str(untraded.pk)]
+
+
+def test_form_offers_the_interrupted_tasks_and_no_others() -> None:
+    interrupted = expired_claim()
+    failed_decision()
+    page = get_page(sign_in("operator"), action_path("release-claim"))
+    offered = [option.attributes["value"] for option in elements(page, "select[name=decision] option")]
+    assert offered == ["", str(interrupted.pk)]
+    assert "There is no question batch to act on" in visible_text(page)
 
 
 @pytest.mark.parametrize("name", ["approve-line-up", "reject-line-up"])

@@ -11,6 +11,7 @@ from django_q.models import Schedule
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.models import Elicitation, RunSetting
+from agents.services.run_settings import set_spend_limit
 from arena_site import jobs
 from arena_site.dashboard.infrastructure import Disk
 from foundation.models import Run
@@ -176,6 +177,14 @@ def test_costs_are_stacked_by_model_and_day_against_the_cap(
     assert [line.attributes["y1"] for line in elements(page, "line.cap")] == lines
     assert ("far below the cap" in visible_text(page)) == (not lines)
     assert visible_text(page).startswith("Cost of seven days: $3.0000")
+
+
+def test_costs_are_measured_by_the_caps_in_force(viewer: Client) -> None:
+    set_spend_limit("trading", Decimal("2"))
+    set_spend_limit("forecast", Decimal("4"))
+    ModelCallFactory(cost_usd="1", sent_at=NOW)
+    page = section(dashboard(viewer), "h-costs")
+    assert "$4.00, the higher of the week's caps (trading $2.00, forecast $4.00)" in visible_text(page)
 
 
 def test_disk_forecast_counts_the_days_at_a_weeks_growth() -> None:

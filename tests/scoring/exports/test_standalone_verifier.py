@@ -1,5 +1,6 @@
 """`verify_arena.py`, which is in every archive: sound archives pass, forged ones do not, hostile ones are refused."""
 
+import ast
 import json
 import os
 import subprocess
@@ -10,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arena_verifier import intervals, program
+from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 
-from scoring.exports import verify_arena
 from scoring.exports.manifest import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
 from scoring.return_tests import return_error, return_tests
@@ -29,7 +31,7 @@ def run_alone(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def violations(folder: Path) -> list[str]:
-    found, _, _ = verify_arena.verify(folder)
+    found, _, _ = program.verify(folder)
     return [line for lines in found.values() for line in lines]
 
 
@@ -46,12 +48,14 @@ def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, 
 
 
 def test_program_is_short_and_imports_the_standard_library_alone() -> None:
-    source = Path(verify_arena.__file__).read_text()
-    assert len(source.splitlines()) < 1_300
+    source = program_text()
+    assert len(source.splitlines()) < 1_900
     imported = {
         line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
     }
     assert imported <= sys.stdlib_module_names
+    names = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert len(names) == len(set(names))  # of twelve modules in one file
 
 
 def test_intervals_of_bets_are_those_of_the_library() -> None:
@@ -60,7 +64,7 @@ def test_intervals_of_bets_are_those_of_the_library() -> None:
         values, events = generator.random(number) ** 3, generator.integers(0, max(5, number // 2), number)
         for sample in (values, values > 0.5, np.ones(number)):
             due = bounded_cluster_interval(sample, events)
-            computed = verify_arena.bounded_interval(sample.tolist(), events.tolist())
+            computed = intervals.bounded_interval(sample.tolist(), events.tolist())
             assert computed == (due if due is None else pytest.approx(list(due), abs=1e-10))
 
 
@@ -76,10 +80,10 @@ def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None
                 for cohort in range(cohorts)
             }
         tests = return_tests(families)
-        assert [*verify_arena.rank_ranges(families).values()] == tests.rank_ranges
+        assert [*intervals.rank_ranges(families).values()] == tests.rank_ranges
         told_apart += tests.rank_ranges[0] == (1, 1)
         for family in families.values():
-            error, half = verify_arena.return_error(family)
+            error, half = intervals.return_error(family)
             due = return_error(family)
             assert error == (due.standard_error and pytest.approx(due.standard_error, rel=1e-12))
             interval = due.interval
@@ -260,14 +264,17 @@ def test_hostile_archive_ends_with_a_clear_line(copy: Copy, harm: Callable[[Path
     assert verify_archive(folder).violations
 
 
-def test_folder_without_an_archive_and_one_beyond_a_limit_are_refused(tmp_path: Path) -> None:
-    program = Path(verify_arena.__file__)
+def test_folder_without_an_archive_and_one_beyond_a_limit_are_refused(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    alone = tmp_path_factory.mktemp("program") / "verify_arena.py"
+    alone.write_text(program_text(), encoding="utf-8")
     for folder, said in ((tmp_path / "none", "there is no such folder"), (tmp_path, "manifest.json: is missing")):
-        command = [sys.executable, "-I", str(program), str(folder)]
+        command = [sys.executable, "-I", str(alone), str(folder)]
         ran = subprocess.run(command, capture_output=True, text=True)
         assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
     with (tmp_path / "big.csv").open("wb") as file:
         file.truncate(2**32 + 1)
-    ran = subprocess.run([sys.executable, "-I", str(program), str(tmp_path)], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-I", str(alone), str(tmp_path)], capture_output=True, text=True)
     assert ran.returncode == 2
     assert ran.stderr.strip() == "4,294,967,297 bytes, above the limit of 4,294,967,296 bytes"

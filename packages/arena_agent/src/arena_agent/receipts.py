@@ -1,16 +1,19 @@
 """Checks receipts without the arena: their hash, their signature, and an archive that must hold them."""
 
 import csv
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from arena_verifier.signatures import is_signed
+
 from arena_agent.canonical import canonical, sha256
-from arena_agent.ed25519 import is_signed
 
 ARCHIVE_TABLE = Path("csv", "receipts.csv")
+CALLS_TABLE = Path("csv", "calls.csv")
 MAX_CELL = 2**31 - 1
 
 
@@ -68,17 +71,33 @@ def receipt_faults(receipt: Mapping[str, Any], keys: list[dict[str, Any]]) -> li
 
 def archive_faults(receipts: list[dict[str, Any]], archive: Path) -> dict[int, str]:
     """The faults of an archive by the index of the receipt that it should hold."""
+    stored = {row.get("sha256"): row.get("call") for row in _table_rows(archive / ARCHIVE_TABLE)}
+    calls = {stored.get(receipt["sha256"]) for receipt in receipts} - {None}
+    answers = {}
+    for row in _table_rows(archive / CALLS_TABLE) if calls else ():
+        if row.get("id") in calls:
+            # The writer puts an apostrophe before what a spreadsheet would run as a formula.
+            answer = (row.get("raw_response") or "").removeprefix("'")
+            answers[row["id"]] = hashlib.sha256(answer.encode()).hexdigest()
+    faults = {}
+    for index, receipt in enumerate(receipts):
+        if receipt["sha256"] not in stored:
+            faults[index] = "the archive does not hold it"
+            continue
+        answer_sha256 = answers.get(stored[receipt["sha256"]] or "")
+        if answer_sha256 not in (None, receipt["body"].get("answer_sha256")):
+            faults[index] = "the archive holds another answer"
+    return faults
+
+
+def _table_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a table of an archive. Raises UnreadableReceipt."""
     csv.field_size_limit(MAX_CELL)
     try:
-        with (archive / ARCHIVE_TABLE).open(encoding="utf-8", newline="") as file:
-            stored = {row.get("sha256") for row in csv.DictReader(file)}
-    except (OSError, csv.Error) as error:
-        raise UnreadableReceipt(f"{archive / ARCHIVE_TABLE}: {getattr(error, 'strerror', None) or error}") from None
-    return {
-        index: "the archive does not hold it"
-        for index, receipt in enumerate(receipts)
-        if receipt["sha256"] not in stored
-    }
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except (OSError, ValueError, csv.Error) as error:
+        raise UnreadableReceipt(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _is_in_use(key: Mapping[str, Any], received_at: Any) -> bool:

@@ -123,7 +123,7 @@ def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]
         return
     sampled = sampled_events(panel, MOST_RESPONSES, scoreboard.settings.seed)
     part = Scoreboard(sampled, scoreboard.settings)
-    part.answered = scoreboard.answered
+    part.answered, part.unranked = scoreboard.answered, scoreboard.unranked
     _response_theory(part, sampled, report)
     scoreboard.include(part)
     report["notes"].append(

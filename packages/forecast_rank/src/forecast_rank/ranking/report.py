@@ -1,6 +1,6 @@
 """The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,6 +67,7 @@ def rank_panel(
     reference_panel: Panel | None = None,
     *,
     agreement_of_rankings: bool = True,
+    unranked: Collection[str] = (),
 ) -> dict[str, Any]:
     """The report of a panel: every figure asked for, by forecaster and reference.
 
@@ -80,6 +81,8 @@ def rank_panel(
         The references, a panel on the same questions; `panel.references(panel)` by default.
     agreement_of_rankings : bool
         Whether to compute `agreement`.
+    unranked : collection of str
+        Forecasters that every fit includes, with scores, but without rank, rank range and pairs.
 
     Returns
     -------
@@ -88,13 +91,14 @@ def rank_panel(
         single event, after ruin.
     """
     with one_blas_thread():
-        return _rank_panel(panel, settings, progress, reference_panel, agreement_of_rankings)
+        blank = Scoreboard(panel, settings, reference_panel)
+        blank.unranked = unranked
+        return _rank_panel(blank, panel, settings, progress, agreement_of_rankings)
 
 
 def _rank_panel(
-    panel: Panel, settings: Settings, progress: Progress, reference_panel: Panel | None, agreement_of_rankings: bool
+    blank: Scoreboard, panel: Panel, settings: Settings, progress: Progress, agreement_of_rankings: bool
 ) -> dict[str, Any]:
-    blank = Scoreboard(panel, settings, reference_panel)
     _presence(blank)
     scoreboard, report = blank.copy(), _empty_report()
     parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
@@ -212,10 +216,10 @@ def compared_pairs(
 
     `values` are the score of each forecast of the panel.
     """
-    people, most = len(panel.forecasters), table.settings.pairs
-    if people > most:
+    people, most = sum(name not in table.unranked for name in panel.forecasters), table.settings.pairs
+    if people > most or people < len(panel.forecasters):
         first = np.sort(table.order(ranking)[:most] if ranking in table.rankings else []).astype(np.int64)
-        place = np.full(people, -1)
+        place = np.full(len(panel.forecasters), -1)
         place[first] = np.arange(len(first))
         chosen = place[panel.forecaster] >= 0
         panel, values = panel.take(chosen), values[chosen]

@@ -6,7 +6,7 @@ among the forecasters; the rank range of a reference is the one it would have am
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -82,6 +82,8 @@ class FigureTable:
         Positions by ranking, the best lowest; NaN without a figure.
     no_interval : dict of str to str
         By ranking, why forecasters have a figure without an interval.
+    unranked : collection of str
+        Forecasters with figures that are neither ranked nor compared in pairs.
     """
 
     def __init__(
@@ -95,11 +97,14 @@ class FigureTable:
         self.figures: dict[str, Any] = {}
         self.rankings: dict[str, Floats] = {}
         self.no_interval: dict[str, str] = {}
+        self.unranked: Collection[str] = ()
 
     @cached_property
     def qualified(self) -> NDArray[np.bool_]:
-        """Whether each forecaster has the questions that a rank takes."""
-        return self.answered[: self.forecaster_count] >= self.settings.min_questions
+        """Whether each forecaster is to be ranked and has the questions that a rank takes."""
+        names = self.names[: self.forecaster_count]
+        ranked = np.array([name not in self.unranked for name in names], dtype=bool)
+        return ranked & (self.answered[: self.forecaster_count] >= self.settings.min_questions)
 
     def set_figure(self, key: str, values: NDArray, under: str | None = None) -> None:
         """Stores a figure of all forecasters and references; `under` is its gamma, ranking or category."""

@@ -1,0 +1,43 @@
+"""Puts the next signing key in use."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agents.services.signing_keys import NoOtherKey, rotate_signing_key
+from arena_site.models import AuditEntry
+from foundation.commands import ArenaCommand, CommandResult
+
+BY = "manage.py"
+
+
+class Command(ArenaCommand):
+    help = (
+        "Puts ARENA_NEXT_SIGNING_KEY in use for receipts and chain heads from now on, and ends the use of the key "
+        "before it, which stays listed with its dates."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--reason", default="", help="for the audit log")
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        reason = options["reason"].strip()
+        if not reason:
+            self.refuse("--reason TEXT is needed: the audit log holds it")
+        try:
+            key, rotated = rotate_signing_key(at=at)
+        except NoOtherKey as error:
+            self.refuse(str(error))
+        if rotated:
+            AuditEntry.objects.create(
+                at=timezone.now(),
+                by=BY,
+                action="rotate-signing-key",
+                reason=reason,
+                result=AuditEntry.Result.DONE,
+                target=f"signing key {key}",
+                after={"key": key.fingerprint, "public_key": key.public_key},
+            )
+        return CommandResult({"key": key.fingerprint, "public_key": key.public_key, "rotated": rotated})

@@ -1,0 +1,173 @@
+"""The board of external agents, and the page of each agent, which compares its versions."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents.models import AgentVersion, Family
+from arena_site.pages.board_figures import agents_figure
+from arena_site.pages.board_order import AGENT_COLUMNS, BoardOrder
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import ChartEvent, Curve, family_curve, line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
+from arena_site.pages.citations import citation
+from arena_site.pages.freshness import instants, requested_instant
+from arena_site.pages.headlines import agents_headline
+from arena_site.pages.selection import PageSelection
+from scoring.agent_versions import ScoredAnswer, running_scores, scored_answers, version_records
+from scoring.agents_boards import read_agents_board
+from scoring.competition import competition_index
+from scoring.constants import (
+    AGENT_PERIODS,
+    FORECAST,
+    LEAST_DECISIONS,
+    LEAST_QUESTIONS,
+    MARKET,
+    TRACKS,
+    TRADING,
+)
+from scoring.models import AgentsBoard
+
+PROTOCOLS = {FORECAST: "forecasts", TRADING: "trading"}
+PERIODS = dict(zip(AGENT_PERIODS, ("all", "last 3 months", "last month"), strict=True))
+CURVE_NOTE = (
+    "Mean over the questions that have resolved, by the time of the answer. Dashed: the market on the same ones."
+)
+
+
+@require_safe
+def agents_board(request: HttpRequest) -> HttpResponse:
+    """The ranking of the external agents of a track, with models and baselines beside them."""
+    order = BoardOrder.from_request(request, AGENT_COLUMNS)
+    selection, board = _selected_board(request)
+    now = timezone.now()
+    competition = competition_index()
+    families = competition.by_slug
+    headline = agents_headline(board, at=board.computed_at or now)
+    names = {entry["forecaster"]: entry["display_name"] for entry in board.entries}
+    return render(
+        request,
+        "agents_board.html",
+        {
+            "board": board,
+            "selection": selection,
+            "is_forecast": board.protocol == FORECAST,
+            "order": order,
+            "rows": order.sorted([{"entry": e, "family": families.get(e["family"])} for e in board.entries]),
+            "filters": selection.filter_links(
+                [
+                    ("Protocol", "protocol", PROTOCOLS),
+                    ("Track", "track", dict(zip(TRACKS, TRACKS, strict=True))),
+                    ("Period", "period", PERIODS),
+                    ("As of", "as_of", instants(competition, board.computed_at or now, None)),
+                ]
+            ),
+            "as_of": requested_instant(request, now),
+            "headline": headline,
+            "figure": agents_figure(board, headline, families, query=selection.suffix),
+            "citation": citation(request, selection, _title(board), headline, board.computed_at),
+            "pairs": [
+                pair | {"first_name": names[pair["first"]], "second_name": names[pair["second"]]}
+                for pair in board.report.get("pairs", [])
+            ],
+            "least": {"questions": LEAST_QUESTIONS, "decisions": LEAST_DECISIONS},
+        },
+    )
+
+
+def agents_board_figures(request: HttpRequest) -> list[Figure]:
+    """The chart of the board."""
+    selection, board = _selected_board(request)
+    headline = agents_headline(board, at=board.computed_at or timezone.now())
+    figure = agents_figure(board, headline, competition_index().by_slug, query=selection.suffix)
+    return [figure] if figure else []
+
+
+@require_safe
+def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
+    """An external agent: its place on each board, and the record of each of its versions."""
+    family = _external_family(slug)
+    as_of = requested_instant(request, timezone.now())
+    boards = {protocol: read_agents_board(protocol, track=family.track, at=as_of) for protocol in PROTOCOLS}
+    versions = _versions(family, as_of)
+    answers = scored_answers(family, until=as_of)
+    weeks = boards[TRADING].report.get("weeks", {}).get(slug, {})
+    figure = _score_figure(family, versions, answers)
+    return render(
+        request,
+        "external_agent.html",
+        {
+            "family": family,
+            "as_of": as_of,
+            "standings": [
+                {"protocol": protocol, "label": PROTOCOLS[protocol], "board": board, "entry": entry}
+                for protocol, board in boards.items()
+                for entry in board.entries
+                if entry["forecaster"] == slug
+            ],
+            "records": version_records(versions, answers, weeks)[::-1],
+            "figure": figure,
+        },
+    )
+
+
+def external_agent_figures(request: HttpRequest, slug: str) -> list[Figure]:
+    """The agent's Brier score over time."""
+    family, as_of = _external_family(slug), requested_instant(request, timezone.now())
+    figure = _score_figure(family, _versions(family, as_of), scored_answers(family, until=as_of))
+    return [figure] if figure else []
+
+
+def _selected_board(request: HttpRequest) -> tuple[PageSelection, AgentsBoard]:
+    choices = {"protocol": list(PROTOCOLS), "track": TRACKS, "period": list(PERIODS)}
+    selection = PageSelection.from_request(request, choices).with_text("as_of", request.GET.get("as_of", ""))
+    at = requested_instant(request, timezone.now())
+    return selection, read_agents_board(
+        selection["protocol"], track=selection["track"], period=selection["period"], at=at
+    )
+
+
+def _title(board: AgentsBoard) -> str:
+    return f"external agents, {board.track} track, {PROTOCOLS[board.protocol]}"
+
+
+def _external_family(slug: str) -> Family:
+    family = competition_index().by_slug[slug]
+    if not family.external:
+        raise Http404(f"{family.display_name} is no external agent")
+    return family
+
+
+def _versions(family: Family, until: datetime | None) -> list[AgentVersion]:
+    versions = family.versions.order_by("number")
+    return list(versions if until is None else versions.filter(began_at__lte=until))
+
+
+def _score_figure(family: Family, versions: Sequence[AgentVersion], answers: Sequence[ScoredAnswer]) -> Figure | None:
+    """The running Brier score beside the market's, with the beginning of each version marked."""
+    running = running_scores(answers)
+    if len(running) < 2:
+        return None
+    scores: Mapping[datetime, Any] = {at: brier for at, brier, _ in running}
+    events = []
+    for version in versions:
+        at = next((instant for instant in scores if instant >= version.began_at), None)
+        if at is not None:
+            text = f"Version {version.number}"
+            events.append(ChartEvent(at, scores[at], text, family.color, marker_of(family)))
+    market = Curve("Market", REFERENCE_COLORS[MARKET], [market for *_, market in running], dashed=True)
+    chart = line_chart(
+        list(scores),
+        [market, family_curve(family, list(scores.values()))],
+        y_title="Mean Brier score (0 is best)",
+        height=340,
+        unit="score",
+        events=events,
+    )
+    title = f"Brier score of {family.display_name} over time, its versions marked."
+    return Figure("scores", title, chart, CURVE_NOTE, at=running[-1][0]) if chart else None

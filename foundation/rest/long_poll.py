@@ -1,0 +1,42 @@
+"""Long polls: a read that waits for its rows, without a connection of the database meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import connections
+
+MAX_WAIT_S = 30
+POLL_S = 1.0
+MAX_WAITING = 4
+"""Of one process, so that most of its threads are left to others; one more is answered at once."""
+
+T = TypeVar("T")
+_slots = threading.BoundedSemaphore(MAX_WAITING)
+stopping = threading.Event()
+"""Set once the process is to end: then nobody waits."""
+
+
+def wait_for_rows(read: Callable[[], list[T]], seconds: float) -> list[T]:
+    """The rows that `read` finds, at once or as soon as there are any within so many seconds; else none."""
+    rows = read()
+    if rows or seconds <= 0 or not _slots.acquire(blocking=False):
+        return rows
+    try:
+        until = time.monotonic() + seconds
+        while not rows and (left := until - time.monotonic()) > 0:
+            _close_connections()
+            if stopping.wait(min(POLL_S, left)):
+                break
+            rows = read()
+        return rows
+    finally:
+        _slots.release()
+
+
+def _close_connections() -> None:
+    """Gives this thread's connections back; a test's transaction stays open."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

@@ -1,0 +1,126 @@
+"""Rows of the arena's tables, and lines about those that contradict others."""
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+Row = dict[str, Any]
+ZERO, CENT, MICROSHARE = Decimal(0), Decimal("0.01"), Decimal("0.000001")
+TOLERANCE = 1e-9
+MAX_VALUE_LENGTH = 120
+ROW_NAMES = {
+    "brier_scores": "of trade {trade}", "chain": "{protocol} link {sequence}", "question_batches": "batch {id}",
+    "forecast_scores": "of forecast {forecast}", "journal": "no. {sequence} of agent {agent}",
+    "prices": "of outcome {outcome} at {observed_at}", "question_options": "the outcome of question {id}",
+    "question_sets": "set {id}", "snapshots": "agent {agent} at {taken_at}",
+}  # fmt: skip
+"""How lines name a row; by its table and id where nothing is said."""
+
+
+class Violations(list[str]):
+    """The violations so far, a line each."""
+
+    def note(self, table: str, row: Row, words: str) -> None:
+        """Adds what a row has against it."""
+        self.append(f"{table}: {row_name(table, row)} {words}")
+
+    def differ(self, table: str, row: Row, figures: Row) -> None:
+        """Adds a line for each computed figure of a row that differs from the one that it states."""
+        self.extend(mismatches(f"{table}: {row_name(table, row)}", row, figures))
+
+
+class Tables:
+    """The arena's tables, wherever their rows are: decimals, integers, floats, booleans, JSON; times as text."""
+
+    is_window = False
+    is_whole = True
+
+    def __init__(self) -> None:
+        self.cache: dict[Any, Any] = {}
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """The rows of a table, one at a time."""
+        raise NotImplementedError
+
+    def methodologies(self) -> list[Row]:
+        raise NotImplementedError
+
+    def heads(self) -> dict[str, tuple[int, str]]:
+        """The length and the last hash of each chain, as published."""
+        raise NotImplementedError
+
+    def by(self, table: str, key: str = "id") -> dict[Any, Row]:
+        """The rows of a table by a key of theirs, read once."""
+        if (table, key) not in self.cache:
+            self.cache[table, key] = {row[key]: row for row in self.rows(table)}
+        return self.cache[table, key]
+
+    def grouped(self, table: str, key: str) -> dict[Any, list[Row]]:
+        groups = defaultdict(list)
+        for row in self.rows(table):
+            groups[row[key]].append(row)
+        return groups
+
+    def methodology(self, version: str) -> Row:
+        if "methodologies" not in self.cache:
+            self.cache["methodologies"] = {row["version"]: row for row in self.methodologies()}
+        return self.cache["methodologies"][version]
+
+    def rules_of(self, agent: int) -> Row:
+        """The methodology of an agent's cohort."""
+        cohort = self.by("cohorts", "number")[self.by("agents")[agent]["cohort"]]
+        return self.methodology(cohort["methodology"])
+
+
+def row_name(table: str, row: Row) -> str:
+    return ROW_NAMES.get(table, table.removesuffix("s") + " {id}").format(**row)
+
+
+def mismatches(name: str, row: Row, figures: Row) -> Iterator[str]:
+    """A line for each computed figure that differs from the one that a row states."""
+    if figures.items() <= row.items():
+        return  # the quick way, for nearly all of millions of rows
+    for column, value in figures.items():
+        if not same(row[column], value):
+            yield f"{name} states {column} {shortened(row[column])}, computed is {shortened(value)}"
+
+
+def shortened(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality, of floating point numbers up to 1e-9, also inside lists and objects."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        if one is None or other is None:
+            return one is other
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return bool(one == other)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON: sorted keys, no spaces, ASCII, the shortest form of floats."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def plain(number: Decimal) -> str:
+    """A decimal without an exponent or trailing zeros."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def cents(amount: Decimal) -> Decimal:
+    return amount.quantize(CENT, ROUND_HALF_EVEN)

@@ -1,0 +1,163 @@
+"""Texts: prompts, universes, question sets and what was shown are those of their hashes."""
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from arena_verifier.rows import Row, Tables, Violations, sha256
+
+QUESTION_COLUMNS = ["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]
+OTHER_BLOCKS = {"decision": ("questions_block",), "elicitation": ("portfolio_block", "positions_block", "awaiting")}
+"""By the task of a call, the blocks that its prompt does not have."""
+
+
+def check_prompts(tables: Tables, violations: Violations) -> None:
+    """The hashes of texts and calls follow from their contents, and what a call cost from what was booked."""
+    texts = {}
+    for row in tables.rows("prompts"):
+        texts[row["sha256"]] = row["text"]
+        if sha256(row["text"]) != row["sha256"]:
+            violations.append(f"prompts: the text {row['sha256']} ({row['first_use']}) has another hash")
+    blocks = {(row["kind"], row["id"]): texts.get(row["sha256"], "") for row in tables.rows("blocks")}
+    for call in tables.rows("calls"):
+        system, user = messages(tables, call, blocks)
+        if sha256(f"{system}\0{user}") != call["prompt_sha256"]:
+            violations.append(f"calls: the prompt of call {call['id']} has another hash than its blocks")
+        others = OTHER_BLOCKS["decision" if call["decision"] is not None else "elicitation"]
+        if any(call[name] for name in others):
+            violations.note("calls", call, "has a block of the other protocol")
+        if call["cost_source"] == "booked" and call["cost_usd"] != call["booked_usd"]:
+            violations.note("calls", call, f"is booked at {call['booked_usd']} and counts {call['cost_usd']}")
+        check_plain_answer(tables, call, violations)
+
+
+def messages(tables: Tables, call: Row, blocks: dict[tuple[str, int], str]) -> tuple[str, str]:
+    """The system and the user message of a call, from their templates and blocks."""
+    if call["decision"] is not None:
+        decision = tables.by("decisions")[call["decision"]]
+        rules = tables.rules_of(decision["agent"])
+        texts = {"portfolio": call["portfolio_block"], "positions": call["positions_block"]}
+        texts |= {"awaiting": call["awaiting"], "markets": blocks.get(("markets", decision["universe"]), "")}
+    else:
+        elicitation = tables.by("elicitations")[call["elicitation"]]
+        rules = tables.methodology(elicitation["methodology"])["forecast"]
+        batch = tables.by("question_batches")[elicitation["batch"]]
+        day = tables.by("question_sets")[batch["question_set"]]["day"][:10]
+        texts = {"date": day, "questions": call["questions_block"] or blocks.get(("questions", batch["id"]), "")}
+    return rules["system_prompt"], fill(rules["user_prompt"], texts) + call["retry_note"]
+
+
+def fill(template: str, blocks: dict[str, str]) -> str:
+    """A prompt template with its blocks; {{ and }} are braces. Nothing of `str.format` that a forger could abuse."""
+    return re.sub(r"\{\{|\}\}|\{(\w+)\}", lambda match: blocks[match[1]] if match[1] else match[0][0], template)
+
+
+def check_plain_answer(tables: Tables, call: Row, violations: Violations) -> None:
+    """The action and reasoning of a decision are those of its answer, where that is plain JSON."""
+    decision = tables.by("decisions").get(call["decision"])
+    if decision is None or call["result"] != "answered" or call["late"] or decision["status"] != "completed":
+        return
+    try:
+        content = call["raw_response"]
+        if call["http_status"] is not None:
+            content = json.loads(content)["choices"][0]["message"]["content"]
+        answer = json.loads(content)
+        # A database can store neither NUL nor half a pair of surrogates.
+        reasoning = re.sub("[\0\ud800-\udfff]", "\ufffd", answer.get("reasoning") or "")
+        figures = {"action": answer["action"].strip().upper(), "reasoning": reasoning}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return  # read leniently by the arena: left to verify_export
+    violations.differ("decisions", decision, figures)
+
+
+def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
+    """The hash of each universe and question set follows from its entries and the texts shown."""
+    digests = {(row["kind"], row["id"]): row["sha256"] for row in tables.rows("blocks")}
+    markets, questions = tables.by("markets"), tables.by("questions")
+    listed = tables.grouped("universe_entries", "universe")
+    for pk, universe in tables.by("universes").items():
+        lines = []
+        for entry in sorted(listed.pop(pk, []), key=by_position):
+            market = markets[entry["market"]]
+            fields = [entry["position"], market["source"], market["external_id"], entry["bettable"], entry["open"]]
+            lines.append(json.dumps([*fields, entry["prices"], entry["sources"]], sort_keys=True))
+        if sha256("\n".join([*lines, digests.get(("markets", pk), "")])) != universe["sha256"]:
+            violations.note("universes", universe, "is another: the fingerprint is not that of its entries and texts")
+    asked = tables.grouped("question_entries", "question_set")
+    for pk, question_set in tables.by("question_sets").items():
+        lines = []
+        for entry in sorted(asked.pop(pk, []), key=by_position):
+            question = questions[entry["question"]]
+            fields = [entry["position"], entry["batch"], question["options_sha256"], question["text"]]
+            fields += [question["rules"], entry["reason"], entry["prices"]]
+            lines.append(json.dumps(fields, sort_keys=True))
+        if sha256("\n".join(lines)) != question_set["sha256"]:
+            violations.note("question_sets", question_set, "is another: the fingerprint is not that of its entries")
+    for name, rest in (("universe_entries", listed), ("question_entries", asked)):
+        violations.extend(f"{name}: of {parent}, which is not in the archive" for parent in rest)
+
+
+def by_position(row: Row) -> int:
+    position: int = row["position"]
+    return position
+
+
+def check_shown_questions(tables: Tables, violations: Violations) -> None:
+    """The QUESTIONS block of each batch follows from its questions."""
+    digests = {row["id"]: row["sha256"] for row in tables.rows("blocks") if row["kind"] == "questions"}
+    questions, options = tables.by("questions"), tables.grouped("question_options", "question")
+    entries: dict[tuple[int, int], list[Row]] = {}
+    for entry in tables.rows("question_entries"):
+        entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
+    for pk, batch in tables.by("question_batches").items():
+        lines = [json_line(QUESTION_COLUMNS)]
+        for entry in sorted(entries[batch["question_set"], batch["number"]], key=by_position):
+            lines.append(question_line(questions[entry["question"]], options[entry["question"]], entry, batch["arm"]))
+        if sha256("\n".join(lines)) != digests.get(pk):
+            violations.note("question_batches", batch, "its block is not what its questions make")
+
+
+def question_line(question: Row, options: list[Row], entry: Row, arm: str) -> str:
+    names = [option["name"] for option in sorted(options, key=lambda option: option["index"])]
+    prices = {}
+    for name in names:
+        price = entry["prices"][name]["price"]
+        prices[name] = price if price is None else float(plain_decimal(price))
+    fields: list[Any] = [str(question["id"]), question["text"], question["rules"], question["exclusive"], names]
+    return json_line([*fields, None if arm == "blind" else prices, entry["closes_on"] or None])
+
+
+def json_line(value: Any) -> str:
+    """JSON on exactly one line, also for readers to whom more characters end one."""
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\x7f\x85\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def plain_decimal(text: str) -> Decimal:
+    """A decimal in full. Raises ValueError for any other: a huge exponent would fill the memory when printed."""
+    if not re.fullmatch(r"-?[0-9]{1,26}(\.[0-9]{1,12})?", text):
+        raise ValueError(f"{text[:40]!r} is not a plain decimal")
+    return Decimal(text)
+
+
+def check_shown_texts(tables: Tables, violations: Violations) -> None:
+    """The QUESTIONS block of each batch follows from its questions, the MARKETS block names its universe's prices."""
+    check_shown_questions(tables, violations)
+    entries = tables.grouped("universe_entries", "universe")
+    universes = {row["sha256"]: row["id"] for row in tables.rows("blocks") if row["kind"] == "markets"}
+    for row in tables.rows("prompts"):
+        if row["kind"] == "markets" and (pk := universes.get(row["sha256"])) is not None:
+            violations.extend(market_block_faults(pk, row["text"], entries[pk]))
+
+
+def market_block_faults(universe: int, block: str, entries: list[Row]) -> Iterator[str]:
+    shown = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in block.split("\n")[1:]]
+    listed = sorted((entry for entry in entries if entry["bettable"]), key=by_position)
+    if [line[0] for line in shown] != [str(entry["market"]) for entry in listed]:
+        yield f"universe_entries: those of universe {universe} are not the markets that were shown"
+        return
+    for line, entry in zip(shown, listed, strict=True):
+        if line[3] != {side: Decimal(price) for side, price in entry["prices"].items()}:
+            yield f"universe_entries: market {entry['market']} of universe {universe} was shown at other prices"

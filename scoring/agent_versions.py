@@ -1,0 +1,102 @@
+"""The record of an external agent by its versions, and its Brier score over time."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from django.db.models import Count, F, Q, Sum
+
+from agents.models import AgentVersion, Family, Forecast
+from markets.prompt_conditions import PRICED
+
+
+class ScoredAnswer(NamedTuple):
+    """The sums over the scored forecasts of one answer; those with a market's score apart."""
+
+    at: datetime
+    forecasts: int
+    brier: float
+    priced: int
+    priced_brier: float | None
+    market_brier: float | None
+
+
+class VersionRecord(NamedTuple):
+    """What an agent reached with one of its versions."""
+
+    version: AgentVersion
+    forecasts: int
+    brier: float | None
+    alpha: float | None
+    weeks: int
+    weekly_return: float | None
+
+
+def scored_answers(family: Family, *, until: datetime | None = None) -> list[ScoredAnswer]:
+    """An agent's answers with forecasts on resolved questions, by time."""
+    forecasts = Forecast.objects.filter(family=family, arm=PRICED, score__isnull=False)
+    if until is not None:
+        forecasts = forecasts.filter(score__resolved_at__lte=until)
+    priced = Q(score__market_brier__isnull=False)
+    rows = forecasts.order_by("made_at").values_list("made_at").annotate(
+        Count("pk"),
+        Sum("score__brier"),
+        priced=Count("pk", filter=priced),
+        priced_brier=Sum("score__brier", filter=priced),
+        market_brier=Sum(F("score__market_brier")),
+    )  # fmt: skip
+    return [ScoredAnswer(*row) for row in rows]
+
+
+def version_records(
+    versions: Sequence[AgentVersion],
+    answers: Sequence[ScoredAnswer],
+    weeks: Mapping[str, Mapping[str, float]],
+) -> list[VersionRecord]:
+    """The record of each version (the oldest first): an answer, or a week of trading, counts for the one then in force.
+
+    `weeks` are returns in per cent by cohort and by the date of the week's Sunday.
+    """
+    beginnings = [version.began_at for version in versions]
+    answers_of: list[list[ScoredAnswer]] = [[] for _ in versions]
+    returns_of: list[list[float]] = [[] for _ in versions]
+    for answer in answers:
+        answers_of[_place(beginnings, answer.at)].append(answer)
+    for by_week in weeks.values():
+        for sunday, value in by_week.items():
+            at = datetime.fromisoformat(sunday).replace(tzinfo=UTC)
+            returns_of[_place(beginnings, at)].append(value)
+    records = []
+    for version, own, returns in zip(versions, answers_of, returns_of, strict=True):
+        forecasts, priced = sum(answer.forecasts for answer in own), sum(answer.priced for answer in own)
+        gain = sum((answer.market_brier or 0) - (answer.priced_brier or 0) for answer in own)
+        records.append(
+            VersionRecord(
+                version,
+                forecasts,
+                sum(answer.brier for answer in own) / forecasts if forecasts else None,
+                gain / priced if priced else None,
+                len(returns),
+                fmean(returns) if returns else None,
+            )
+        )
+    return records
+
+
+def running_scores(answers: Sequence[ScoredAnswer]) -> list[tuple[datetime, float, float | None]]:
+    """After each answer the mean Brier score so far, and the market's on the same questions."""
+    running = []
+    forecasts = priced = 0
+    brier = market = 0.0
+    for answer in answers:
+        forecasts, brier = forecasts + answer.forecasts, brier + answer.brier
+        priced, market = priced + answer.priced, market + (answer.market_brier or 0)
+        running.append((answer.at, brier / forecasts, market / priced if priced else None))
+    return running
+
+
+def _place(beginnings: Sequence[Any], at: datetime) -> int:
+    """The index of the version in force; what came before the first counts for it."""
+    return max(0, bisect_right(beginnings, at) - 1)

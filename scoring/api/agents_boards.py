@@ -1,0 +1,95 @@
+"""The boards of external agents."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.rest.negotiation import FORMAT_PARAMETER
+from foundation.rest.pagination import StrictPagination
+from foundation.rest.views import ListView
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.agents_boards import ALL_TIME, read_agents_board
+from scoring.api.base import IntervalField, NumberField, selected_name
+from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
+from scoring.leaderboard_entries import PROTOCOLS
+from scoring.models import AgentsBoard
+
+
+def _count(help_text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(allow_null=True, help_text=help_text)
+
+
+class AgentsBoardEntrySerializer(serializers.Serializer):
+    """An external agent on the board of its track, or a model or baseline beside it, on the same tasks."""
+
+    forecaster = serializers.CharField(help_text="A family's slug, market or uniform.")
+    family = serializers.CharField(allow_null=True, help_text="Null for a baseline.")
+    display_name = serializers.CharField()
+    external = serializers.BooleanField(help_text="An agent of the track; models and baselines are never ranked here.")
+    reference = serializers.BooleanField(help_text="A baseline: market or uniform.")
+    rank = _count(
+        "Among the agents with enough answers: 25 resolved questions or 4 decisions, and half of those asked."
+    )
+    rank_low = _count("Best rank within the 95 % range.")
+    rank_high = _count("Worst rank within the 95 % range.")
+    score = NumberField(help_text="Forecasts: the adjusted Brier score. Trading: the mean return in per cent.")
+    score_ci = IntervalField(help_text="95 % interval of the score.")
+    answered = _count("Resolved questions answered; completed decisions. Null for models that trade.")
+    asked = _count("Resolved questions, or decisions, that were asked since the agent's first answer.")
+    coverage = NumberField(help_text="answered / asked.")
+    failed = _count("Tasks that were answered with nothing that could be carried out.")
+    missed = _count("Tasks without an answer in time.")
+    refused = _count("Answers that were refused.")
+    brier = NumberField(help_text="Mean form.")
+    brier_ci = IntervalField(help_text="95 % interval of the Brier score.")
+    alpha = NumberField(help_text="The market's Brier score less the forecaster's, on the same questions.")
+    alpha_ci = IntervalField(help_text="95 % interval of alpha.")
+    cohorts = _count("Cohorts played.")
+    total_value = serializers.CharField(allow_null=True, help_text="Mean over cohorts, in dollars.")
+    pnl = serializers.CharField(allow_null=True, help_text="Sum over cohorts, in dollars.")
+    win_rate = NumberField(help_text="Share of resolved bets that won.")
+    resolved_bets = _count("Bets on markets that resolved.")
+
+
+class AgentsBoardViewSet(ListView, GenericViewSet):
+    """The board of external agents of a track and a protocol, now or at a past time.
+
+    Agents are ranked among themselves. Models, market and uniform stand beside them on the same questions, or in the
+    same cohorts, without a rank. The models' own leaderboards do not depend on any agent.
+    """
+
+    queryset = AgentsBoard.objects.all()
+    serializer_class = AgentsBoardEntrySerializer
+    pagination_class: Any = StrictPagination
+    filter_backends = ()
+
+    @extend_schema(
+        parameters=[
+            query_parameter("track", "Default: closed.", enum=TRACKS),
+            query_parameter("protocol", "Default: forecast.", enum=PROTOCOLS),
+            query_parameter(
+                "period", "Questions that resolved, or cohorts that began, in the last months. Default: ALL.",
+                enum=list(AGENT_PERIODS),
+            ),
+            query_parameter(
+                "as_of", "The board at a past time, by what was known then.", kind=INSTANT_SCHEMA,
+            ),
+        ],
+        filters=False,
+    )  # fmt: skip
+    def list(self, request: Request) -> Response:
+        check_parameters(
+            request, {"track", "protocol", "period", "as_of", FORMAT_PARAMETER} | StrictPagination.parameters
+        )
+        board = read_agents_board(
+            selected_name(request, "protocol", PROTOCOLS, FORECAST),
+            track=selected_name(request, "track", TRACKS, CLOSED),
+            period=selected_name(request, "period", AGENT_PERIODS, ALL_TIME),
+            at=past_instant(request, "as_of"),
+        )
+        rows = self.get_serializer(self.paginate_queryset(board.entries), many=True)
+        return self.get_paginated_response(rows.data)

@@ -1,0 +1,39 @@
+"""The boards of external agents who forecast, with all intervals."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from arena_verifier.rows import Row, mismatches
+
+from markets.prompt_conditions import PRICED
+from scoring.constants import FORECAST
+from scoring.exports.verification.archive_reader import Archive
+from scoring.exports.verification.forecasts import ForecastRecords
+from scoring.services.agents_boards import FORECAST_FIGURES, forecast_agents_board
+
+FIGURES = ("rank_low", "rank_high", "score", "score_ci", *FORECAST_FIGURES)
+
+
+def check_agents_boards(archive: Archive) -> Iterator[str]:
+    """Scores, intervals and rank ranges by track follow from forecasts."""
+    if not archive.is_whole:
+        return
+    boards: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in archive.rows("leaderboard_agents"):
+        if row["protocol"] == FORECAST:
+            boards[row["track"]][row["forecaster"]] = row
+    records = ForecastRecords(archive)
+    resolved = records.resolved(PRICED, "")
+    models = records.families(PRICED, "", external=False)
+    first: dict[str, int] = {}
+    for forecast in records.forecasts.values():
+        if forecast["arm"] == PRICED:
+            first[forecast["family"]] = min(forecast["entry"], first.get(forecast["family"], forecast["entry"]))
+    tracks = {family["slug"]: family["track"] for family in archive.rows("families")}
+    externals = records.families(PRICED, "", external=True)
+    for track, board in boards.items():
+        agents = {slug: name for slug, name in externals.items() if tracks[slug] == track}
+        for entry in forecast_agents_board(resolved, models, agents, first, {}).entries:
+            if stated := board.get(entry["forecaster"]):
+                name = f"leaderboard_agents: {track} {FORECAST}, {entry['forecaster']}"
+                yield from mismatches(name, stated, {column: entry[column] for column in FIGURES})

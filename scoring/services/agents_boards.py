@@ -1,0 +1,297 @@
+"""The boards of external agents: ranked by track, protocol and period, with the models beside them.
+
+They are made by the functions of the models' boards, of the questions that an agent of the track answered and of the
+cohorts in which one takes part. Nothing of the models' boards is read from here or depends on it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Count, Min, QuerySet, Sum
+from forecast_rank import Settings, rank_panel
+
+from agents.models import Decision, Elicitation, Family, Forecast, Task
+from agents.sealing import respecting_seals
+from markets.prompt_conditions import PRICED
+from markets.services.cache_versions import Scope, renew_versions
+from scoring.constants import (
+    AGENT_PERIODS,
+    ALL_METHODOLOGIES,
+    FORECAST,
+    LEAST_COVERAGE,
+    LEAST_DECISIONS,
+    LEAST_QUESTIONS,
+    MARKET,
+    TRADING,
+    UNIFORM,
+)
+from scoring.models import AgentsBoard, BrierScore
+from scoring.services.forecast_inputs import inputs_version
+from scoring.services.forecast_leaderboards import REFERENCE_NAMES, ROUNDING, questions_answered
+from scoring.services.forecast_panels import (
+    ResolvedEntry,
+    Selection,
+    family_names,
+    joint_panel,
+    panels,
+    resolved_entries,
+)
+from scoring.services.trading_leaderboards import (
+    CohortResult,
+    LeaderboardContents,
+    bets_by_family,
+    board_participants,
+    cohort_results,
+    ranked_contents,
+    score_fields,
+)
+
+METRICS = ("brier", "alpha", "adjusted_brier")
+FORECAST_FIGURES = ("brier", "brier_ci", "alpha", "alpha_ci")
+TRADING_FIGURES = ("cohorts", "total_value", "pnl", "win_rate", "resolved_bets")
+ATTEMPTS = ("failed", "missed", "refused")
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", *FORECAST_FIGURES,
+     *TRADING_FIGURES, *ATTEMPTS)
+)  # fmt: skip
+"""An entry of which nothing is known: a board of one protocol has no figures of the other."""
+LINES = {name: REFERENCE_NAMES[name] for name in (MARKET, UNIFORM)}
+
+
+class BoardKey(NamedTuple):
+    """The selection that a board shows."""
+
+    track: str
+    protocol: str
+    period: str = "ALL"
+
+
+class AskedTask(NamedTuple):
+    """A decision or a batch of questions that was put to an agent."""
+
+    frozen_at: datetime
+    status: str
+    refusals: int
+
+
+Tasks = Mapping[str, Sequence[AskedTask]]
+"""The tasks put to each family, by slug."""
+
+
+def refresh_agents_boards(*, at: datetime) -> int:
+    """Stores the boards of each track that has agents; returns how many."""
+    with respecting_seals(at=at):
+        boards = {key: agents_board(key, at=at) for key in board_keys()}
+    store_agents_boards(boards, at=at)
+    return len(boards)
+
+
+def board_keys() -> list[BoardKey]:
+    """The boards of all tracks with agents."""
+    tracks = Family.objects.filter(external=True).order_by("track").values_list("track", flat=True).distinct()
+    return [
+        BoardKey(track, protocol, period)
+        for track in tracks
+        for protocol in (FORECAST, TRADING)
+        for period in AGENT_PERIODS
+    ]
+
+
+def store_agents_boards(boards: Mapping[BoardKey, LeaderboardContents], *, at: datetime) -> None:
+    """Stores boards in place of those before."""
+    rows = [AgentsBoard(**key._asdict(), **board._asdict(), computed_at=at) for key, board in boards.items()]
+    with transaction.atomic():
+        AgentsBoard.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=BoardKey._fields,
+            update_fields=("computed_at", *LeaderboardContents._fields),
+        )
+        renew_versions(Scope.LEADERBOARDS)
+
+
+def agents_board(key: BoardKey, *, at: datetime | None = None, past: bool = False) -> LeaderboardContents:
+    """A board of the period that ends at an instant (None: of all time); `past` leaves out what came later."""
+    until = at if past else None
+    span = AGENT_PERIODS[key.period]
+    since = None if span is None or at is None else at - span
+    compute = _forecast_board if key.protocol == FORECAST else _trading_board
+    board = compute(key.track, since, until)
+    board.report["inputs"] = _inputs(key.protocol)
+    return board
+
+
+def _inputs(protocol: str) -> dict[str, Any]:
+    """Numbers that tell whether the facts behind a board are still those that it was made from."""
+    tasks: QuerySet[Any] = Decision.objects.filter(agent__family__external=True)
+    if protocol == FORECAST:
+        tasks = Elicitation.objects.filter(family__external=True)
+    by_status = tasks.order_by("status").values_list("status").annotate(Count("pk"), Sum("refusals"))
+    return {"tasks": list(by_status)} | (inputs_version(Selection(PRICED)) if protocol == FORECAST else {})
+
+
+def _forecast_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
+    selection = Selection(PRICED, until=until, since=since)
+    of_track = Family.objects.filter(external=True, track=track).values_list("slug", flat=True)
+    agents = {slug: name for slug, name in family_names(selection, external=True).items() if slug in set(of_track)}
+    forecasts = Forecast.objects.filter(arm=PRICED, family__slug__in=list(agents)).order_by()
+    first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
+    tasks = selection.elicitations().filter(family__slug__in=list(agents))
+    attempts = _tasks(tasks, "family__slug", "batch__question_set__frozen_at", since, until)
+    return forecast_agents_board(resolved_entries(selection), family_names(selection), agents, first, attempts)
+
+
+def forecast_agents_board(
+    resolved: Sequence[ResolvedEntry],
+    models: Mapping[str, str],
+    agents: Mapping[str, str],
+    first_entries: Mapping[str, int],
+    tasks: Tasks,
+) -> LeaderboardContents:
+    """The board over the entries that one of the agents answered, by the adjusted Brier score.
+
+    Models and agents are fitted together, so that agents who answered different questions are compared by what the
+    models made of both. `models` and `agents` are display names by slug, `first_entries` the first that each answered.
+    """
+    shared = [entry for entry in resolved if not agents.keys().isdisjoint(entry.external_forecasts)]
+    joint, references = joint_panel(shared, [*models, *agents]), panels(shared, models).references
+    answered = questions_answered(joint) | questions_answered(references)
+    asked = {
+        slug: len({entry.question for entry in resolved if entry.entry >= first})
+        for slug, first in first_entries.items()
+    }
+    competitors = {slug for slug in agents if is_ranked(answered[slug], asked.get(slug, 0), LEAST_QUESTIONS)}
+    report = rank_panel(
+        joint,
+        Settings(METRICS),
+        reference_panel=references,
+        agreement_of_rankings=False,
+        unranked=(models.keys() | agents.keys()) - competitors,
+    )
+    names = {**models, **agents, **LINES}
+    entries = []
+    for slug, figures in (report["forecasters"] | report["references"]).items():
+        if slug not in names or not (figures["n"] or slug in agents):
+            continue
+        ranges = figures.get("rank_ranges", {}).get("adjusted_brier") if slug in competitors else None
+        low, high = ranges or (None, None)
+        entry = empty_entry(slug, names[slug], external=slug in agents, reference=slug in LINES)
+        entry |= {"rank_low": low, "rank_high": high, "answered": answered[slug]}
+        entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
+        entry |= {name: figures.get(name) for name in FORECAST_FIGURES}
+        if slug in agents:
+            entry |= {"asked": asked.get(slug, 0), **_attempts(tasks.get(slug, ()))}
+        entries.append(entry)
+    data = report["data"] | {"questions": len({entry.question for entry in shared})}
+    return _board(entries, competitors, report["pairs"], data, sign=1)
+
+
+def _trading_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
+    participants, values = board_participants(ALL_METHODOLOGIES, until)
+    begun = [agent for agent in participants if since is None or agent.cohort.week_start >= since]
+    cohorts = {agent.cohort.pk for agent in begun if agent.family.track == track}
+    members = [agent for agent in begun if agent.cohort.pk in cohorts and agent.family.track in ("", track)]
+    agents = [agent.pk for agent in members]
+    scores = BrierScore.objects.filter(agent__in=agents).order_by("pk")
+    if until is not None:
+        scores = scores.filter(resolved_at__lte=until)
+    bets = bets_by_family(scores)
+    scored = {family.pk: score_fields(bets[family.pk]) for family in {agent.family for agent in members}}
+    decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
+    tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", since, until)
+    return trading_agents_board(cohort_results(members, values, until), scored, tasks)
+
+
+def trading_agents_board(
+    results_of: Mapping[Family, Mapping[int, CohortResult]], scored: Mapping[int, Mapping[str, Any]], tasks: Tasks
+) -> LeaderboardContents:
+    """The board over the cohorts in which an agent of the track takes part, by mean return."""
+    answered, asked = {}, {}
+    for family in results_of:
+        times = [task.frozen_at for task in tasks.get(family.slug, ()) if task.status == Task.Status.COMPLETED]
+        answered[family.slug] = len(times)
+        since = [task for task in tasks.get(family.slug, ()) if times and task.frozen_at >= min(times)]
+        asked[family.slug] = len(since)
+    competitors = {
+        family.slug
+        for family in results_of
+        if family.external and is_ranked(answered[family.slug], asked[family.slug], LEAST_DECISIONS)
+    }
+    contents = ranked_contents(results_of, scored, {}, competitors)
+    entries = []
+    for row in contents.entries:
+        slug = row["family"]
+        entry = empty_entry(slug, row["display_name"], external=row["external"])
+        entry |= {name: row[name] for name in ("rank_low", "rank_high", *TRADING_FIGURES)}
+        entry |= {"score": row["return_percent"], "score_ci": row["return_ci"]}
+        if row["external"]:
+            entry |= {"answered": answered[slug], "asked": asked[slug], **_attempts(tasks.get(slug, ()))}
+        entries.append(entry)
+    data = {"cohorts": len({cohort for results in results_of.values() for cohort in results})}
+    board = _board(entries, competitors, contents.report["pairs"], data, sign=-1)
+    board.report["weeks"] = {e["family"]: contents.report["weeks"][e["family"]] for e in entries if e["external"]}
+    return board
+
+
+def is_ranked(answered: int, asked: int, least: int) -> bool:
+    """Whether an agent answered enough, and enough of what it was asked since its first answer, to be ranked."""
+    return answered >= least and answered >= LEAST_COVERAGE * asked
+
+
+def empty_entry(slug: str, name: str, *, external: bool = False, reference: bool = False) -> dict[str, Any]:
+    """The entry of a forecaster of whom nothing is known yet."""
+    family = None if reference else slug
+    return {
+        "forecaster": slug,
+        "family": family,
+        "display_name": name,
+        "external": external,
+        "reference": reference,
+    } | NOTHING
+
+
+def _board(
+    entries: list[dict[str, Any]], competitors: Collection[str], pairs: Any, data: Any, *, sign: int
+) -> LeaderboardContents:
+    """The entries in the order of their scores, ranked agents and lines first; less is better with a `sign` of 1."""
+    scores = [sign * entry["score"] for entry in entries if entry["forecaster"] in competitors]
+    for entry in entries:
+        score = None if entry["score"] is None else sign * entry["score"]
+        if entry["forecaster"] in competitors and score is not None:
+            entry["rank"] = 1 + sum(other < score - ROUNDING for other in scores)
+        if entry["asked"]:
+            entry["coverage"] = entry["answered"] / entry["asked"]
+
+    def order(entry: dict[str, Any]) -> tuple[Any, ...]:
+        score = entry["score"]
+        return entry["external"] and entry["rank"] is None, score is None, sign * (score or 0), entry["forecaster"]
+
+    return LeaderboardContents(sorted(entries, key=order), {"pairs": pairs, "data": data})
+
+
+def _attempts(tasks: Iterable[AskedTask]) -> dict[str, int]:
+    """How many tasks failed or were missed, and how many answers were refused."""
+    counts = dict.fromkeys(ATTEMPTS, 0)
+    for task in tasks:
+        counts["refused"] += task.refusals
+        if task.status in counts:
+            counts[task.status] += 1
+    return counts
+
+
+def _tasks(
+    tasks: QuerySet[Any], family: str, frozen_at: str, since: datetime | None, until: datetime | None
+) -> dict[str, list[AskedTask]]:
+    """The tasks frozen in a period, by family; without those that never were, since nobody could answer them."""
+    chosen = tasks.filter(**{f"{frozen_at}__isnull": False})
+    if since is not None:
+        chosen = chosen.filter(**{f"{frozen_at}__gte": since})
+    if until is not None:
+        chosen = chosen.filter(**{f"{frozen_at}__lte": until})
+    by_family: dict[str, list[AskedTask]] = defaultdict(list)
+    for slug, *columns in chosen.values_list(family, frozen_at, "status", "refusals"):
+        by_family[slug].append(AskedTask(*columns))
+    return by_family

@@ -1,0 +1,84 @@
+"""The rows of the database as the rules of verification take them: each table read in bulk, once or as a stream."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from arena_verifier.rows import Row, Tables
+from django.apps import apps
+
+from agents.records import instant_text, sha256
+from agents.services.anchors import chain_heads
+from markets.models import QuestionBatch, Universe
+from scoring.exports.table_rows import methodology_rows
+from scoring.exports.tables import TABLES_BY_NAME
+
+ROWS_AT_A_TIME = 2_000
+COLUMNS = {
+    "agents": "id cohort family release model_id cash",
+    "calls": (
+        "id decision elicitation sequence attempt model returned_model provider quantization result late "
+        "finish_reason error prompt_sha256 raw_response"
+    ),
+    "journal": "id agent sequence kind amount balance trade settlement occurred_at",
+    "snapshots": "agent taken_at cash positions_value total_value pnl pnl_percent",
+}
+"""The columns that the rules read, of tables with more; a journal's entries are named by their ids here."""
+
+
+class DatabaseRows(Tables):
+    """The tables of an archive, read from the database."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._instants: dict[datetime, str] = {}
+
+    def rows(self, table: str) -> Iterator[Row]:
+        if table == "blocks":
+            yield from self._blocks()
+            return
+        declared = TABLES_BY_NAME[table]
+        columns = {column.name: column for column in declared.columns}
+        names = COLUMNS[table].split() if table in COLUMNS else list(columns)
+        paths = [columns[name].path if name in columns else name for name in names]
+        converters: list[tuple[int, Callable[[Any], Any]]] = []
+        for place, name in enumerate(names):
+            kind = columns[name].kind if name in columns else ""
+            if kind in ("time", "text"):
+                converters.append((place, self._instant if kind == "time" else _text))
+        rows = apps.get_model(declared.model)._base_manager.order_by(*declared.order).values_list(*paths)
+        for stored in rows.iterator(chunk_size=min(declared.batch_size, ROWS_AT_A_TIME)):
+            values = list(stored)
+            for place, convert in converters:
+                values[place] = convert(values[place])
+            yield dict(zip(names, values, strict=True))
+
+    def methodologies(self) -> list[Row]:
+        return methodology_rows()
+
+    def heads(self) -> dict[str, tuple[int, str]]:
+        return {protocol: (head["length"], head["head"]) for protocol, head in chain_heads().items()}
+
+    def _instant(self, at: datetime | None) -> str | None:
+        if at is None:
+            return None
+        if at not in self._instants:
+            self._instants[at] = instant_text(at)
+        return self._instants[at]
+
+    def _blocks(self) -> list[Row]:
+        """The hash of the text of each universe and question batch, whose texts are read once."""
+        if "blocks" not in self.cache:
+            blocks = []
+            universes = Universe.objects.values_list("pk", "market_block").iterator(chunk_size=10)
+            for pk, text in universes:
+                blocks.append({"kind": "markets", "id": pk, "sha256": sha256(text)})
+            for pk, text in QuestionBatch.objects.values_list("pk", "block").iterator(chunk_size=100):
+                blocks.append({"kind": "questions", "id": pk, "sha256": sha256(text)})
+            self.cache["blocks"] = blocks
+        rows: list[Row] = self.cache["blocks"]
+        return rows
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,497 @@
+"""Receipts of accepted answers, the register, the keys that sign them, and attempts, over HTTP."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arena_agent.cli import main as arena_agent
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.conf import LazySettings
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from agents.models import Attempt, Chain, ModelCall, Receipt, SigningKey, Submission
+from arena_site.models import AuditEntry
+from foundation.models import Alert, Run
+from foundation.rest import long_poll
+from markets.models import QuestionBatch
+from scoring.exports.verification.verifier import verify_archive
+from tests.agents.test_submissions import (
+    DEADLINE,
+    FORECASTS,
+    HOLD,
+    IN_TIME,
+    MINUTE,
+    OPEN,
+    even,
+    freeze,
+    open_tasks,
+    submit,
+    visitor_agent,
+)
+from tests.commands import run
+from tests.guards import guards_removed
+from tests.problems import errors, problem
+from tests.scoring.exports.forgery import Cells, read_cells, rewrite
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import DECISION, Venue
+
+pytestmark = pytest.mark.django_db
+CHAIN, RECEIPTS, ATTEMPTS = "/.well-known/arena-chain.json", "/api/v1/receipts/", "/api/v1/attempts/"
+OLD_KEY, NEW_KEY = bytes(range(32)), bytes([7]) * 32
+OLD, NEW = "56475aa75463474c", "fe812c12f3ab4ce6"
+"""The ids of their public keys."""
+
+
+def _answered(venue: Venue) -> str:
+    token = freeze(venue)
+    assert run("run_forecasts", FORECASTS).code == 0
+    return token
+
+
+asked = shared_rows_at_venue(_answered)
+
+
+@pytest.fixture
+def visitor(asked: tuple[Venue, str], settings: LazySettings) -> str:
+    """The token of an agent with an open week and open questions; the arena signs with OLD_KEY."""
+    settings.ARENA_CLOCK, settings.ARENA_SIGNING_KEY = IN_TIME, OLD_KEY
+    return asked[1]
+
+
+@pytest.fixture
+def answered(client: Client, visitor: str, settings: LazySettings) -> list[dict[str, Any]]:
+    """The receipts of a decision and of both batches."""
+    receipts = [submit(client, visitor, HOLD, key="week").json()["receipt"]]
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    for task in open_tasks(client, visitor)["forecast"]:
+        receipts.append(submit(client, visitor, even(task), batch=task["batch"]).json()["receipt"])
+    return receipts
+
+
+def is_signed(receipt: dict[str, Any], keys: list[dict[str, Any]]) -> bool:
+    """Whether a receipt is signed by the published key, as a reader of docs/data.md would check. May raise."""
+    text = json.dumps(receipt["body"], sort_keys=True, separators=(",", ":")).encode()
+    key = next(key for key in keys if key["id"] == receipt["key_id"])
+    Ed25519PublicKey.from_public_bytes(bytes.fromhex(key["public_key"])).verify(
+        bytes.fromhex(receipt["signature"]), text
+    )
+    return hashlib.sha256(text).hexdigest() == receipt["sha256"]
+
+
+def report(client: Client, token: str, body: Any, *, key: str = "report", **target: Any) -> Any:
+    target = target or {"batch": QuestionBatch.objects.order_by("pk")[0].pk}
+    query = "&".join(f"{name}={value}" for name, value in target.items())
+    headers = {"Authorization": f"Bearer {token}"} | ({"Idempotency-Key": key} if key else {})
+    text = body if isinstance(body, str) else json.dumps(body)
+    return client.post(f"/api/v1/submissions/attempts/?{query}", text, "application/json", headers=headers)
+
+
+# receipts
+
+
+def test_accepted_answer_gets_a_signed_receipt(client: Client, visitor: str) -> None:
+    shown = client.get(OPEN, headers={"Authorization": f"Bearer {visitor}"}).json()["trading"][0]
+    body = '{"action": "HOLD",  "reasoning": "“Ünïcode” 🙂"}'
+    receipt = submit(client, visitor, body).json()["receipt"]
+    prompt = f"{shown['system_prompt']}\0{shown['user_prompt']}"
+    assert receipt["body"] == {
+        "agent": "visitor",
+        "version": "1",
+        "task": f"agent-{shown['agent']}-universe-{shown['universe']}",
+        "answer_sha256": hashlib.sha256(body.encode()).hexdigest(),
+        "prompt_sha256": hashlib.sha256(prompt.encode()).hexdigest(),
+        "received_at": "2026-03-08T00:15:00.000000Z",
+        "sequence": 1,
+        "previous": "0" * 64,
+    }
+    assert receipt["key_id"] == OLD
+    assert is_signed(receipt, client.get(CHAIN).json()["keys"])
+
+
+def test_receipts_are_a_chain_whose_head_is_signed(client: Client, answered: list[dict[str, Any]]) -> None:
+    assert [receipt["body"]["sequence"] for receipt in answered] == [1, 2, 3]
+    assert answered[2]["body"]["previous"] == answered[1]["sha256"]
+    assert client.get(CHAIN).json()["chains"]["receipt"] == {"length": 3, "head": answered[2]["sha256"]}
+    assert run("verify_ledger", FORECASTS + MINUTE)["violations"] == 0
+
+
+def test_same_key_gets_the_same_receipt_and_a_refusal_none(client: Client, visitor: str) -> None:
+    refused = submit(client, visitor, "no JSON")
+    assert (refused.status_code, "receipt" in refused.json()) == (422, False)
+    first = submit(client, visitor, HOLD, key="k").json()
+    assert first == submit(client, visitor, HOLD, key="k").json()
+    problem(submit(client, visitor, HOLD), 409)
+    assert Receipt.objects.count() == Chain.objects.get(protocol="receipt").length == 1
+
+
+def test_sealed_receipt_shows_that_it_exists_alone(
+    client: Client, answered: list[dict[str, Any]], settings: LazySettings
+) -> None:
+    decision, *batches = client.get(RECEIPTS).json()["results"]
+    assert {name: decision[name] for name in answered[0]} == answered[0]
+    assert decision["sealed_until"] is None
+    for row, receipt in zip(batches, answered[1:], strict=True):
+        shown = {name: value for name, value in row.items() if value is not None}
+        assert shown.keys() == {"id", "sequence", "sha256", "sealed_until"}
+        assert (row["sha256"], row["sealed_until"]) == (receipt["sha256"], "2026-03-08T02:15:00Z")
+    assert client.get(RECEIPTS, {"family": "visitor"}).json()["count"] == 1
+    settings.ARENA_CLOCK = FORECASTS + 15 * MINUTE
+    rows = client.get(RECEIPTS, {"family": "visitor"}).json()["results"]
+    assert [{name: row[name] for name in answered[0]} for row in rows] == answered
+
+
+FORGERIES: dict[str, tuple[Callable[[], Any], str]] = {
+    "another answer": (
+        lambda: ModelCall.objects.filter(submission__receipt__sequence=1).update(raw_response="{}"),
+        "receipt 1 of visitor: call {call} holds another answer",
+    ),
+    "another body": (
+        lambda: Receipt.objects.filter(sequence=1).update(received_at=DECISION),
+        "receipt 1 of visitor: its sha256 is not that of its body",
+    ),
+    "another signature": (
+        lambda: Receipt.objects.filter(sequence=1).update(signature="0" * 128),
+        f"receipt 1 of visitor: its signature is not that of the key {OLD}",
+    ),
+    "a gap": (lambda: Receipt.objects.filter(sequence=2).delete(), "receipt 3 of visitor: it does not follow no. 1"),
+    "no last one": (lambda: Receipt.objects.filter(sequence=3).delete(), "receipts: their head is 3"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_verify_ledger_names_what_a_forger_changed(answered: list[dict[str, Any]], name: str) -> None:
+    forge, line = FORGERIES[name]
+    call = ModelCall.objects.get(submission__receipt__sequence=1).pk
+    with pytest.raises(IntegrityError), transaction.atomic():
+        forge()
+    with guards_removed():
+        forge()
+    ran = run("verify_ledger", FORECASTS + MINUTE)
+    assert ran.code == 1
+    assert line.format(call=call) in str(Run.objects.filter(kind="verify_ledger").latest("pk").log)
+
+
+# archives
+
+
+@pytest.fixture
+def archive(answered: list[dict[str, Any]], tmp_path: Path) -> Path:
+    assert run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive").code == 0
+    return tmp_path / "archive"
+
+
+def verified(folder: Path) -> tuple[int, str]:
+    """The code and the lines of the archive's own verifier, after `verify_export` said the same."""
+    command = [sys.executable, "-I", "-S", str(folder / "verify_arena.py"), str(folder)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run("verify_export", None, str(folder)).code == ran.returncode, ran.stdout
+    return ran.returncode, ran.stdout
+
+
+def kit_verdict(receipt: dict[str, Any], folder: Path, keys: Any, capfd: Any) -> tuple[int, list[str]]:
+    """The code and the faults that `arena-agent verify` finds."""
+    for name, value in (("receipt", receipt), ("keys", keys)):
+        (folder.parent / f"{name}.json").write_text(json.dumps(value))
+    options = ["--archive", str(folder), "--key", str(folder.parent / "keys.json"), "--json"]
+    capfd.readouterr()
+    code = arena_agent(["verify", str(folder.parent / "receipt.json"), *options])
+    return code, json.loads(capfd.readouterr().out)["receipts"][0]["faults"]
+
+
+def test_archive_proves_its_receipts_and_the_kit_finds_one_in_it(
+    client: Client, answered: list[dict[str, Any]], archive: Path, capfd: Any
+) -> None:
+    code, output = verified(archive)
+    assert code == 0, output
+    assert [row["sha256"] for row in read_cells(archive, "receipts")] == [row["sha256"] for row in answered]
+    assert json.loads((archive / "anchor.json").read_text())["chains"]["receipt"]["length"] == 3
+    keys = client.get(CHAIN).json()
+    assert kit_verdict(answered[0], archive, keys, capfd) == (0, [])
+    forged = answered[0] | {"body": answered[0]["body"] | {"agent": "another"}}
+    assert "its sha256 is not that of its body" in kit_verdict(forged, archive, keys, capfd)[1]
+
+
+@pytest.mark.parametrize("first_hours", [0, 2])
+def test_archive_holds_the_register_up_to_its_end(
+    answered: list[dict[str, Any]], tmp_path: Path, first_hours: int
+) -> None:
+    start = DECISION + timedelta(hours=first_hours)
+    options = {"from": f"{start:%Y-%m-%dT%H:%M:%SZ}", "to": f"{DECISION + timedelta(hours=3):%Y-%m-%dT%H:%M:%SZ}"}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    ran = run("export_dataset", FORECASTS + timedelta(hours=4), *arguments, "--format", "csv", out=tmp_path / "part")
+    assert ran.code == 0
+    assert verified(tmp_path / "part")[0] == 3
+    assert len(read_cells(tmp_path / "part", "receipts")) == 3
+
+
+def test_archive_made_while_answers_are_sealed_ends_the_register_before_them(
+    answered: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert run("export_dataset", FORECASTS + 6 * MINUTE, "--format", "csv", out=tmp_path / "sealed").code == 0
+    assert [row["sequence"] for row in read_cells(tmp_path / "sealed", "receipts")] == ["1"]
+    code, output = verified(tmp_path / "sealed")
+    assert (code, "receipts" in output) == (3, False)
+
+
+def _drop_answer(rows: Cells) -> None:
+    rows[:] = [row for row in rows if "nothing to do" not in row["raw_response"]]
+
+
+def _change_answer(rows: Cells) -> None:
+    for row in rows:
+        row["raw_response"] = row["raw_response"].replace("nothing to do", "nothing")
+
+
+TASK = r"the answer of visitor to agent-\d+-universe-\d+ is "
+FORGED_TABLES: dict[str, tuple[str, Callable[[Cells], object], str]] = {
+    "no answer": ("calls", _drop_answer, rf"receipt 1: {TASK}missing"),
+    "another answer": ("calls", _change_answer, rf"receipt 1: {TASK}another: answer_sha256 is"),
+    "another prompt": ("receipts", lambda r: r[0].update(prompt_sha256="0" * 64), "receipt 1: its sha256 is not"),
+    "another signature": ("receipts", lambda r: r[0].update(signature="0" * 128), "receipt 1: its signature is not"),
+    "a gap": ("receipts", lambda r: r.pop(1), "receipt 3 does not follow no. 1"),
+    "no last one": ("receipts", lambda r: r.pop(), "receipts: they end 2 "),
+    "a key of another time": (
+        "signing_keys", lambda r: r[0].update(ended_at="2026-03-08T00:00:00.000000Z"), "was not in use at",
+    ),
+    "another key": ("signing_keys", lambda r: r[0].update(public_key="0" * 64), "is not the id of its key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED_TABLES)
+def test_both_verifiers_name_a_forged_register(answered: list[dict[str, Any]], archive: Path, name: str) -> None:
+    table, forge, line = FORGED_TABLES[name]
+    rewrite(archive, table, forge, record=True)
+    code, output = verified(archive)
+    assert code == 1
+    assert re.search(line, output), output
+    report = verify_archive(archive)
+    assert re.search(line, "\n".join(report.violations)), report.violations
+
+
+def test_kit_names_an_archive_with_another_answer(
+    client: Client, answered: list[dict[str, Any]], archive: Path, capfd: Any
+) -> None:
+    rewrite(archive, "calls", _change_answer)
+    keys = client.get(CHAIN).json()
+    assert kit_verdict(answered[0], archive, keys, capfd) == (1, ["the archive holds another answer"])
+
+
+# keys
+
+
+def test_key_is_rotated_by_a_command_and_the_old_one_stays_listed(
+    client: Client, visitor: str, settings: LazySettings
+) -> None:
+    first = submit(client, visitor, HOLD).json()["receipt"]
+    assert "set ARENA_NEXT_SIGNING_KEY" in run("rotate_signing_key", IN_TIME, reason="a year").stderr
+    settings.ARENA_NEXT_SIGNING_KEY = NEW_KEY
+    assert "--reason TEXT is needed" in run("rotate_signing_key", IN_TIME).stderr
+    ran = run("rotate_signing_key", IN_TIME + MINUTE, reason="a year")
+    assert (ran.code, ran["key"], ran["rotated"]) == (0, NEW, True)
+    assert run("rotate_signing_key", IN_TIME + 2 * MINUTE, reason="again")["rotated"] is False
+    assert [entry.reason for entry in AuditEntry.objects.filter(action="rotate-signing-key")] == ["a year"]
+    settings.ARENA_SIGNING_KEY, settings.ARENA_NEXT_SIGNING_KEY = NEW_KEY, None
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    task = open_tasks(client, visitor)["forecast"][0]
+    second = submit(client, visitor, even(task), batch=task["batch"]).json()["receipt"]
+    document = client.get(CHAIN).json()
+    assert [(key["id"], key["from"], key["to"]) for key in document["keys"]] == [
+        (NEW, "2026-03-08T00:16:00.000000Z", None),
+        (OLD, None, "2026-03-08T00:16:00.000000Z"),
+    ]
+    assert (first["key_id"], second["key_id"]) == (OLD, NEW)
+    assert is_signed(first, document["keys"])
+    assert is_signed(second, document["keys"])
+    assert document["public_key"] == document["keys"][0]["public_key"]
+    with pytest.raises(IntegrityError), transaction.atomic():
+        SigningKey.objects.filter(fingerprint=OLD).update(ended_at=None)
+
+
+def test_answer_that_came_before_the_rotation_is_signed_by_the_key_of_its_time(
+    client: Client, visitor: str, settings: LazySettings
+) -> None:
+    settings.ARENA_NEXT_SIGNING_KEY = NEW_KEY
+    run("rotate_signing_key", IN_TIME + MINUTE, reason="a year")
+    assert submit(client, visitor, HOLD).json()["receipt"]["key_id"] == OLD
+
+
+def test_other_key_in_the_settings_accepts_nothing_and_is_an_alert(
+    client: Client, visitor: str, answered: list[dict[str, Any]], settings: LazySettings
+) -> None:
+    from agents.services.signing_keys import refresh_signing_key_alert
+
+    settings.ARENA_SIGNING_KEY = NEW_KEY
+    settings.ARENA_CLOCK = IN_TIME
+    other = Submission.objects.count()
+    run("start_cohort", DECISION + timedelta(days=6, hours=23))
+    refresh_signing_key_alert(now=IN_TIME)
+    alert = Alert.objects.get(kind="signing-key")
+    assert "another signing key than 56475aa75463474c" in alert.message
+    settings.ARENA_SIGNING_KEY = OLD_KEY
+    refresh_signing_key_alert(now=IN_TIME)
+    alert.refresh_from_db()
+    assert alert.cleared_at == IN_TIME
+    refresh_signing_key_alert(now=IN_TIME + timedelta(days=366))
+    assert "has been in use since 8 March 2026" in Alert.objects.get(kind="signing-key", cleared_at=None).message
+    assert Submission.objects.count() == other
+
+
+def test_answer_without_a_key_to_sign_it_may_be_sent_again(
+    client: Client, visitor: str, settings: LazySettings
+) -> None:
+    settings.ARENA_NEXT_SIGNING_KEY = NEW_KEY
+    run("rotate_signing_key", DECISION, reason="a year")
+    settings.ARENA_NEXT_SIGNING_KEY = None
+    refused = submit(client, visitor, HOLD, key="k")
+    assert "the settings lack the signing key in use, fe812c12f3ab4ce6" in problem(refused, 503)["detail"]
+    assert refused["Retry-After"] == "30"
+    assert not Submission.objects.exists()
+    settings.ARENA_SIGNING_KEY = NEW_KEY
+    assert submit(client, visitor, HOLD, key="k").status_code == 201
+
+
+# attempts
+
+
+def test_reported_failure_is_stored_once_redacted_and_listed(client: Client, visitor: str, settings: Any) -> None:
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    reason = "ZeroDivisionError \0\ud800: sk-or-v1-0123456789abcdef and arena_0123456789abcdefghijklmn"
+    first = report(client, visitor, {"kind": "raised", "reason": reason})
+    assert first.status_code == 201, first.content
+    assert first.json()["reason"] == "ZeroDivisionError \ufffd\ufffd: [redacted] and [redacted]"
+    assert report(client, visitor, {"kind": "raised", "reason": reason}).json()["id"] == first.json()["id"]
+    problem(report(client, visitor, {"kind": "late", "reason": ""}), 409)
+    (row,) = client.get(ATTEMPTS).json()["results"]
+    assert (row["reason"], row["sealed_until"]) == (None, "2026-03-08T02:15:00Z")
+    settings.ARENA_CLOCK = FORECASTS + 15 * MINUTE
+    (row,) = client.get(ATTEMPTS, {"family": "visitor", "kind": "raised"}).json()["results"]
+    assert row == first.json() | {"sealed_until": None}
+    assert (row["origin"], row["version"], row["noted_at"]) == ("agent", "1", "2026-03-08T02:05:00Z")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Attempt.objects.update(reason="")
+
+
+BAD_REPORTS = {
+    "another kind": ({"kind": "missed", "reason": ""}, 400, "kind"),
+    "no reason": ({"kind": "late"}, 400, "reason"),
+    "a long reason": ({"kind": "late", "reason": "x" * 501}, 400, "reason"),
+    "another field": ({"kind": "late", "reason": "", "score": 1}, 400, "score"),
+    "no object": ("[]", 400, "body"),
+    "no JSON": ("{", 400, None),
+    "too long": ({"kind": "late", "reason": "x" * 10_000}, 413, None),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REPORTS)
+def test_malformed_report_names_its_field(client: Client, visitor: str, settings: Any, name: str) -> None:
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    body, status, field = BAD_REPORTS[name]
+    response = report(client, visitor, body)
+    assert field in errors(response) if field else problem(response, status)
+    assert not Attempt.objects.exists()
+
+
+def test_report_needs_its_key_a_token_and_a_task_of_ones_own(client: Client, visitor: str) -> None:
+    body = {"kind": "late", "reason": ""}
+    assert "Idempotency-Key" in errors(report(client, visitor, body, key=""))
+    problem(report(client, "arena_wrong", body), 401)
+    agent = visitor_agent()
+    other = agent.cohort.agents.exclude(pk=agent.pk).order_by("pk")[0].pk
+    assert "agent" in errors(report(client, visitor, body, agent=other, universe=1))
+    assert "batch" in errors(report(client, visitor, body, batch=999))
+
+
+def test_reports_of_one_task_are_bounded(client: Client, visitor: str) -> None:
+    codes = [report(client, visitor, {"kind": "late", "reason": ""}, key=f"k{n}").status_code for n in range(22)]
+    assert codes == [201] * 20 + [409] * 2
+
+
+def test_refused_late_and_missed_answers_are_noted_apart(client: Client, visitor: str, settings: Any) -> None:
+    submit(client, visitor, "no JSON")
+    settings.ARENA_CLOCK = DEADLINE
+    for _ in range(2):
+        problem(submit(client, visitor, HOLD), 410)
+    batch = QuestionBatch.objects.order_by("pk")[0]
+    settings.ARENA_CLOCK = FORECASTS + 16 * MINUTE
+    problem(submit(client, visitor, {"forecasts": []}, batch=batch.pk), 410)
+    run("run_decisions", FORECASTS + timedelta(hours=1))
+    run("run_forecasts", FORECASTS + timedelta(hours=6))
+    rows = client.get(ATTEMPTS, {"ordering": "id"}).json()["results"]
+    noted = [(row["kind"], "agent" if row["agent"] else row["batch"]) for row in rows]
+    assert noted[:3] == [("refused", "agent"), ("late", "agent"), ("late", batch.pk)]
+    assert sorted(map(str, noted[3:])) == sorted(
+        str(("missed", place)) for place in ("agent", batch.pk, QuestionBatch.objects.order_by("pk")[1].pk)
+    )
+    assert {row["origin"] for row in rows} == {"arena"}
+    assert rows[1]["reason"] == "it came 0:00:00 after the deadline"
+    assert run("verify_ledger", FORECASTS + timedelta(hours=7))["violations"] == 0
+
+
+# open tasks
+
+
+def test_waiting_for_open_tasks_names_a_wrong_wait(client: Client, visitor: str, settings: Any) -> None:
+    settings.ARENA_API_RATE = 100
+    headers = {"Authorization": f"Bearer {visitor}"}
+    at_once = client.get(OPEN, {"wait": "30"}, headers=headers)
+    assert len(at_once.json()["trading"]) == 1
+    assert {"RateLimit", "RateLimit-Policy"} <= at_once.headers.keys()
+    for wait in ("31", "-1", "1.5", "x", "٣", ""):
+        assert "wait" in errors(client.get(OPEN, {"wait": wait}, headers=headers))
+
+
+def test_one_more_than_may_wait_is_answered_at_once(
+    client: Client, visitor: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ARENA_CLOCK = DEADLINE
+    monkeypatch.setattr(long_poll, "_slots", threading.BoundedSemaphore(1))
+    headers = {"Authorization": f"Bearer {visitor}"}
+    with long_poll._slots:
+        assert client.get(OPEN, {"wait": "30"}, headers=headers).json()["trading"] == []
+    monkeypatch.setattr(long_poll.stopping, "wait", lambda seconds: setattr(settings, "ARENA_CLOCK", IN_TIME))
+    answer = client.get(OPEN, {"wait": "30"}, headers=headers).json()
+    assert (len(answer["trading"]), answer["now"]) == (1, "2026-03-08T00:15:00Z")
+
+
+# hostile answers
+
+ODD = {
+    "half a surrogate": '{"action": "HOLD", "reasoning": "\\ud800"}',
+    "an escaped NUL": '{"action": "HOLD", "reasoning": "\\u0000"}',
+    "bidirectional": '{"action": "HOLD", "reasoning": "\u202eevil\u2066 \U0001f3f4\u200d\u2620"}',
+    "a byte order mark": '\ufeff{"action": "HOLD", "reasoning": "="}',
+    "line ends": '\r\n{"action":\r"HOLD", "reasoning": "\u2028"}\n',
+    "a formula": '=1+1 {"action": "HOLD", "reasoning": "-"}',
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
+    client: Client, visitor: str, name: str, tmp_path: Path, capfd: Any
+) -> None:
+    answer = submit(client, visitor, ODD[name])
+    assert answer.status_code == 201, answer.content
+    receipt = answer.json()["receipt"]
+    assert receipt["body"]["answer_sha256"] == hashlib.sha256(ODD[name].encode()).hexdigest()
+    assert run("verify_ledger", FORECASTS)["violations"] == 0
+    run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
+    assert verified(tmp_path / "archive")[0] == 0
+    assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
+
+
+def test_receipt_of_another_agents_answer_is_no_answer(client: Client, visitor: str, settings: Any) -> None:
+    receipt = submit(client, visitor, HOLD).json()["receipt"]
+    settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
+    batch = open_tasks(client, visitor)["forecast"][0]["batch"]
+    problem(submit(client, visitor, receipt, batch=batch), 422)
+    assert Receipt.objects.count() == 1
+    problem(submit(client, visitor, "x" * 10_000_000, batch=batch), 413)

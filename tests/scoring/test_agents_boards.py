@@ -1,0 +1,236 @@
+"""The boards of external agents: who is ranked, by what, and that the models' boards know nothing of them."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arena_verifier.program import verify
+from django.test import Client
+
+from agents.models import AgentVersion, Decision, Family
+from scoring.exports.verification.verifier import verify_archive
+from scoring.models import AgentsBoard, Leaderboard
+from scoring.services.scores import compute_scores
+from tests.commands import run
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    DecisionFactory,
+    FamilyFactory,
+    MarketFactory,
+    QuestionFactory,
+    ask,
+    bet,
+    end_question,
+    resolve,
+)
+from tests.scoring.exports.forgery import Cells, rewrite
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+END = WEEK + 60 * DAY
+GPT = "gpt-5.1"
+BOARD = "/api/v1/agents-board/"
+
+
+def agent(slug: str, track: str = "closed") -> Family:
+    family = FamilyFactory(slug=slug, display_name=slug.title(), external=True, active=False, track=track)
+    AgentVersion.objects.create(family=family, number=1, began_at=WEEK - DAY)
+    return family
+
+
+@pytest.fixture
+def answers() -> None:
+    """51 questions, each resolved on the day after it was asked, and agents who answered different ones of them."""
+    for slug in ("steady", "half", "sparse", "late", "few"):
+        agent(slug)
+    agent("free", track="open")
+    for number in range(51):
+        day = WEEK + number * DAY
+        stated = {GPT: [0.9, 0.1], "steady": [0.8, 0.2]}
+        if number % 2 == 0:
+            stated["half"] = [0.7, 0.3]  # 26 questions
+        if number % 2 == 0 and number != 2:
+            stated["sparse"] = [0.99, 0.01]  # 25
+        if number >= 26:
+            stated["late"] = [0.6, 0.4]  # 25
+        if number >= 27:
+            stated["few"] = [1.0, 0.0]  # 24
+        if number == 50:
+            stated["free"] = [0.5, 0.5]
+        question = QuestionFactory()
+        ask(question, stated, day=day)
+        end_question(question, "YES", at=day + DAY)
+    compute_scores(at=END)
+
+
+def board(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
+    return {row["forecaster"]: row for row in client.get(f"{BOARD}?page_size=100&{query}").json()["results"]}
+
+
+def test_agents_are_ranked_from_25_questions_and_half_of_those_asked(answers: None, client: Client) -> None:
+    rows = board(client)
+    columns = ("rank", "answered", "asked", "coverage", "failed", "missed", "refused")
+    assert {slug: tuple(rows[slug][name] for name in columns) for slug in rows if rows[slug]["external"]} == {
+        "steady": (1, 51, 51, 1.0, 0, 0, 0),
+        "half": (2, 26, 51, 26 / 51, 0, 0, 0),
+        "late": (3, 25, 25, 1.0, 0, 0, 0),
+        "few": (None, 24, 24, 1.0, 0, 0, 0),
+        "sparse": (None, 25, 51, 25 / 51, 0, 0, 0),
+    }
+    scores = {GPT: 0.01, "steady": 0.04, "half": 0.09, "late": 0.16, "uniform": 0.25}
+    assert {slug: rows[slug]["score"] for slug in scores} == pytest.approx(scores)
+    assert [(slug, rows[slug]["rank"]) for slug in (GPT, "market", "uniform")] == [
+        (GPT, None), ("market", None), ("uniform", None),
+    ]  # fmt: skip
+    assert list(rows)[:2] == [GPT, "steady"]
+    assert list(rows)[-2:] == ["few", "sparse"]
+    assert "ensemble" not in rows
+
+
+def test_a_board_holds_one_track_and_the_questions_of_its_agents(answers: None, client: Client) -> None:
+    rows = board(client, "track=open")
+    assert [slug for slug, row in rows.items() if row["external"]] == ["free"]
+    assert {slug: row["answered"] for slug, row in rows.items()} == {GPT: 1, "free": 1, "market": 1, "uniform": 1}
+    assert rows["free"]["rank"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "ranks", "answered"),
+    [
+        ("as_of=2026-04-05", {"steady": 1, "half": None, "late": None}, 28),
+        ("period=1M", {"steady": None, "half": None, "late": None}, 22),
+        ("period=3M", {"steady": 1, "half": 2, "late": 3}, 51),
+    ],
+)
+def test_boards_of_the_past_and_of_a_period(
+    answers: None, client: Client, query: str, ranks: dict[str, int | None], answered: int
+) -> None:
+    rows = board(client, query)
+    assert {slug: rows[slug]["rank"] for slug in ranks} == ranks
+    assert rows["steady"]["answered"] == answered
+
+
+def test_unknown_choices_are_refused(client: Client) -> None:
+    for query in ("track=free", "protocol=both", "period=1Y", "arm=blind"):
+        assert client.get(f"{BOARD}?{query}").status_code == 400
+    for query in ("track=free", "protocol=both", "period=1Y", "as_of=never"):
+        assert client.get(f"/agents/?{query}").status_code == 404
+
+
+@pytest.fixture
+def cohort() -> None:
+    """A model, an agent with four decisions, and one that missed one of its four."""
+    started = CohortFactory()
+    model = AgentFactory(cohort=started)
+    first = AgentFactory(cohort=started, family=agent("first"))
+    second = AgentFactory(cohort=started, family=agent("second"))
+    market = MarketFactory()
+    bet(model, market, "NO", "500.00")
+    bet(first, market, "YES", "1000.00")
+    bet(second, market, "YES", "2500.00")
+    for week in (2, 3, 4):
+        DecisionFactory(agent=first, week=week)
+    for week in (2, 3):
+        DecisionFactory(agent=second, week=week)
+    DecisionFactory(agent=second, week=4, status=Decision.Status.MISSED, decided_at=None, action=None, refusals=2)
+    resolve(market, "YES")
+    compute_scores(at=END)
+
+
+def test_traders_are_ranked_from_four_decisions(cohort: None, client: Client) -> None:
+    rows = board(client, "protocol=trading")
+    columns = ("rank", "answered", "asked", "coverage", "missed", "refused", "cohorts", "resolved_bets")
+    model = next(slug for slug, row in rows.items() if not row["external"])
+    assert {slug: tuple(row[name] for name in columns) for slug, row in rows.items()} == {
+        "first": (1, 4, 4, 1.0, 0, 0, 1, 1),
+        "second": (None, 3, 4, 0.75, 1, 2, 1, 1),
+        model: (None, None, None, None, None, None, 1, 1),
+    }
+    assert rows["second"]["score"] > rows["first"]["score"] > 0
+    assert rows[model]["score"] == -5.0
+
+
+def models_boards() -> dict[str, Any]:
+    """The stored leaderboards without the rows of external agents, and without the counts of all tasks."""
+    compute_scores(at=END)
+    boards = {}
+    for row in Leaderboard.objects.all():
+        report = {name: part for name, part in row.report.items() if name not in ("inputs", "scores", "fitted")}
+        for part in ("returns", "weeks"):
+            if part in report:
+                report[part] = {slug: value for slug, value in report[part].items() if slug != "visitor"}
+        boards[str(row)] = [entry for entry in row.entries if not entry["external"]], report
+    return boards
+
+
+def test_no_figure_of_the_models_boards_depends_on_an_agent(client: Client) -> None:
+    questions = [QuestionFactory() for _ in range(6)]
+    for number, question in enumerate(questions):
+        ask(question, {GPT: [0.7, 0.3], "grok-4": [0.4, 0.6]})
+        end_question(question, "YES" if number % 3 else "NO")
+    cohort = CohortFactory()
+    market = MarketFactory()
+    bet(AgentFactory(cohort=cohort), market, "YES", "500.00")
+    resolve(market, "YES")
+    before = models_boards()
+    visitor = agent("visitor")
+    AgentFactory(cohort=cohort, family=visitor)
+    for question in questions:
+        ask(question, {"visitor": [0.95, 0.05]})
+    assert models_boards() == before
+    assert board(client)["visitor"]["answered"] == 6
+
+
+def test_a_forged_board_is_named_and_rebuilt(answers: None) -> None:
+    row = AgentsBoard.objects.get(track="closed", protocol="forecast", period="ALL")
+    right, row.entries[0]["score"] = row.entries[0]["score"], 0.0
+    row.save()
+    assert run("rebuild_derived", END)["corrected"] == 1
+    row.refresh_from_db()
+    assert row.entries[0]["score"] == right
+
+
+def test_both_verifiers_recompute_the_boards(answers: None, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    assert run("export_dataset", END, out=folder, format=["csv"]).code == 0
+    violations, _, _ = verify(folder)
+    assert violations["boards of agents"] == []
+    assert [line for line in verify_archive(folder).violations if line.startswith("leaderboard_agents")] == []
+    rewrite(folder, "leaderboard_agents", forge_intervals, record=True)
+    lines = [line for line in verify_archive(folder).violations if line.startswith("leaderboard_agents")]
+    assert lines[0].startswith("leaderboard_agents: closed forecast, steady states score_ci [0.0, 1.0], computed is ")
+
+
+def forge_intervals(rows: Cells) -> None:
+    for row in rows:
+        if row["forecaster"] == "steady":
+            row["score_ci"] = "[0.0,1.0]"
+
+
+def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client: Client) -> None:
+    AgentVersion.objects.create(
+        family=Family.objects.get(slug="steady"), number=2, began_at=WEEK + 40 * DAY, note="Reads <b>polls</b>"
+    )
+    page = client.get("/agents/").content.decode()
+    assert "Steady leads the external agents of the closed track as of 7 May 2026" in page
+    assert "on 51 resolved questions" in page
+    assert '<a href="/agents/sparse/">' in page
+    assert "None" not in page
+    open_page = client.get("/agents/?track=open&period=1M").content.decode()
+    assert "/agents/free/" in open_page
+    assert "/agents/steady/" not in open_page
+    own = client.get("/agents/steady/").content.decode()
+    assert "Reads &lt;b&gt;polls&lt;/b&gt;" in own
+    versions = re.findall(r'<td class="number">(\d+)</td>\s*<td class="number">0.040</td>', own)
+    assert versions == ["11", "40"]
+    assert "<title>Version 2</title>" in own
+    assert client.get("/agents/gpt-5.2/").status_code == 404
+    assert client.get("/agents/charts/scores.csv").content.decode().splitlines()[1].startswith("Steady,0.04")
+    assert client.get("/agents/steady/charts/scores.svg").status_code == 200
+    assert client.get("/og/agents.svg").status_code == 200
+    feed = client.get("/feeds/agents.atom").content.decode()
+    assert "Steady, version 2" in feed
