@@ -117,8 +117,6 @@ JOBS = (
         "the true cost of calls whose bill never came, every 15 minutes", "reconcile_costs"),
     Job("scores", "20 4 * * *", 2 * HOURS,
         "leaderboards with their slow fits, daily 04:20", "compute_scores", Lane.LONG),
-    Job("past_leaderboards", "15 * * * *", 50 * MINUTES,
-        "leaderboards of past instants that are not stored yet, hourly", "backfill_leaderboards", Lane.LONG),
     Job("ledger", "10 5 * * *", 2 * HOURS,
         "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger", Lane.LONG),
     Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive", Lane.LONG),
@@ -325,7 +323,6 @@ forecasts = retry_forecasts = partial(_run_command, "run_forecasts", minutes=ASK
 costs = partial(_run_command, "reconcile_costs")
 """Replaces the booked worst case of calls whose bill never came by what the gateway billed."""
 scores = partial(_run_command, "compute_scores")
-past_leaderboards = partial(_run_command, "backfill_leaderboards")
 ledger = partial(_run_command, "verify_ledger")
 check_lineup = partial(_run_command, "check_lineup")
 """Proposes a line-up where the gateway's catalogue has changed; it takes effect once a person approves it."""

@@ -32,15 +32,15 @@ class LastRuns:
     succeeded: Run | None = None
 
 
-def last_runs(kinds: Sequence[str]) -> dict[str, LastRuns]:
-    """The last runs of each kind, in one query."""
+def last_runs(kinds: Sequence[str], rows: QuerySet[Run]) -> dict[str, LastRuns]:
+    """The last of these runs of each kind, in one query."""
     newest = [
         Subquery(runs.order_by("-started_at", "-pk").values("pk")[:1])
         for kind in kinds
         for runs in (Run.objects.filter(kind=kind), Run.objects.filter(kind=kind, status=Run.Status.SUCCEEDED))
     ]
     last: dict[str, LastRuns] = {}
-    for run in Run.objects.filter(Q(pk__in=newest)).defer("log").order_by("started_at", "pk"):
+    for run in rows.filter(Q(pk__in=newest)).defer("log").order_by("started_at", "pk"):
         before = last.get(run.kind, LastRuns())
         last[run.kind] = LastRuns(run, run if run.status == Run.Status.SUCCEEDED else before.succeeded)
     return last

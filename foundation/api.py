@@ -9,7 +9,6 @@ from foundation.models import Run
 from foundation.rest.serializers import ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
 from foundation.run_log import line_texts
-from foundation.services.runs import mark_lost_runs
 
 
 class RunSerializer(ReadSerializer):
@@ -45,6 +44,5 @@ class RunViewSet(ReadOnlyViewSet):
     orderings = ("id", "at", "started_at")
     ordering = ("-started_at",)
 
-    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        mark_lost_runs(now=timezone.now())
+    def get_queryset(self) -> Any:
+        return Run.objects.as_seen(timezone.now())

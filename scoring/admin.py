@@ -29,7 +29,6 @@ from scoring.models import (
     ImportedQuestion,
     ImportLeaderboard,
     Leaderboard,
-    LeaderboardHistory,
     QuestionDifficulty,
     RejectedRow,
     Snapshot,
@@ -105,15 +104,6 @@ class LeaderboardAdmin(ReadOnlyAdmin):
 class AgentsBoardAdmin(ReadOnlyAdmin):
     list_display = ("track", "protocol", "period", "computed_at")
     list_filter = ("track", "protocol", "period")
-
-
-@admin.register(LeaderboardHistory)
-class LeaderboardHistoryAdmin(ReadOnlyAdmin):
-    list_display = ("since", "until", "protocol", "methodology", "arm", "category")
-    list_filter = (recent_days_filter("since"), "protocol", "arm")
-    list_defer = ("entries",)
-    search_fields = ("protocol", "methodology", "category")
-    fields = ("protocol", "methodology", "arm", "category", "since", "until", json_column("entries"))
 
 
 @admin.register(ForecastScore)

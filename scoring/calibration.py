@@ -74,10 +74,10 @@ def calibration(
         forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
         trades = leaderboards.filter(protocol=TRADING, category="").first()
     else:
-        from scoring.services.past_leaderboards import past_forecast_leaderboard, past_trading_leaderboard
+        from scoring.services.past_leaderboards import past_bet_calibration, past_forecast_leaderboard
 
         forecasts = past_forecast_leaderboard(arm, methodology, category, at=at)
-        trades = past_trading_leaderboard(methodology, at=at)
+        trades = past_bet_calibration(methodology, at=at)
     return Calibration(
         ProtocolCalibration(forecasts, list(_calibrated_forecasts(forecasts, families)) if forecasts else []),
         ProtocolCalibration(trades, list(_calibrated_trades(trades, families)) if trades else []),

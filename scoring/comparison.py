@@ -11,7 +11,7 @@ from agents.models import Family
 from cohorts.models import Cohort
 from markets.prompt_conditions import ARMS, PRICED
 from scoring.competition import CompetitionIndex
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
+from scoring.constants import FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
 
@@ -105,16 +105,19 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
 
 def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
     """What `overall_leaderboards` gives, as of a past instant."""
-    from scoring.services.past_leaderboards import past_forecast_leaderboard, past_trading_leaderboard
+    from scoring.services.forecast_panels import Selection
+    from scoring.services.past_leaderboards import past_forecast_contents
+    from scoring.services.trading_leaderboards import trading_leaderboard
 
-    rows = [past_trading_leaderboard(ALL_METHODOLOGIES, at=at)]
-    rows += [past_forecast_leaderboard(arm, ALL_METHODOLOGIES, "", at=at) for arm in ARMS]
+    contents_by_key = {(TRADING, ""): trading_leaderboard(at=at)}
+    for arm in ARMS:
+        contents_by_key[FORECAST, arm] = past_forecast_contents(Selection(arm, until=at))
     past = {}
-    for row in rows:
-        report = json.loads(json.dumps(row.report))  # with the text keys of a stored one
-        entries = {entry["family"]: entry for entry in row.entries}
+    for key, contents in contents_by_key.items():
+        report = json.loads(json.dumps(contents.report))  # with the text keys of a stored one
+        entries = {entry["family"]: entry for entry in contents.entries}
         parts = [reduce(lambda part, key: (part or {}).get(key), path, report) for path in paths]
-        past[row.protocol, row.arm] = StoredLeaderboard(at, entries, parts)
+        past[key] = StoredLeaderboard(at, entries, parts)
     return past
 
 

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.core.cache import cache
-
 from markets.prompt_conditions import PRICED
-from markets.services.cache_versions import Scope, current_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.leaderboard_entries import Entry, leaderboard_entries
+from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
 
-PAST_REPORT_LIFETIME_S = 3600
+PAST_REPORT = ("pairs", "data", "curves")
+"""The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
 
 
@@ -48,8 +46,11 @@ def forecast_board(
         return ForecastBoard(entries, report, computed_at, pk)
     if at is None:
         return ForecastBoard([], {}, None)
-    entries = leaderboard_entries(FORECAST, methodology=methodology, arm=arm, category=category, at=at)
-    return ForecastBoard(entries, _past_report(arm, methodology, category, at), at)
+    from scoring.services.forecast_panels import Selection
+    from scoring.services.past_leaderboards import past_forecast_contents
+
+    past = past_forecast_contents(Selection(arm, methodology, at), category)
+    return ForecastBoard(past.entries, {part: past.report[part] for part in PAST_REPORT}, at)
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:
@@ -57,17 +58,3 @@ def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mappin
     curves = forecast_board(arm=arm, at=at).report.get("curves", {})
     bins: Sequence[Mapping[str, Any]] = curves.get("reliability", {}).get("forecasters", {}).get(forecaster, ())
     return bins
-
-
-def _past_report(arm: str, methodology: str, category: str, at: datetime) -> Mapping[str, Any]:
-    """The report of a past leaderboard, cached until the past changes."""
-    from scoring.services.forecast_panels import Selection
-    from scoring.services.history_backfill import report_at
-
-    version = current_versions().get(Scope.FORECAST_HISTORY)
-    key = f"past-report:{version}:{arm}:{methodology}:{category.encode().hex()}:{at.timestamp()}"
-    report: Mapping[str, Any] | None = cache.get(key) if version else None
-    if report is None:
-        report = report_at(Selection(arm, methodology, at), category)
-        cache.set(key, report, PAST_REPORT_LIFETIME_S)
-    return report

@@ -1,11 +1,14 @@
 """Leaderboards as pages and API read them: the entries of a selection, and parts of the current reports."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
+from django.core.cache import cache
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 
 from foundation.raw_sql import parse_timestamp
@@ -15,6 +18,28 @@ from scoring.models import Leaderboard
 
 PROTOCOLS = (TRADING, FORECAST)
 Entry = Mapping[str, Any]
+PAST_LIFETIME_S = 30 * 24 * 3600
+"""Past figures hold for good; a cache server without a limit forgets those that nobody has read for a month."""
+
+
+class LeaderboardKey(NamedTuple):
+    """The selection that a leaderboard shows. Empty fields stand for all."""
+
+    protocol: str
+    methodology: str = ""
+    arm: str = ""
+    category: str = ""
+
+
+def cached_by_inputs(name: str, inputs: Any, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives, cached under its inputs, which are read before: no later ones are ever the same."""
+    text = json.dumps(inputs, cls=DjangoJSONEncoder)
+    key = f"{name}:{sha256(text.encode()).hexdigest()}"
+    figures = cache.get(key)
+    if figures is None:
+        figures = compute()
+        cache.set(key, figures, PAST_LIFETIME_S)
+    return figures
 
 
 def leaderboard_entries(
@@ -35,9 +60,9 @@ def leaderboard_entries(
         return trading_leaderboard(methodology, at=at, category=category).entries
     if at is not None:
         from scoring.services.forecast_panels import Selection
-        from scoring.services.history_backfill import entries_at
+        from scoring.services.past_leaderboards import past_forecast_contents
 
-        return entries_at(Selection(arm, methodology, at), category)
+        return past_forecast_contents(Selection(arm, methodology, at), category).entries
     leaderboards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
     return leaderboards.values_list("entries", flat=True).first() or []
 

@@ -195,34 +195,6 @@ class Leaderboard(LeaderboardSelection):
         ]
 
 
-class LeaderboardHistory(LeaderboardSelection):
-    """A past leaderboard: its entries as of any instant from `since` to before `until`.
-
-    Derived from scores and forecasts; changes of the past mark it as stale (`scoring.leaderboard_history`). Of the
-    trading protocol it holds the fields that follow from scores, by family id; of the forecast protocol the entries of
-    families with forecasts. Reading them saves 800 ms of a past leaderboard with 50,000 forecasts.
-    """
-
-    since = models.DateTimeField()
-    until = models.DateTimeField(help_text="The next resolution; the year 9000 where there is none yet.")
-    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
-
-    class Meta:
-        verbose_name_plural = "leaderboard history"
-        constraints = [
-            models.UniqueConstraint(
-                fields=["protocol", "methodology", "arm", "category", "since"],
-                name="one_past_leaderboard_per_selection_and_instant",
-            ),
-            models.CheckConstraint(condition=Q(since__lt=F("until")), name="past_leaderboard_ends_after_it_begins"),
-        ]
-        indexes = [models.Index(fields=["protocol", "until"], name="past_leaderboard_by_its_end")]
-        ordering = ["-since", "protocol", "methodology", "arm", "category"]
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} from {self.since:%Y-%m-%d %H:%M}"
-
-
 class AgentsBoard(models.Model):
     """The board of the external agents of a track, as last computed. Leaderboards never read it."""
 

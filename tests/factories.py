@@ -62,7 +62,7 @@ from markets.models import (
 )
 from markets.models.question import NONE_OF_THESE, day_of
 from markets.services.cache_versions import Scope, renew_versions, renewing
-from markets.services.question_resolution import mark_if_resolved, resolve_questions
+from markets.services.question_resolution import resolve_questions
 from markets.services.questions import fingerprint as questions_fingerprint
 from markets.services.questions import question_block
 from markets.services.universes import MARKET_COLUMNS, fingerprint
@@ -536,14 +536,12 @@ def _answer(
         tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost), sent_at=at,
     )  # fmt: skip
     add_to_totals(call)
-    forecast = Forecast.objects.create(
+    return Forecast.objects.create(
         elicitation=task, call=call, entry=entry, question=entry.question, family=family, release=release,
         methodology=methodology.version, arm=batch.arm, probabilities=probabilities,
         stated={name: str(value) for name, value in probabilities.items()},
         rationale=rationale, made_at=at,
     )  # fmt: skip
-    mark_if_resolved([entry.question_id])
-    return forecast
 
 
 def end_question(question: Question, *winners: str, at: datetime = WEEK + timedelta(days=30)) -> Question:

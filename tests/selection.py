@@ -28,7 +28,7 @@ SLOW = (
     "arena_site/test_doctor.py",
     "season/test_forecasts.py",
     "season/test_sandbox_faults.py",
-    "scoring/test_leaderboard_history.py",
+    "scoring/test_past_leaderboards.py",
     "forecast_rank/metrics/test_irt.py",
     "forecast_rank/ranking/test_plots.py",
     "faults/test_clock.py",

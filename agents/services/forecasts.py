@@ -30,7 +30,6 @@ from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
-from markets.services.question_resolution import mark_if_resolved
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
 
@@ -284,6 +283,5 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
             )
             for entry, call, forecast in _valid(read)
         )
-        mark_if_resolved({entry.question_id for entry, _, _ in read})
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)

@@ -94,10 +94,11 @@ def _job_runs(schedules: Iterable[JobSchedule], now: datetime) -> list[JobRuns]:
     for schedule in schedules:
         if schedule.job.command:
             by_command[schedule.job.command].append(schedule)
-    last = operational_metrics.last_runs(sorted(by_command))
+    runs = Run.objects.as_seen(now)
+    last = operational_metrics.last_runs(sorted(by_command), runs)
     days: defaultdict[str, list[Run]] = defaultdict(list)
     # By kind, which the index needs.
-    recent = Run.objects.filter(kind__in=list(by_command), started_at__gt=now - DAY)
+    recent = runs.filter(kind__in=list(by_command), started_at__gt=now - DAY)
     for run in recent.only("kind", "status", "started_at", "finished_at").order_by("started_at", "pk"):
         days[run.kind].append(run)
     missing = operational_metrics.LastRuns()

@@ -24,12 +24,10 @@ class OperatorSite(AdminSite):
         """The overview for accounts that may view runs; the list of models for all others."""
         from arena_site.dashboard.actions import ACTIONS, GROUPS
         from arena_site.dashboard.overview import Overview
-        from foundation.services.runs import mark_lost_runs
 
         context = dict(extra_context or {})
         has_perm = request.user.has_perm  # type: ignore[union-attr]
         if has_perm("foundation.view_run"):
-            mark_lost_runs(now=timezone.now())
             context["overview"] = Overview(clock.now(), timezone.now())
         permitted = [action for action in ACTIONS.values() if has_perm(action.permission)]
         groups = {title: [action for action in permitted if action.name in names] for title, names in GROUPS.items()}

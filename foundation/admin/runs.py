@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -15,7 +16,6 @@ from django.utils import timezone
 from foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.models import Run
-from foundation.services.runs import mark_lost_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +66,14 @@ class RunAdmin(ReadOnlyAdmin):
         live = path("<int:run_id>/live/", self.admin_site.admin_view(self.live_view), name="foundation_run_live")
         return [live, *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        mark_lost_runs(now=timezone.now())
-        return super().changelist_view(request, extra_context)
-
-    def change_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
-        mark_lost_runs(now=timezone.now())
-        return super().change_view(request, *args, **options)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).as_seen(timezone.now())  # type: ignore[attr-defined]
 
     def live_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """The part of a run's page that changes while it goes on."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        mark_lost_runs(now=timezone.now())
-        run = Run.objects.filter(pk=run_id).first()
+        run = self.get_queryset(request).filter(pk=run_id).first()
         if run is None:
             raise Http404
         return TemplateResponse(request, "admin/foundation/run/live.html", self._live_context(run))

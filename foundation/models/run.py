@@ -11,17 +11,35 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
+from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
 from foundation import run_log
 from foundation.heartbeats import heartbeat
-from foundation.process_names import has_ended, process_name
+from foundation.process_names import has_ended, machine, process_name
 
 
 class RunQuerySet(models.QuerySet["Run"]):
     def under_way(self, now: datetime) -> RunQuerySet:
         """Running ones whose heart beats."""
         return self.filter(status=Run.Status.RUNNING, heartbeat_at__gt=now - Run.LOST_AFTER)
+
+    def lost(self, now: datetime) -> list[Run]:
+        """Running ones that are silent or whose process has ended."""
+        silent = Q(heartbeat_at__lte=now - Run.LOST_AFTER) | Q(process__startswith=machine())
+        return [run for run in self.filter(silent, status=Run.Status.RUNNING).defer("log") if run.is_lost(now)]
+
+    def as_seen(self, now: datetime) -> RunQuerySet:
+        """The same rows, of which lost ones read and filter as such before anybody has marked them."""
+        lost = [run.pk for run in self.model.objects.lost(now)]
+        rows = self.all()
+        if lost:
+            state = {"status": Run.Status.LOST, "error": Run.LOST_ERROR, "finished_at": now}
+            for name, value in state.items():
+                field: Any = Run._meta.get_field(name)
+                seen = Case(When(pk__in=lost, then=Value(value)), default=F(name), output_field=field)
+                rows.query.add_annotation(seen, name)  # `annotate` refuses the name of a field
+        return rows
 
     def begin(self, kind: str, at: datetime, *, raises_alert: bool = False, can_wait: bool = False) -> Run:
         """A run of this process; `recording` lets its heart beat."""
@@ -64,6 +82,7 @@ class Run(models.Model):
     """The time limit of every job."""
     LOST_AFTER = timedelta(seconds=60)
     """A running one without a heartbeat for as long is lost: its process is gone, or has stalled."""
+    LOST_ERROR = "its process ended without recording a result"
 
     kind = models.CharField(max_length=40)
     at = models.DateTimeField(help_text="The scheduled time that the run serves.")
@@ -90,7 +109,7 @@ class Run(models.Model):
             models.Index(fields=["kind", "-started_at"], name="run_by_kind_and_start"),
             models.Index(fields=["started_at", "id"], name="run_by_start"),
             models.Index(fields=["at", "id"], name="run_by_instant"),
-            models.Index(fields=["heartbeat_at"], condition=models.Q(status="running"), name="run_under_way"),
+            models.Index(fields=["heartbeat_at"], condition=Q(status="running"), name="run_under_way"),
         ]
         ordering = ["-started_at", "-pk"]
 

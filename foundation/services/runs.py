@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
 
 from foundation.locks import lock_name
 from foundation.models import Run
-from foundation.process_names import machine
 from foundation.services.alerts import clear_alert, raise_alert
 
 JOB_FAILED = "job-failed"
-LOST = "its process ended without recording a result"
 
 
 def begin_run(
@@ -34,14 +31,13 @@ def mark_lost_runs(*, now: datetime) -> int:
     One that is alive after all overwrites that.
     """
     running = Run.objects.filter(status=Run.Status.RUNNING)
-    of_machine = Q(process__startswith=machine())
     lost = 0
-    for run in running.filter(of_machine | Q(heartbeat_at__lte=now - Run.LOST_AFTER)).defer("log"):
+    for run in Run.objects.lost(now):
         unchanged = running.filter(pk=run.pk, heartbeat_at=run.heartbeat_at)
-        if run.is_lost(now) and unchanged.update(status=Run.Status.LOST, finished_at=now, error=LOST):
+        if unchanged.update(status=Run.Status.LOST, finished_at=now, error=Run.LOST_ERROR):
             lost += 1
             if run.raises_alert:
-                alert_failed_run(run, [f"lost: {LOST}"], at=now)
+                alert_failed_run(run, [f"lost: {Run.LOST_ERROR}"], at=now)
     return lost
 
 

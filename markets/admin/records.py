@@ -184,6 +184,6 @@ class VenueTrafficAdmin(ReadOnlyAdmin):
 
 @admin.register(CacheVersion)
 class CacheVersionAdmin(ReadOnlyAdmin):
-    list_display = ("scope", "version", "stale_from")
+    list_display = ("scope", "version")
     search_fields = ("scope",)
     ordering = ("scope",)

@@ -16,16 +16,9 @@ class CacheVersion(models.Model):
         COMPETITION = "competition", "families, cohorts, methodologies and agents"
         SNAPSHOTS = "snapshots", "snapshots"
         LEADERBOARDS = "leaderboards", "current leaderboards"
-        TRADING_HISTORY = "trading_history", "past leaderboards of the trading protocol"
-        FORECAST_HISTORY = "forecast_history", "past leaderboards of the forecast protocol"
 
     scope = models.CharField(max_length=20, choices=Scope.choices, unique=True)
     version = models.CharField(max_length=32)
-    stale_from = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="Past leaderboards as of this instant or later are out of date; empty where none is.",
-    )
 
     class Meta:
         ordering = ["scope"]

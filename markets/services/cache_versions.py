@@ -6,12 +6,10 @@ reads the version first and the data second: a change in between then belongs to
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from uuid import uuid4
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, Model, Value
-from django.db.models.functions import Coalesce, Least
+from django.db.models import Model
 
 from foundation.locks import lock_rows
 from markets.models import CacheVersion
@@ -59,13 +57,6 @@ def lock_scope(scope: Scope) -> None:
     """Makes every other writer of a scope wait until the transaction ends: by a write, as SQLite requires."""
     if not lock_rows(CacheVersion.objects.filter(scope=scope)):
         renew_versions(scope)
-
-
-def mark_history_stale(scope: Scope, *, since: datetime) -> None:
-    """Puts past leaderboards out of date that hold at `since` or later."""
-    renew_versions(scope)
-    instant = Value(since, output_field=DateTimeField())
-    CacheVersion.objects.filter(scope=scope).update(stale_from=Least(Coalesce("stale_from", instant), instant))
 
 
 def cache_version_drift(*, repair: bool = False) -> Iterator[str]:

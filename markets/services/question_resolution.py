@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Min, Prefetch
+from django.db.models import Prefetch
 
 from foundation.bulk import compare_and_swap
 from markets.models import Market, Question, QuestionOption
 from markets.models.question import QuestionQuerySet
-from markets.services.cache_versions import Scope, lock_scope, mark_history_stale
 
 FINAL = (Question.Status.RESOLVED, Question.Status.CANCELLED)
 CHUNK = 100
@@ -65,18 +64,13 @@ def _update(questions: Iterable[Question], at: datetime) -> dict[int, Question.S
     columns = {pk: (change.status, change.closed_at, change.resolved_at) for pk, change in changes.items()}
     as_read = {pk: change.question.status for pk, change in changes.items()}
     options_by_outcome: dict[bool | None, list[int]] = defaultdict(list)
-    resolutions: list[datetime] = []
     with transaction.atomic():
         stored = compare_and_swap(Question, columns, CHANGED, field="status", expected=as_read)
         for change in (changes[pk] for pk in stored):
             for option in change.question.options.all():
                 options_by_outcome[change.happened.get(option.pk)].append(option.pk)
-            if Question.Status.RESOLVED in (change.question.status, change.status):  # others are on no leaderboard
-                resolutions += filter(None, (change.question.resolved_at, change.resolved_at))
         for outcome, ids in options_by_outcome.items():
             QuestionOption.objects.filter(pk__in=ids).update(happened=outcome)
-        if resolutions:
-            mark_history_stale(Scope.FORECAST_HISTORY, since=min(resolutions))
     return {pk: changes[pk].status for pk in stored}
 
 
@@ -133,15 +127,3 @@ def _happened_independently(
     if len(cancelled) == len(markets) or not all(market.is_final for market in markets.values()):
         return None
     return {option.pk: None if option.pk in cancelled else option in won for option in options}
-
-
-def mark_if_resolved(questions: Iterable[int]) -> None:
-    """Puts past leaderboards out of date where something is added to questions that have resolved already.
-
-    To be called in the transaction that adds it. The lock makes a resolution beside it wait, or be seen here.
-    """
-    lock_scope(Scope.FORECAST_HISTORY)
-    resolved = Question.objects.filter(pk__in=list(questions), status=Question.Status.RESOLVED)
-    since = resolved.aggregate(first=Min("resolved_at"))["first"]
-    if since is not None:
-        mark_history_stale(Scope.FORECAST_HISTORY, since=since)

@@ -32,7 +32,6 @@ from markets.prompt_conditions import BLIND
 from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
-from markets.services.question_resolution import mark_if_resolved
 from markets.sources.polymarket import Clob
 
 if TYPE_CHECKING:
@@ -270,7 +269,6 @@ def _store(
             for number in sorted({entry.batch for entry in entries})
             for arm in freeze.rule.arms
         )
-        mark_if_resolved({entry.question_id for entry in entries})
     failpoint("questions.frozen")
     return question_set
 

@@ -10,23 +10,9 @@ from agents.models import UniverseCost, UsageTotal
 from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import (
-    AgentsBoard,
-    BrierScore,
-    FamilyTotal,
-    ForecastScore,
-    ImportLeaderboard,
-    Leaderboard,
-    LeaderboardHistory,
-)
+from scoring.models import AgentsBoard, BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard
 from scoring.services.family_totals import family_total_drift
-from scoring.services.history_backfill import backfill_history
-from scoring.services.leaderboard_drift import (
-    agents_board_drift,
-    import_leaderboard_drift,
-    leaderboard_drift,
-    leaderboard_history_drift,
-)
+from scoring.services.leaderboard_drift import agents_board_drift, import_leaderboard_drift, leaderboard_drift
 from scoring.services.score_drift import brier_score_drift, forecast_score_drift
 
 
@@ -42,7 +28,6 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
         Leaderboard: partial(leaderboard_drift, at=at),
         AgentsBoard: partial(agents_board_drift, at=at),
         ImportLeaderboard: partial(import_leaderboard_drift, at=at),
-        LeaderboardHistory: leaderboard_history_drift,
     }
 
 
@@ -57,5 +42,4 @@ def rebuild_derived(
     for done, compare in enumerate(compare_by_model.values()):
         progress(done, len(compare_by_model))
         drift += list(compare(repair=True))
-    backfill_history()
     return sum(model._default_manager.count() for model in compare_by_model), drift

@@ -17,8 +17,7 @@ from forecast_rank.metrics.panel import Panel
 from agents.sealing import respecting_seals
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_entries import ranking_score
-from scoring.leaderboard_history import LeaderboardKey
+from scoring.leaderboard_entries import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due

@@ -1,4 +1,4 @@
-"""Verification of the leaderboards, current and past: each is computed from the facts and compared with the stored one.
+"""Verification of the stored leaderboards: each is computed from the facts and compared.
 
 A current leaderboard is not compared while its job has yet to reach what has changed, or to run for the first time.
 """
@@ -15,18 +15,15 @@ from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
 from cohorts.models import Cohort
 from foundation.models import Run
-from markets.models import CacheVersion
-from markets.services.cache_versions import Scope, current_versions, lock_scope, renew_versions
-from scoring import leaderboard_history as history
+from markets.services.cache_versions import Scope, current_versions, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
-from scoring.leaderboard_history import LeaderboardKey
+from scoring.leaderboard_entries import LeaderboardKey
 from scoring.models import (
     AgentsBoard,
     BrierScore,
     ImportCollection,
     ImportLeaderboard,
     Leaderboard,
-    LeaderboardHistory,
     QuestionDifficulty,
     Snapshot,
 )
@@ -39,7 +36,6 @@ from scoring.services.forecast_leaderboards import (
     stored_leaderboards,
 )
 from scoring.services.forecast_panels import Selection
-from scoring.services.history_backfill import past_leaderboards
 from scoring.services.score_drift import GRACE
 from scoring.services.trading_leaderboards import (
     LeaderboardContents,
@@ -175,44 +171,3 @@ def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[
             yield f"leaderboard of collection {collection.slug}: {difference}"
             if repair:
                 ImportLeaderboard.objects.update_or_create(collection=collection, defaults=due)
-
-
-def leaderboard_history_drift(*, repair: bool = False) -> Iterator[str]:
-    """A line for each past leaderboard, not marked as stale, that differs from what is computed; `repair` deletes it.
-
-    The next backfill stores it anew; until then it is computed for each reader.
-    """
-    leaderboards = LeaderboardHistory.objects.order_by("protocol", "methodology", "arm")
-    for protocol, methodology, arm in leaderboards.values_list("protocol", "methodology", "arm").distinct():
-        yield from _selection_drift(LeaderboardKey(protocol, methodology, arm), repair=repair)
-
-
-def _selection_drift(leaderboard: LeaderboardKey, *, repair: bool) -> Iterator[str]:
-    """The drift of the leaderboards of every category of a selection."""
-    scope = history.SCOPES[leaderboard.protocol]
-    version = CacheVersion.objects.filter(scope=scope).values_list("version", flat=True).first()
-    rows = LeaderboardHistory.objects.filter(
-        protocol=leaderboard.protocol, methodology=leaderboard.methodology, arm=leaderboard.arm
-    )
-    stored = {(row.category, row.since): row for row in rows}
-    all_periods, compute = past_leaderboards(leaderboard)
-    periods = {(period.key.category, period.since): period for period in all_periods}
-    wrong = dict.fromkeys(stored.keys() - periods.keys(), "no resolution begins there")
-    for period, entries in compute([period for key, period in periods.items() if key in stored]):
-        key = (period.key.category, period.since)
-        if stored[key].until > period.until:
-            wrong[key] = f"it should end at {period.until:%Y-%m-%d %H:%M:%S}"
-        elif stored[key].entries != to_json(entries):
-            wrong[key] = "its entries are not those of the scores by then"
-    with transaction.atomic():
-        if repair:  # a verification reads one state, which it must not lock
-            lock_scope(scope)
-        row = CacheVersion.objects.get(scope=scope)
-        if row.version != version:
-            return  # scores came meanwhile: what was computed is of a past state, and the next run compares anew
-        current = {key for key in wrong if row.stale_from is None or key[1] < row.stale_from}
-        if repair and current:
-            LeaderboardHistory.objects.filter(pk__in=[stored[key].pk for key in current]).delete()
-            renew_versions(scope)
-    for key in sorted(current):
-        yield f"past leaderboard {stored[key]}: {wrong[key]}"

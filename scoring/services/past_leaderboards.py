@@ -1,33 +1,74 @@
-"""Leaderboards as of a past instant with the reports of the current ones, computed and not stored."""
+"""Leaderboards as of a past instant: computed on request, and cached for as long as their inputs are the same."""
 
 from datetime import datetime
+from typing import Any
 
+from django.db.models import Count, Max
+
+from agents.models import Forecast
 from scoring.constants import FORECAST, TRADING
+from scoring.leaderboard_entries import cached_by_inputs
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
+from scoring.services.forecast_inputs import FORMAT
 from scoring.services.forecast_leaderboards import forecast_leaderboard
-from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_panels import (
+    Selection,
+    asked_and_resolved,
+    family_names,
+    resolved_entries,
+    selection_families,
+)
+from scoring.services.forecast_participation import NO_PARTICIPATION
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
-from scoring.services.history_backfill import entries_at
-from scoring.services.trading_leaderboards import trading_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
+from scoring.stored_json import to_json
+
+
+def past_forecast_contents(selection: Selection, category: str = "") -> LeaderboardContents:
+    """The leaderboard over the questions that had resolved by the selection's instant; slow fits and costs are null."""
+
+    def compute() -> Any:
+        resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
+        externals = family_names(selection, external=True)
+        entries, report = forecast_leaderboard(resolved, family_names(selection), externals)
+        return to_json({"entries": [entry | dict.fromkeys(NO_PARTICIPATION) for entry in entries], "report": report})
+
+    return LeaderboardContents(**cached_by_inputs("past-forecasts", _forecast_inputs(selection, category), compute))
 
 
 def past_forecast_leaderboard(arm: str, methodology: str, category: str, *, at: datetime) -> Leaderboard:
     """The forecast leaderboard over the questions that had resolved, with the bets that had been made by then."""
-    selection = Selection(arm, methodology, at)
-    resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
-    externals = family_names(selection, external=True)
-    report = forecast_leaderboard(resolved, family_names(selection), externals).report
+    contents = past_forecast_contents(Selection(arm, methodology, at), category)
     bets = forecast_bets(arm, methodology, at=at)
     stakes = {"forecasts_and_trades": family_figures(bets), "stakes": stake_points(bets)}
     key = {"protocol": FORECAST, "arm": arm, "methodology": methodology, "category": category}
-    return Leaderboard(**key, entries=entries_at(selection, category), report=report | stakes)
+    return Leaderboard(**key, entries=contents.entries, report=contents.report | stakes)
 
 
-def past_trading_leaderboard(methodology: str, *, at: datetime) -> Leaderboard:
-    """The trading leaderboard by the snapshots and the resolved bets of then."""
-    entries, report = trading_leaderboard(methodology, at=at)
-    calibration = bet_calibration(methodology, at=at)
-    return Leaderboard(
-        protocol=TRADING, methodology=methodology, entries=entries, report=report | {"calibration": calibration}
-    )
+def past_bet_calibration(methodology: str, *, at: datetime) -> Leaderboard:
+    """A trading leaderboard that reports the calibration of the bets that had resolved, and nothing else."""
+    inputs = past_scores_version(methodology, at)
+    report = cached_by_inputs("past-bets", inputs, lambda: to_json(bet_calibration(methodology, at=at)))
+    return Leaderboard(protocol=TRADING, methodology=methodology, entries=[], report={"calibration": report})
+
+
+def _forecast_inputs(selection: Selection, category: str) -> Any:
+    """What a past leaderboard is made of, as numbers and newest changes: a late forecast or a reversal changes them."""
+    entries = asked_and_resolved(selection).order_by()
+    forecasts = Forecast.objects.resolved().filter(arm=selection.arm).order_by()
+    if selection.methodology:
+        forecasts = forecasts.filter(methodology=selection.methodology)
+    if selection.until is not None:
+        forecasts = forecasts.filter(question__resolved_at__lte=selection.until)
+    if category:
+        entries = entries.filter(question__category=category)
+        forecasts = forecasts.filter(question__category=category)
+    changes = {name: Max(f"question__{name}") for name in ("resolved_at", "updated_at")}
+    return {
+        "format": FORMAT,
+        "selection": [selection.arm, selection.methodology, selection.since, category],
+        "families": list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external")),
+        "entries": entries.aggregate(number=Count("pk"), newest=Max("pk"), **changes),
+        "forecasts": forecasts.aggregate(number=Count("question")),
+    }

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 
 from agents.models import Forecast
 from foundation.bulk import in_batches
-from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades, unscored_trades
@@ -26,7 +25,7 @@ def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
         stored = BrierScore.objects.in_bulk([pk for (pk,) in batch])
         trades = scored_trades().filter(brier_score__in=list(stored))
         computed = {score.trade: score for score in bet_scores(trades, at=at)}
-        yield from _compare_rows(stored, "trade_id", computed, Scope.TRADING_HISTORY, repair=repair)
+        yield from _compare_rows(stored, "trade_id", computed, repair=repair)
     missing = unscored_trades(until=at - GRACE)
     yield from _missing(missing, score_trades, at=at, repair=repair)
 
@@ -37,7 +36,7 @@ def forecast_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]
         stored = ForecastScore.objects.in_bulk([pk for (pk,) in batch])
         forecasts = Forecast.objects.resolved().filter(score__in=list(stored))
         computed = {score.forecast: score for score in forecast_scores(forecasts, at=at)}
-        yield from _compare_rows(stored, "forecast_id", computed, None, repair=repair)
+        yield from _compare_rows(stored, "forecast_id", computed, repair=repair)
     missing = Forecast.objects.resolved().filter(score=None, question__resolved_at__lte=at - GRACE)
     yield from _missing(missing, score_forecasts, at=at, repair=repair)
 
@@ -49,9 +48,7 @@ def _missing(rows: QuerySet, score: Callable[..., int], *, at: datetime, repair:
         score(at=at)
 
 
-def _compare_rows(
-    stored: dict[int, Any], key: str, computed: dict[int, Any], scope: Scope | None, *, repair: bool
-) -> Iterator[str]:
+def _compare_rows(stored: dict[int, Any], key: str, computed: dict[int, Any], *, repair: bool) -> Iterator[str]:
     for row in stored.values():
         fields = [field for field in row._meta.concrete_fields if field.name not in NOT_COMPARED]
         name, due = f"{row._meta.verbose_name} {row.pk}", computed.get(getattr(row, key))
@@ -64,20 +61,17 @@ def _compare_rows(
                 continue
             yield f"{name}: {', '.join(wrong)}"
         if repair:
-            _replace(row, due, fields, scope)
+            _replace(row, due, fields)
 
 
-def _replace(row: Any, due: ScoredBet | ScoredForecast | None, fields: Sequence[Any], scope: Scope | None) -> None:
-    """Puts the right score in the place of a stored one, and past leaderboards that were computed from it out of date.
+def _replace(row: Any, due: ScoredBet | ScoredForecast | None, fields: Sequence[Any]) -> None:
+    """Puts the right score in the place of a stored one.
 
     The right one is a new row: by its id the trading leaderboard notices that it must read the scores again.
     """
-    instants = [row.resolved_at, *([due.resolved_at] if due is not None else [])]
     with transaction.atomic():
         row.delete()
         if due is not None:
             for field in fields:
                 setattr(row, field.attname, getattr(due, field.name))
             row.save()
-        if scope is not None:
-            mark_history_stale(scope, since=min(instants))

@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, Min, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Trade
 from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
 from markets.models import Market
-from markets.services.cache_versions import Scope, mark_history_stale
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.agents_boards import refresh_agents_boards
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
@@ -64,10 +63,7 @@ def clear_scores(market: Market, questions: Sequence[int]) -> int:
     """Deletes the scores of an outcome that was reversed, to be scored anew; returns how many rows."""
     with transaction.atomic():
         scores = BrierScore.objects.filter(market=market)
-        since = scores.aggregate(first=Min("resolved_at"))["first"]
         bets, _ = scores.delete()
-        if since is not None:
-            mark_history_stale(Scope.TRADING_HISTORY, since=since)
         forecasts, _ = ForecastScore.objects.filter(forecast__question__in=questions).delete()
     return bets + forecasts
 
@@ -78,7 +74,6 @@ def score_trades(*, at: datetime) -> int:
     if scores:
         with transaction.atomic():
             insert_rows(BrierScore, ScoredBet._fields, scores)
-            mark_history_stale(Scope.TRADING_HISTORY, since=min(score.resolved_at for score in scores))
     return len(scores)
 
 

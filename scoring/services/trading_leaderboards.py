@@ -1,7 +1,7 @@
 """The trading leaderboard: families ranked by mean return, with intervals. Computed after a change, stored, read."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from statistics import fmean
@@ -17,10 +17,9 @@ from agents.models.ledger import to_cents
 from agents.sealing import respecting_seals
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
-from scoring import leaderboard_history as history
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_history import BEGINNING, LeaderboardKey, LeaderboardPeriod
+from scoring.leaderboard_entries import LeaderboardKey, cached_by_inputs
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
@@ -57,8 +56,6 @@ class BetScore(NamedTuple):
     market_score: float
     outcome: bool
     event: str
-    resolved_at: datetime = BEGINNING
-    category: str = ""
 
 
 def refresh_trading_leaderboards(*, at: datetime) -> int:
@@ -84,7 +81,7 @@ def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[Leaderbo
 
 def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
     # A score never changes, but a reversal or a repair replaces it: an equal count does not mean the same scores.
-    scores = _scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk")) | {"format": FORMAT}
+    scores = leaderboard_scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk")) | {"format": FORMAT}
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
@@ -204,31 +201,6 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 
 
-def score_resolutions(methodology: str) -> Iterable[tuple[str, datetime]]:
-    """The category and the instant of each resolution that decided scores of a leaderboard."""
-    return _scores(methodology).order_by().values_list("market__category", "resolved_at").distinct()
-
-
-def past_scored(
-    methodology: str, periods: Iterable[LeaderboardPeriod]
-) -> Iterator[tuple[LeaderboardPeriod, dict[str, dict[str, Any]]]]:
-    """The SCORED fields of past leaderboards by family id, each as of the beginning of its period."""
-    by_family = bets_by_family(_scores(methodology))
-    pooled_by_number: dict[tuple[int, str, int], dict[str, Any]] = {}
-
-    def pooled(family: int, category: str, until: datetime) -> dict[str, Any]:
-        own = [bet for bet in by_family[family] if bet.resolved_at <= until and category in ("", bet.category)]
-        # A later leaderboard holds all earlier scores of a family and category: their number identifies them.
-        number = (family, category, len(own))
-        if number not in pooled_by_number:
-            pooled_by_number[number] = score_fields(own)
-        return pooled_by_number[number]
-
-    for period in periods:
-        fields = {str(pk): pooled(pk, period.key.category, period.since) for pk in by_family}
-        yield period, {pk: scored for pk, scored in fields.items() if scored["resolved_bets"]}
-
-
 def _entry(
     family: Family,
     results: Sequence[CohortResult],
@@ -275,7 +247,14 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
     }
 
 
-def _scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:
+def past_scores_version(methodology: str, at: datetime | None, category: str = "") -> list[Any]:
+    """What tells the scores of a leaderboard as of an instant, or of a category, from all others."""
+    scores = leaderboard_scores(methodology, at, category)
+    version = scores.aggregate(bets=Count("pk"), newest=Max("pk"), resolved_at=Max("resolved_at"))
+    return [FORMAT, methodology, category, version]
+
+
+def leaderboard_scores(methodology: str, at: datetime | None = None, category: str = "") -> QuerySet[BrierScore]:
     """The scores of a leaderboard: all but those of voided cohorts."""
     scores = BrierScore.objects.filter(agent__cohort__voided_at=None).order_by("pk")
     if methodology:
@@ -288,13 +267,17 @@ def _scores(methodology: str, at: datetime | None = None, category: str = "") ->
 def _scored(
     methodology: str, at: datetime | None, category: str, families: Iterable[Family]
 ) -> dict[int, dict[str, Any]]:
-    """The SCORED fields of each family, by id: those of the history where they are stored, else from the scores."""
-    if at is not None or category:
-        stored = history.stored_entries(LeaderboardKey(TRADING, methodology, "", category), at)
-        if stored is not None:
-            return {family.pk: stored.get(str(family.pk)) or score_fields(()) for family in families}
-    by_family = bets_by_family(_scores(methodology, at, category))
-    return {family.pk: score_fields(by_family[family.pk]) for family in families}
+    """The SCORED fields of each family, by id; those of an instant or a category are cached."""
+
+    def compute() -> dict[int, dict[str, Any]]:
+        by_family = bets_by_family(leaderboard_scores(methodology, at, category))
+        return {family: score_fields(bets) for family, bets in by_family.items()}
+
+    if at is None and not category:
+        scored = compute()
+    else:
+        scored = cached_by_inputs("past-scores", past_scores_version(methodology, at, category), compute)
+    return {family.pk: scored.get(family.pk) or score_fields(()) for family in families}
 
 
 def bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
@@ -302,9 +285,9 @@ def bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
     event_keys = {market.pk: market.event_key for market in events}
     by_family: dict[int, list[BetScore]] = defaultdict(list)
     # Columns, since a model with its market for each bet would take most of a leaderboard's time.
-    columns = ("agent__family", "market", "score", "market_score", "outcome", "resolved_at", "market__category")
-    for family, market, score, market_score, won, *rest in scores.values_list(*columns):
-        by_family[family].append(BetScore(score, market_score, won, event_keys[market], *rest))
+    columns = ("agent__family", "market", "score", "market_score", "outcome")
+    for family, market, score, market_score, won in scores.values_list(*columns):
+        by_family[family].append(BetScore(score, market_score, won, event_keys[market]))
     return by_family
 
 

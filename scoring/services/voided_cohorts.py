@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from cohorts.models import Cohort
-from markets.services.cache_versions import Scope, lock_scope, mark_history_stale, renew_versions
+from markets.services.cache_versions import Scope, lock_scope, renew_versions
 from scoring.models import Snapshot
 from scoring.services.family_totals import WINDOW, refresh_family_totals
 
@@ -20,6 +20,5 @@ def void_cohort(cohort: Cohort, *, reason: str, at: datetime) -> bool:
         instants = sorted(snapshots.values_list("taken_at", flat=True).distinct())
         for start in range(0, len(instants), WINDOW):
             refresh_family_totals(instants[start : start + WINDOW])
-        mark_history_stale(Scope.TRADING_HISTORY, since=cohort.started_at)
         renew_versions(Scope.COMPETITION, Scope.SNAPSHOTS)
     return True

@@ -37,7 +37,7 @@ from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
 from markets.models import CacheVersion, Market, VenueTraffic
-from scoring.models import Leaderboard, LeaderboardHistory, Snapshot
+from scoring.models import Leaderboard, Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -73,7 +73,6 @@ def grow() -> None:
     MissedWeek.objects.create(week_start=week + timedelta(weeks=20), recorded_at=week, reason="down")
     raise_alert(kind="closed-unresolved", items={str(week): "Closed?"}, message="Closed for long.", at=WEEK)
     VenueTraffic.objects.get_or_create(venue="polymarket")
-    LeaderboardHistory.objects.create(protocol="trading", since=week, until=week + timedelta(weeks=1), entries={})
     Maintenance.objects.create(began_at=week, ended_at=week, is_open=False, reason="new disks")
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()

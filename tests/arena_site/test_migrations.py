@@ -28,7 +28,7 @@ INITIAL = {
     *(("agents", "0001_initial"), ("agents", "0002_lineup_2026"), ("scoring", "0001_initial")),
 }
 """They meet an empty database: nobody can be kept waiting."""
-CORRECTIONS = {("markets", "0002_text_search_on_postgresql")}
+CORRECTIONS = {("markets", "0002_text_search_on_postgresql"), ("markets", "0003_no_past_versions")}
 """Later migrations that run code, but insert no row into an empty database."""
 REVIEWED = CORRECTIONS
 """Later migrations that a person has found to be quick on a full PostgreSQL, whatever the rule says of them."""
@@ -216,12 +216,12 @@ def test_migrations_taken_back_and_applied_again_lose_nothing_but_their_own(
         without = offline_arena.read(name, _rows)
         without.pop("markets_cacheversion")  # renewed by every change of the rows that a version covers
         for table, rows in without.items():
-            assert _narrowed(before[table], to=rows) == rows, (key, table)
+            assert _narrowed(before.get(table, []), to=rows) == rows, (key, table)  # a table that goes is empty
     offline_arena.read(name, lambda: call_command("migrate", verbosity=0))
     restored = offline_arena.read(name, _rows)
     assert restored.keys() == before.keys()
     for table, rows in without.items():
-        assert _narrowed(restored[table], to=rows) == rows, table
+        assert _narrowed(restored.get(table, []), to=rows) == rows, table
     assert offline_arena.call(name, "verify_ledger").code == 0
     assert "can not be changed" in offline_arena.read(name, _bend_the_rules)
     offline_arena.database.drop(name)

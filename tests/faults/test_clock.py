@@ -19,7 +19,7 @@ from tests.faults.processes import SUNDAY, CommandRunner
 AT_0005 = {job.function for job in jobs.JOBS}
 """Every schedule is made due at the start."""
 AT_MIDNIGHT = {"sync", "snapshots", "resolutions", "cohort"}
-AT_0306 = AT_MIDNIGHT | {"decisions", "forecasts", "costs", "resume_forecasts", "alerts", "past_leaderboards"}
+AT_0306 = AT_MIDNIGHT | {"decisions", "forecasts", "costs", "resume_forecasts", "alerts"}
 AT_0210 = {"sync", "snapshots", "costs"}
 WEEKS_LATER = SUNDAY + timedelta(days=17, hours=12, minutes=1)
 SOON = timedelta(seconds=4)

@@ -54,6 +54,11 @@ def test_api_shows_a_silent_run_as_lost(killed: Run, client: Any) -> None:
     rows = client.get("/api/v1/runs/").json()["results"]
     assert {row["id"]: row["status"] for row in rows} == {killed.pk: "lost", busy.pk: "running"}
     assert [row["id"] for row in client.get("/api/v1/runs/?status=lost").json()["results"]] == [killed.pk]
+    detail = client.get(f"/api/v1/runs/{killed.pk}/").json()
+    assert (detail["status"], detail["error"]) == ("lost", "its process ended without recording a result")
+    assert client.get("/api/v1/runs/?status=running").json()["results"][0]["id"] == busy.pk
+    killed.refresh_from_db()
+    assert (killed.status, killed.finished_at) == ("running", None), "a job marks it, not a reader"
 
 
 def test_lost_run_of_an_alerting_command_raises_its_alert() -> None:

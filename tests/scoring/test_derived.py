@@ -11,7 +11,6 @@ from django.db import connection
 from foundation.models import Run
 from scoring.models import Leaderboard
 from scoring.services.derived import comparisons
-from scoring.services.history_backfill import backfill_history
 from scoring.services.scores import compute_scores
 from tests.commands import run
 from tests.factories import WEEK, chain_all, play_week
@@ -24,7 +23,6 @@ END = WEEK + timedelta(days=40)
 def play() -> None:
     play_week()
     compute_scores(at=END)
-    backfill_history()
     chain_all()
 
 
@@ -57,7 +55,6 @@ CHANGED = {
     "score is 0.123, should be": "UPDATE scoring_brierscore SET score = 0.123",
     "brier is 0.123, should be": "UPDATE scoring_forecastscore SET brier = 0.123",
     "leaderboard of collection others-1: forecasters is 9": "UPDATE scoring_importleaderboard SET forecasters = 9",
-    "its entries are not those": "UPDATE scoring_leaderboardhistory SET entries = '[]'",
     "leaderboard trading: entries[0].total_value is '1.00'": tampered(
         "trading", lambda row: row.entries[0].update(total_value="1.00")
     ),
@@ -79,7 +76,6 @@ DELETED = {
 }
 OTHERS = {
     "total of family N": "UPDATE scoring_familytotal SET agents = agents + 1",
-    "it should end at": "UPDATE scoring_leaderboardhistory SET until = '9500-01-01 00:00:00'",
     "leaderboard trading: entries[0].brier is 0.123": tampered(
         "trading", lambda row: row.entries[0].update(brier=0.123)
     ),
@@ -132,6 +128,5 @@ def test_failure_24_rebuilding_right_rows_and_migrating_change_none(season: None
 def test_what_the_jobs_have_yet_to_reach_is_no_drift(season: None) -> None:
     sql("DELETE FROM scoring_brierscore")
     sql("DELETE FROM scoring_forecastscore")
-    sql("DELETE FROM scoring_leaderboardhistory")
     sql("DELETE FROM scoring_leaderboard")
     assert run("verify_ledger", WEEK + timedelta(days=31)).code == 0

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scoring.findings import Finding, findings
-from scoring.leaderboard_history import LeaderboardKey
+from scoring.leaderboard_entries import LeaderboardKey
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question

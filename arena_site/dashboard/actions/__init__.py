@@ -46,7 +46,7 @@ GROUPS = {
         "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
     ),
     "Results and data": (
-        "take_snapshots", "compute_scores", "backfill_leaderboards", "verify_ledger", "publish_archive", "export",
+        "take_snapshots", "compute_scores", "verify_ledger", "publish_archive", "export",
         "void-week", "read-sealed", "backup", "prune",
     ),
 }  # fmt: skip

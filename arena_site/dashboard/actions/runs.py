@@ -71,7 +71,7 @@ class EnqueueJob(Action):
         return list_path(Run, kind=self.kind) if self.kind else ""
 
     def state(self, data: FormData) -> dict[str, Any]:
-        last = Run.objects.filter(kind=self.kind).order_by("-started_at").first()
+        last = Run.objects.as_seen(timezone.now()).filter(kind=self.kind).order_by("-started_at").first()
         return {"last run": last and f"{last.pk}, {last.status}"}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
@@ -173,11 +173,6 @@ ENQUEUE_ACTIONS = (
         "compute_scores", "scores", "Recompute scores", "Yes, recompute",
         "Brier scores, forecast scores and every leaderboard.",
         "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh.",
-    ),
-    EnqueueJob(
-        "backfill_leaderboards", "past_leaderboards", "Store past leaderboards", "Yes, store them",
-        "The leaderboards of past instants that readers would wait for.",
-        "A worker computes the missing leaderboards of past instants, the newest first, and stores them.",
     ),
     EnqueueJob(
         "verify_ledger", "ledger", "Verify the ledger", "Yes, verify it",

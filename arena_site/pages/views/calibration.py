@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -14,26 +13,16 @@ from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram,
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import ARMS, PageSelection, all_or_one
-from markets.services.cache_versions import Scope, current_versions
 from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
 from scoring.constants import ALL_METHODOLOGIES
-from scoring.forecast_boards import PAST_REPORT_LIFETIME_S
 from scoring.models import Leaderboard
 
 
 def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:
-    """The calibration now, or as of an instant: it takes seconds, so it is cached until a leaderboard changes."""
+    """The calibration now, or as of an instant."""
     arm, methodology, category = (selection.values[name] for name in ("arm", "methodology", "category"))
-    if as_of is None:
-        return calibration_of(arm, methodology, category)
-    version = current_versions().get(Scope.FORECAST_HISTORY)
-    key = f"past-calibration:{version}:{arm}:{methodology}:{category.encode().hex()}:{as_of.timestamp()}"
-    stored: Calibration | None = cache.get(key) if version else None
-    if stored is None:
-        stored = calibration_of(arm, methodology, category, at=as_of)
-        cache.set(key, stored, PAST_REPORT_LIFETIME_S)
-    return stored
+    return calibration_of(arm, methodology, category, at=as_of)
 
 
 @require_safe

@@ -174,7 +174,7 @@ def paused_family() -> dict[str, Any]:
 
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
-    "backfill_leaderboards", "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
+    "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
     "prune", "backup",
 )  # fmt: skip
 """Actions that enqueue a job and need nothing to do."""

@@ -8,7 +8,7 @@ from django.test import Client
 
 from arena_site.pages.headlines import trading_headline
 from cohorts.models import Cohort
-from scoring.leaderboard_history import LeaderboardKey
+from scoring.leaderboard_entries import LeaderboardKey
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.markup import element, elements, get_page, visible_text
 

@@ -11,7 +11,6 @@ from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.services.family_totals import family_total_drift
-from scoring.services.history_backfill import backfill_history
 from scoring.services.scores import compute_scores
 from tests.benchmarks.generator.forecasts import forecasts_store
 from tests.benchmarks.generator.history import chains_store, runs_store, snapshots_store
@@ -21,8 +20,6 @@ from tests.benchmarks.generator.portfolios import season_store
 
 VERSION = "scale"
 """The methodology of made cohorts: the newest one with as many decision weeks as it takes."""
-PAST_LEADERBOARDS = 50
-"""Leaderboards of past instants of each arm that are stored, the newest."""
 Progress = Callable[..., None]
 
 
@@ -55,7 +52,6 @@ def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None)
     compute_scores(at=plan.end)
     with transaction.atomic():
         chains_store()
-    backfill_history(limit=PAST_LEADERBOARDS)
     progress(steps, steps)
 
 
