@@ -285,7 +285,7 @@ def _board(
 
 def _failures(slug: str, tasks: Tasks, attempts: Attempts) -> dict[str, int]:
     """How many of an agent's tasks failed or were missed, of its answers refused or late, and what it reported."""
-    counts = dict.fromkeys(FAILURES, 0) | attempts.get(slug, {})
+    counts = {**dict.fromkeys(FAILURES, 0), **attempts.get(slug, {})}
     for task in tasks.get(slug, ()):
         counts["refused"] += task.refusals
         if task.status in counts:
