@@ -79,9 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = add("verify", _verify, "check a receipt without the arena")
     verify.add_argument("receipt", metavar="RECEIPT", help="a file; - for standard input, as of receipts --json")
     verify.add_argument("--archive", type=Path, metavar="DIR", help="an archive that must hold it")
-    verify.add_argument(
-        "--key", type=Path, metavar="FILE", help="the published keys (default: asked of the arena)"
-    )
+    verify.add_argument("--key", type=Path, metavar="FILE", help="the published keys (default: asked of the arena)")
     add("login", _login, "store a token, readable by you alone")
     return parser
 
