@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from agents.models import AgentVersion, Application, Family, Maker, Registration, Submission
-from agents.services.registrations import check_name, register_external_agent, revoke_registration, rotate_token
+from agents.services.registrations import check_name, register_external_agent, revoke_registration
 from foundation.admin.readonly import ReadOnlyAdmin
 
 
@@ -40,7 +40,7 @@ class RegistrationAdmin(ReadOnlyAdmin):
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "protocol")
     list_select_related = ("family",)
     search_fields = ("family__slug", "family__display_name")
-    actions: Any = ("replace_token", "revoke")
+    actions: Any = ("revoke",)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_add_permission(self, request)
@@ -69,17 +69,6 @@ class RegistrationAdmin(ReadOnlyAdmin):
         return TemplateResponse(
             request, "admin/agents/registration/token.html", self.admin_site.each_context(request) | context
         )
-
-    @admin.action(description="Replace the token, which was lost, of one registration", permissions=["revoke"])
-    def replace_token(self, request: HttpRequest, registrations: QuerySet[Registration]) -> HttpResponse | None:
-        live = list(registrations.filter(revoked_at=None))
-        with transaction.atomic():
-            successor = rotate_token(live[0], at=timezone.now()) if len(live) == 1 else None
-            if successor is not None:
-                self.log_change(request, live[0], "Token replaced.")
-                return self.response_add(request, successor)
-        self.message_user(request, "Select one registration that is in force.", messages.ERROR)
-        return None
 
     @admin.action(description="Revoke the selected registrations", permissions=["revoke"])
     def revoke(self, request: HttpRequest, registrations: QuerySet[Registration]) -> HttpResponse | None:

@@ -62,19 +62,3 @@ def test_revoking_needs_confirmation_and_is_in_the_audit_log(admin_client: Clien
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.by, entry.result) == ("change-registration", "admin", "done")
     assert (entry.before["revoked_at"], entry.after["revoked_at"]) == (None, registration.revoked_at.isoformat())
-
-
-def test_lost_token_is_replaced_for_one_agent_at_a_time(admin_client: Client) -> None:
-    lost, other = RegistrationFactory(), RegistrationFactory()
-    chosen = {"action": "replace_token", "_selected_action": [lost.pk, other.pk]}
-    page = admin_client.post(LIST, chosen, follow=True)
-    assert "Select one registration that is in force." in page.content.decode()
-    page = admin_client.post(LIST, chosen | {"_selected_action": [lost.pk]})
-    (token,) = re.findall(r"arena_[\w-]{43}", page.content.decode())
-    assert "no-store" in page["Cache-Control"]
-    lost.refresh_from_db()
-    successor = Registration.objects.get(token_sha256=hash_token(token))
-    assert (successor.family, successor.registered_at, successor.revoked_at) == (lost.family, lost.revoked_at, None)
-    assert [entry.change_message for entry in LogEntry.objects.all()] == ["Token replaced."]
-    admin_client.post(LIST, chosen | {"_selected_action": [lost.pk]})
-    assert Registration.objects.filter(family=lost.family).count() == 2
