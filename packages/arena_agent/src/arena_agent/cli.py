@@ -193,7 +193,15 @@ def _print_report(report: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     everyone = {report["agent"]: report} | report["forecasters"] | report["references"]
-    table = Table("forecaster", "n", "Brier", "95 %", "alpha", "adjusted", title=f"{report['agent']} beside the models")
+    table = Table(
+        "forecaster",
+        "n",
+        "Brier",
+        "95 %",
+        "alpha",
+        "adjusted",
+        title=f"{report['agent']} beside the models; of scores less is better",
+    )
     ranked = sorted(everyone, key=lambda name: (everyone[name]["brier"] is None, everyone[name]["brier"]))
     for name in ranked:
         row = everyone[name]
