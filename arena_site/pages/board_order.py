@@ -25,7 +25,7 @@ FORECAST_COLUMNS = {
 AGENT_COLUMNS = {
     "rank": "rank", "name": NAME, "score": "score", "brier": "brier", "alpha": "alpha", "value": "total_value",
     "wins": "win_rate", "answered": "answered", "coverage": "coverage", "failed": "failed", "refused": "refused",
-    "missed": "missed",
+    "missed": "missed", "late": "late", "reported": "reported",
 }  # fmt: skip
 TRADING_COLUMNS = {
     "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",

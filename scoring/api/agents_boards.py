@@ -46,6 +46,8 @@ class AgentsBoardEntrySerializer(serializers.Serializer):
     failed = _count("Tasks that were answered with nothing that could be carried out.")
     missed = _count("Tasks without an answer in time.")
     refused = _count("Answers that were refused.")
+    late = _count("Tasks to which an answer came after the deadline.")
+    reported = _count("Failures that the agent reported.")
     brier = NumberField(help_text="Mean form.")
     brier_ci = IntervalField(help_text="95 % interval of the Brier score.")
     alpha = NumberField(help_text="The market's Brier score less the forecaster's, on the same questions.")

@@ -4,8 +4,8 @@ They are made by the functions of the models' boards, of the questions that an a
 cohorts in which one takes part. Nothing of the models' boards is read from here or depends on it.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Count, Min, QuerySet, Sum
 from forecast_rank import Settings, rank_panel
 
-from agents.models import Decision, Elicitation, Family, Forecast, Task
+from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
 from agents.sealing import respecting_seals
 from markets.prompt_conditions import PRICED
 from markets.services.cache_versions import Scope, renew_versions
@@ -52,10 +52,10 @@ from scoring.services.trading_leaderboards import (
 METRICS = ("brier", "alpha", "adjusted_brier")
 FORECAST_FIGURES = ("brier", "brier_ci", "alpha", "alpha_ci")
 TRADING_FIGURES = ("cohorts", "total_value", "pnl", "win_rate", "resolved_bets")
-ATTEMPTS = ("failed", "missed", "refused")
+FAILURES = ("failed", "missed", "refused", "late", "reported")
 NOTHING: dict[str, Any] = dict.fromkeys(
     ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", *FORECAST_FIGURES,
-     *TRADING_FIGURES, *ATTEMPTS)
+     *TRADING_FIGURES, *FAILURES)
 )  # fmt: skip
 """An entry of which nothing is known: a board of one protocol has no figures of the other."""
 LINES = {name: REFERENCE_NAMES[name] for name in (MARKET, UNIFORM)}
@@ -79,6 +79,8 @@ class AskedTask(NamedTuple):
 
 Tasks = Mapping[str, Sequence[AskedTask]]
 """The tasks put to each family, by slug."""
+Attempts = Mapping[str, Mapping[str, int]]
+"""How many answers came late and how many failures were reported, by slug."""
 
 
 def refresh_agents_boards(*, at: datetime) -> int:
@@ -130,7 +132,9 @@ def _inputs(protocol: str) -> dict[str, Any]:
     if protocol == FORECAST:
         tasks = Elicitation.objects.filter(family__external=True)
     by_status = tasks.order_by("status").values_list("status").annotate(Count("pk"), Sum("refusals"))
-    return {"tasks": list(by_status)} | (inputs_version(Selection(PRICED)) if protocol == FORECAST else {})
+    attempts = list(Attempt.objects.order_by("origin", "kind").values_list("origin", "kind").annotate(Count("pk")))
+    inputs = {"tasks": list(by_status), "attempts": attempts}
+    return inputs | (inputs_version(Selection(PRICED)) if protocol == FORECAST else {})
 
 
 def _forecast_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
@@ -140,8 +144,10 @@ def _forecast_board(track: str, since: datetime | None, until: datetime | None) 
     forecasts = Forecast.objects.filter(arm=PRICED, family__slug__in=list(agents)).order_by()
     first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
     tasks = selection.elicitations().filter(family__slug__in=list(agents))
-    attempts = _tasks(tasks, "family__slug", "batch__question_set__frozen_at", since, until)
-    return forecast_agents_board(resolved_entries(selection), family_names(selection), agents, first, attempts)
+    frozen_at = "batch__question_set__frozen_at"
+    asked = _tasks(tasks, "family__slug", frozen_at, since, until)
+    attempts = _attempts(Attempt.objects.filter(batch__arm=PRICED), frozen_at, since, until)
+    return forecast_agents_board(resolved_entries(selection), family_names(selection), agents, first, asked, attempts)
 
 
 def forecast_agents_board(
@@ -150,6 +156,7 @@ def forecast_agents_board(
     agents: Mapping[str, str],
     first_entries: Mapping[str, int],
     tasks: Tasks,
+    attempts: Attempts,
 ) -> LeaderboardContents:
     """The board over the entries that one of the agents answered, by the adjusted Brier score.
 
@@ -183,7 +190,7 @@ def forecast_agents_board(
         entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
         entry |= {name: figures.get(name) for name in FORECAST_FIGURES}
         if slug in agents:
-            entry |= {"asked": asked.get(slug, 0), **_attempts(tasks.get(slug, ()))}
+            entry |= {"asked": asked.get(slug, 0), **_failures(slug, tasks, attempts)}
         entries.append(entry)
     data = report["data"] | {"questions": len({entry.question for entry in shared})}
     return _board(entries, competitors, report["pairs"], data, sign=1)
@@ -202,11 +209,15 @@ def _trading_board(track: str, since: datetime | None, until: datetime | None) -
     scored = {family.pk: score_fields(bets[family.pk]) for family in {agent.family for agent in members}}
     decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
     tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", since, until)
-    return trading_agents_board(cohort_results(members, values, until), scored, tasks)
+    attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", since, until)
+    return trading_agents_board(cohort_results(members, values, until), scored, tasks, attempts)
 
 
 def trading_agents_board(
-    results_of: Mapping[Family, Mapping[int, CohortResult]], scored: Mapping[int, Mapping[str, Any]], tasks: Tasks
+    results_of: Mapping[Family, Mapping[int, CohortResult]],
+    scored: Mapping[int, Mapping[str, Any]],
+    tasks: Tasks,
+    attempts: Attempts,
 ) -> LeaderboardContents:
     """The board over the cohorts in which an agent of the track takes part, by mean return."""
     answered, asked = {}, {}
@@ -228,7 +239,7 @@ def trading_agents_board(
         entry |= {name: row[name] for name in ("rank_low", "rank_high", *TRADING_FIGURES)}
         entry |= {"score": row["return_percent"], "score_ci": row["return_ci"]}
         if row["external"]:
-            entry |= {"answered": answered[slug], "asked": asked[slug], **_attempts(tasks.get(slug, ()))}
+            entry |= {"answered": answered[slug], "asked": asked[slug], **_failures(slug, tasks, attempts)}
         entries.append(entry)
     data = {"cohorts": len({cohort for results in results_of.values() for cohort in results})}
     board = _board(entries, competitors, contents.report["pairs"], data, sign=-1)
@@ -272,10 +283,10 @@ def _board(
     return LeaderboardContents(sorted(entries, key=order), {"pairs": pairs, "data": data})
 
 
-def _attempts(tasks: Iterable[AskedTask]) -> dict[str, int]:
-    """How many tasks failed or were missed, and how many answers were refused."""
-    counts = dict.fromkeys(ATTEMPTS, 0)
-    for task in tasks:
+def _failures(slug: str, tasks: Tasks, attempts: Attempts) -> dict[str, int]:
+    """How many of an agent's tasks failed or were missed, of its answers refused or late, and what it reported."""
+    counts = {**dict.fromkeys(FAILURES, 0), **attempts.get(slug, {})}
+    for task in tasks.get(slug, ()):
         counts["refused"] += task.refusals
         if task.status in counts:
             counts[task.status] += 1
@@ -286,12 +297,35 @@ def _tasks(
     tasks: QuerySet[Any], family: str, frozen_at: str, since: datetime | None, until: datetime | None
 ) -> dict[str, list[AskedTask]]:
     """The tasks frozen in a period, by family; without those that never were, since nobody could answer them."""
-    chosen = tasks.filter(**{f"{frozen_at}__isnull": False})
+    by_family: dict[str, list[AskedTask]] = defaultdict(list)
+    chosen = _frozen_within(tasks, frozen_at, since, until)
+    for slug, *columns in chosen.values_list(family, frozen_at, "status", "refusals"):
+        by_family[slug].append(AskedTask(*columns))
+    return by_family
+
+
+def _attempts(
+    attempts: QuerySet[Attempt], frozen_at: str, since: datetime | None, until: datetime | None
+) -> dict[str, Counter[str]]:
+    """How many answers to the tasks frozen in a period came late, and how many failures were reported, by family."""
+    chosen = _frozen_within(attempts.order_by(), frozen_at, since, until)
+    if until is not None:
+        chosen = chosen.filter(noted_at__lte=until)
+    by_family: dict[str, Counter[str]] = defaultdict(Counter)
+    for slug, origin, kind in chosen.values_list("registration__family__slug", "origin", "kind"):
+        if origin == Attempt.Origin.AGENT:
+            by_family[slug]["reported"] += 1
+        elif kind == Attempt.Kind.LATE:
+            by_family[slug]["late"] += 1
+    return by_family
+
+
+def _frozen_within(
+    rows: QuerySet[Any], frozen_at: str, since: datetime | None, until: datetime | None
+) -> QuerySet[Any]:
+    chosen = rows.filter(**{f"{frozen_at}__isnull": False})
     if since is not None:
         chosen = chosen.filter(**{f"{frozen_at}__gte": since})
     if until is not None:
         chosen = chosen.filter(**{f"{frozen_at}__lte": until})
-    by_family: dict[str, list[AskedTask]] = defaultdict(list)
-    for slug, *columns in chosen.values_list(family, frozen_at, "status", "refusals"):
-        by_family[slug].append(AskedTask(*columns))
-    return by_family
+    return chosen

@@ -38,6 +38,9 @@ def test_init_writes_an_agent_that_passes_the_check(
     code, summary = checked(capfd, "deep_thought.py")
     assert (code, summary["ok"], summary["agent"], summary["track"]) == (0, True, "deep-thought", "closed")
     assert [task["task"] for task in summary["tasks"]] == ["sample-priced", "sample-blind", "sample-decision"]
+    priced = summary["tasks"][0]["answer"]["forecasts"]
+    assert priced[0]["probabilities"] == pytest.approx({"Alpha": 41 / 102, "Beta": 33 / 102, "Other": 28 / 102})
+    assert priced[2]["probabilities"] == {"First film": 0.8, "Second “film”": 0.15}  # not exclusive
     even = summary["tasks"][1]["answer"]["forecasts"]
     assert even[1]["probabilities"] == {"YES": 0.5, "NO": 0.5}
     assert even[2]["probabilities"] == {"First film": 0.5, "Second “film”": 0.5}  # not exclusive

@@ -1,6 +1,8 @@
 """`arena-agent evaluate`: the figures of `rank` on the rows that it writes, and an agent that is handed tasks alone."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ import forecast_rank
 from tests.agent_kit.datasets import sealed, write_dataset, write_lines
 from tests.agent_kit.test_check import agent_file
 from tests.agent_kit.test_run import EVEN
+from tests.documentation import notebook_code
 
 FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 PRICES = "def forecast(self, question): return question.prices or question.even()"
@@ -254,3 +257,15 @@ def test_ten_thousand_tasks_cost_little_time_and_memory(tmp_path: Path) -> None:
     assert code == 0
     assert seconds < 20
     assert megabytes < 300
+
+
+def test_notebook_evaluates_two_agents(tmp_path: Path) -> None:
+    environment = os.environ | {"ARENA_DATASET": str(write_dataset(tmp_path / "data"))}
+    command = [sys.executable, "-c", notebook_code("evaluate_an_agent.ipynb")]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert re.findall(r"^(\S+): Brier 0\.\d{4} .* on (\d+) questions$", ran.stdout, re.MULTILINE) == [
+        ("as-the-market", "40"),
+        ("humble", "40"),
+    ]
+    assert ran.stdout.count("faults 0") == 2

@@ -76,6 +76,10 @@ def test_each_open_task_is_answered_once(server: HTTPServer, tmp_path: Path, cap
     assert [receipt["body"]["sequence"] for receipt in receipts(capfd)] == [1, 2, 3, 4]
     code, summary, _ = run_once(arena.url, file, capfd)
     assert (code, summary["answered"], arena.posts) == (0, 0, 4)
+    assert main(["receipts"]) == 0
+    first, *_, hint = capfd.readouterr().out.splitlines()
+    assert first.startswith("agent-1-universe-1: receipt 1, received ")
+    assert hint.endswith("to check them: arena-agent verify receipts.json")
 
 
 def test_agent_without_trade_leaves_decisions_alone(

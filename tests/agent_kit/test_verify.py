@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arena_agent.access import Access, store_access
 from arena_agent.canonical import canonical, sha256
 from arena_agent.cli import main
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -102,10 +103,13 @@ def test_keys_are_asked_of_the_arena_without_a_token(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARENA_AGENT_TOKEN", "arena_secret")
+    monkeypatch.setenv("ARENA_AGENT_HOME", str(tmp_path / "home"))
     (tmp_path / "receipt.json").write_text(json.dumps(receipt()))
     assert main(["verify", str(tmp_path / "receipt.json")]) == 2
     assert "give --key FILE, or --url" in capfd.readouterr().err
     with HTTPServer() as server:
         server.expect_request("/.well-known/arena-chain.json").respond_with_json(KEYS | {"heads": []})
         assert main(["verify", str(tmp_path / "receipt.json"), "--url", server.url_for("").rstrip("/")]) == 0
-        assert [request.headers.get("Authorization") for request, _ in server.log] == [None]
+        store_access(Access(server.url_for("").rstrip("/"), "arena_secret"))
+        assert main(["verify", str(tmp_path / "receipt.json")]) == 0
+        assert [request.headers.get("Authorization") for request, _ in server.log] == [None, None]

@@ -10,6 +10,8 @@ from arena_verifier.program import verify
 from django.test import Client
 
 from agents.models import AgentVersion, Decision, Family
+from agents.services.attempts import note_attempt, report_attempt
+from markets.models import QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import AgentsBoard, Leaderboard
 from scoring.services.scores import compute_scores
@@ -22,6 +24,7 @@ from tests.factories import (
     FamilyFactory,
     MarketFactory,
     QuestionFactory,
+    RegistrationFactory,
     ask,
     bet,
     end_question,
@@ -64,6 +67,7 @@ def answers() -> None:
         question = QuestionFactory()
         ask(question, stated, day=day)
         end_question(question, "YES", at=day + DAY)
+    fail("half")
     compute_scores(at=END)
 
 
@@ -73,13 +77,13 @@ def board(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
 
 def test_agents_are_ranked_from_25_questions_and_half_of_those_asked(answers: None, client: Client) -> None:
     rows = board(client)
-    columns = ("rank", "answered", "asked", "coverage", "failed", "missed", "refused")
+    columns = ("rank", "answered", "asked", "coverage", "failed", "missed", "refused", "late", "reported")
     assert {slug: tuple(rows[slug][name] for name in columns) for slug in rows if rows[slug]["external"]} == {
-        "steady": (1, 51, 51, 1.0, 0, 0, 0),
-        "half": (2, 26, 51, 26 / 51, 0, 0, 0),
-        "late": (3, 25, 25, 1.0, 0, 0, 0),
-        "few": (None, 24, 24, 1.0, 0, 0, 0),
-        "sparse": (None, 25, 51, 25 / 51, 0, 0, 0),
+        "steady": (1, 51, 51, 1.0, 0, 0, 0, 0, 0),
+        "half": (2, 26, 51, 26 / 51, 0, 0, 0, 1, 2),
+        "late": (3, 25, 25, 1.0, 0, 0, 0, 0, 0),
+        "few": (None, 24, 24, 1.0, 0, 0, 0, 0, 0),
+        "sparse": (None, 25, 51, 25 / 51, 0, 0, 0, 0, 0),
     }
     scores = {GPT: 0.01, "steady": 0.04, "half": 0.09, "late": 0.16, "uniform": 0.25}
     assert {slug: rows[slug]["score"] for slug in scores} == pytest.approx(scores)
@@ -138,17 +142,44 @@ def cohort() -> None:
         DecisionFactory(agent=second, week=week)
     DecisionFactory(agent=second, week=4, status=Decision.Status.MISSED, decided_at=None, action=None, refusals=2)
     resolve(market, "YES")
+    fail("second", week=4)
     compute_scores(at=END)
+
+
+def fail(slug: str, **task: Any) -> None:
+    """The agent reports two failures at a task, and two come from the arena: an answer too late, and one refused."""
+    registration = RegistrationFactory(family=Family.objects.get(slug=slug))
+    if task:
+        decision = Decision.objects.get(agent__family__slug=slug, **task)
+        place: dict[str, Any] = {"agent": decision.agent, "universe": decision.universe}
+    else:
+        batch = QuestionBatch.objects.filter(arm="priced", elicitations__family__slug=slug).order_by("pk")[0]
+        place = {"batch": batch}
+    for key, kind in (("first", "raised"), ("second", "late")):
+        report_attempt(place, registration=registration, key=key, kind=kind, reason="no", at=WEEK + DAY)
+    for kind in ("late", "refused"):
+        note_attempt(place, kind, registration=registration, key=kind, reason="", at=WEEK + DAY)
 
 
 def test_traders_are_ranked_from_four_decisions(cohort: None, client: Client) -> None:
     rows = board(client, "protocol=trading")
-    columns = ("rank", "answered", "asked", "coverage", "missed", "refused", "cohorts", "resolved_bets")
+    columns = (
+        "rank",
+        "answered",
+        "asked",
+        "coverage",
+        "missed",
+        "refused",
+        "late",
+        "reported",
+        "cohorts",
+        "resolved_bets",
+    )
     model = next(slug for slug, row in rows.items() if not row["external"])
     assert {slug: tuple(row[name] for name in columns) for slug, row in rows.items()} == {
-        "first": (1, 4, 4, 1.0, 0, 0, 1, 1),
-        "second": (None, 3, 4, 0.75, 1, 2, 1, 1),
-        model: (None, None, None, None, None, None, 1, 1),
+        "first": (1, 4, 4, 1.0, 0, 0, 0, 0, 1, 1),
+        "second": (None, 3, 4, 0.75, 1, 2, 1, 2, 1, 1),
+        model: (None, None, None, None, None, None, None, None, 1, 1),
     }
     assert rows["second"]["score"] > rows["first"]["score"] > 0
     assert rows[model]["score"] == -5.0
@@ -223,6 +254,10 @@ def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client
     open_page = client.get("/agents/?track=open&period=1M").content.decode()
     assert "/agents/free/" in open_page
     assert "/agents/steady/" not in open_page
+    half = client.get("/agents/half/").content.decode()
+    figures = r'<td class="number">0</td>\s*<td class="number">1</td>\s*<td class="number">2</td>'
+    assert re.search(figures, page)
+    assert re.search(figures, half)
     own = client.get("/agents/steady/").content.decode()
     assert "Reads &lt;b&gt;polls&lt;/b&gt;" in own
     versions = re.findall(r'<td class="number">(\d+)</td>\s*<td class="number">0.040</td>', own)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ import psutil
 import pytest
 
 from arena_site import jobs
-from tests.documentation import example_client
+from tests.documentation import code_blocks, example_client
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
@@ -192,6 +193,37 @@ def test_orphans_of_a_killed_process_end_by_themselves(
     eventually(lambda: not [pid for pid in family if is_running(pid)])
 
 
+def follow_tutorial(folder: Path, address: str, token: str) -> str:
+    """What the commands of docs/agents.md print, in a fresh environment with the wheels of this workspace."""
+    for package in ("arena-agent", "arena-verifier", "forecast-rank"):
+        build = ["uv", "build", "--quiet", "--package", package, "--wheel", "--out-dir", str(folder / "wheels")]
+        subprocess.run(build, cwd=ROOT, check=True)
+    venv.create(folder / "venv", with_pip=True)
+    # The dependencies are those of this environment, which a path lends; its editable packages are not on it.
+    (site,) = folder.glob("venv/lib/python*/site-packages")
+    (site / "lent.pth").write_text(str(Path(httpx.__file__).parents[1]))
+    env = environment(
+        PATH=f"{folder}/venv/bin:{os.environ['PATH']}",
+        ARENA_AGENT_HOME=str(folder / "home"),
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(folder / "wheels"),
+    )
+    (agent,) = code_blocks("In ten minutes", "python")
+    first, *rest = code_blocks("In ten minutes", "sh")
+    told = run_commands(first, folder, env)
+    (folder / "cautious.py").write_text(agent)
+    for commands in rest:
+        told += run_commands(commands.replace("http://127.0.0.1:8000", address), folder, env, typed=f"{token}\n")
+    return told
+
+
+def run_commands(commands: str, folder: Path, env: dict[str, str], *, typed: str = "") -> str:
+    command = ["bash", "-e", "-c", commands]
+    ran = subprocess.run(command, cwd=folder, env=env, input=typed, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
 def is_running(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
@@ -216,10 +248,14 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     said = log.read_text()
     assert played[1] in said
     (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)
+    told = follow_tutorial(tmp_path / "newcomer", f"http://127.0.0.1:{port}", token)
+    assert "sample-decision: ok" in told
+    assert "cautious beside the models" in told
+    assert "\n0 faults. " in told
+    assert "7 answered, 0 refused, 0 failed, 0 pending" in told
+    assert re.findall(r"^answered \S+: (.*), receipt 1, received ", told, re.MULTILINE) == ["BET"]
+    assert len(re.findall(r"^[0-9a-f]{64}: ok$", told, re.MULTILINE)) == 7
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
-    submitted = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    protocols = re.findall(r'\} 201 \{"submission":\d+,"protocol":"(\w+)"', submitted.stdout)
-    assert protocols == ["trading", *["forecast"] * 6], submitted.stderr
     nothing = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (nothing.returncode, nothing.stdout) == (0, "nothing is open\n")
     assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/trading/").text

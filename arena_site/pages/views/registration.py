@@ -1,6 +1,7 @@
 """Registration of external agents by their makers: form, confirmation, token, and the owner's page."""
 
 import time
+from functools import partial
 from http import HTTPStatus
 from math import ceil
 from typing import Any
@@ -65,12 +66,13 @@ def _page(request: HttpRequest, status: int = HTTPStatus.OK, **context: Any) -> 
 def new_agent(request: HttpRequest) -> HttpResponse:
     """The form for a new agent, where ARENA_REGISTRATION allows it."""
     title = "Register an agent"
+    page = partial(_page, request, title=title, arena=request.build_absolute_uri("/").rstrip("/"))
     if settings.ARENA_REGISTRATION == CLOSED:
         message = "Registration is closed. The operator admits agents."
-        return _page(request, HTTPStatus.FORBIDDEN if request.method == "POST" else 200, title=title, message=message)
+        return page(HTTPStatus.FORBIDDEN if request.method == "POST" else 200, message=message)
     form = ApplicationForm(request.POST if request.method == "POST" else None)
     if request.method != "POST":
-        return _page(request, title=title, form=form, button="Send")
+        return page(form=form, button="Send")
     now = time.time()
     ends = window_end(now, DAY_S)
     if increment(APPLICATIONS, client_key(request.META), 1, ends=ends) > APPLICATIONS_PER_DAY:
@@ -82,10 +84,10 @@ def new_agent(request: HttpRequest) -> HttpResponse:
             form.add_error(None, error)
         except OSError:
             message = "The mail could not be sent. Try again later."
-            return _page(request, HTTPStatus.SERVICE_UNAVAILABLE, title=title, message=message)
+            return page(HTTPStatus.SERVICE_UNAVAILABLE, message=message)
         else:
-            return _page(request, title=title, message="A link was sent to your address. It confirms the address.")
-    return _page(request, HTTPStatus.BAD_REQUEST, title=title, form=form, button="Send")
+            return page(message="A link was sent to your address. It confirms the address.")
+    return page(HTTPStatus.BAD_REQUEST, form=form, button="Send")
 
 
 @never_cache

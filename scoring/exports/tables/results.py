@@ -96,6 +96,8 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         failed integer - Tasks answered with nothing that could be carried out.
         missed integer - Tasks without an answer in time.
         refused integer - Refused answers.
+        late integer - Tasks to which an answer came after the deadline.
+        reported integer - Failures that the agent reported.
         brier number - Brier score: mean over options, lower is better.
         brier_ci json - 95 % interval over events.
         alpha number - The market's Brier score less the forecaster's.
@@ -106,5 +108,5 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         win_rate number - Share of resolved purchases that won.
         resolved_bets integer - Purchases on markets with a winner.
     """), recomputed="track protocol forecaster external reference rank rank_low rank_high score score_ci answered "
-        "asked coverage failed missed refused brier brier_ci alpha alpha_ci cohorts total_value pnl win_rate "
-        "resolved_bets")  # fmt: skip
+        "asked coverage failed missed refused late reported brier brier_ci alpha alpha_ci cohorts total_value pnl "
+        "win_rate resolved_bets")  # fmt: skip

@@ -33,7 +33,7 @@ def check_agents_boards(archive: Archive) -> Iterator[str]:
     externals = records.families(PRICED, "", external=True)
     for track, board in boards.items():
         agents = {slug: name for slug, name in externals.items() if tracks[slug] == track}
-        for entry in forecast_agents_board(resolved, models, agents, first, {}).entries:
+        for entry in forecast_agents_board(resolved, models, agents, first, {}, {}).entries:
             if stated := board.get(entry["forecaster"]):
                 name = f"leaderboard_agents: {track} {FORECAST}, {entry['forecaster']}"
                 yield from mismatches(name, stated, {column: entry[column] for column in FIGURES})

@@ -86,7 +86,10 @@ def test_request_waits_for_an_operator_whose_decision_is_on_record(
 
 
 def test_closed_registration_takes_no_application(client: Client) -> None:
-    assert "Registration is closed" in client.get(NEW).text
+    page = client.get(NEW).text
+    assert "Registration is closed" in page
+    assert "arena-agent login --url http://testserver\n" in page
+    assert '<a href="/agents/new/">' in client.get("/agents/").text
     assert client.post(NEW, FIELDS).status_code == 403
     assert not Application.objects.exists()
 

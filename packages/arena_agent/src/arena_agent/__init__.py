@@ -6,7 +6,7 @@
 ...     track = "closed"
 ...
 ...     def forecast(self, question):
-...         return question.prices or question.even()
+...         return question.market() or question.even()
 
 HTTP, validation and scoring are imported by the commands that need them, so that importing the package is quick.
 """

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from arena_agent.arena_api import AccessDenied, arena_address
 
 HOME_VARIABLE, TOKEN_VARIABLE = "ARENA_AGENT_HOME", "ARENA_AGENT_TOKEN"
-NO_ADDRESS = "no arena is named: give --url or set ARENA_AGENT_URL, or log in"
+NO_ADDRESS = "no arena is named: give --url ADDRESS or set ARENA_AGENT_URL"
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,16 @@ def find_access(url: str | None) -> Access:
         return Access(address, token)
     stored = _stored_access()
     if stored is None:
-        raise AccessDenied(f"no token: log in (arena-agent login) or set {TOKEN_VARIABLE}")
+        raise AccessDenied(f"no token: log in (arena-agent login --url ADDRESS) or set {TOKEN_VARIABLE}")
     if address is not None and _origin(address) != _origin(stored.url):
         raise AccessDenied(f"the stored token is for {stored.url} and is not sent to {address}: log in there")
     return Access(address or stored.url, stored.token)
+
+
+def login_address() -> str | None:
+    """The address of the login; None without one. Raises AccessDenied."""
+    stored = _stored_access()
+    return stored.url if stored else None
 
 
 def store_access(access: Access) -> Path:

@@ -79,9 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = add("verify", _verify, "check a receipt without the arena")
     verify.add_argument("receipt", metavar="RECEIPT", help="a file; - for standard input, as of receipts --json")
     verify.add_argument("--archive", type=Path, metavar="DIR", help="an archive that must hold it")
-    verify.add_argument(
-        "--key", type=Path, metavar="FILE", help="the published keys (default: asked of the arena at --url)"
-    )
+    verify.add_argument("--key", type=Path, metavar="FILE", help="the published keys (default: asked of the arena)")
     add("login", _login, "store a token, readable by you alone")
     return parser
 
@@ -195,7 +193,15 @@ def _print_report(report: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     everyone = {report["agent"]: report} | report["forecasters"] | report["references"]
-    table = Table("forecaster", "n", "Brier", "95 %", "alpha", "adjusted", title=f"{report['agent']} beside the models")
+    table = Table(
+        "forecaster",
+        "n",
+        "Brier",
+        "95 %",
+        "alpha",
+        "adjusted",
+        title=f"{report['agent']} beside the models; of scores less is better",
+    )
     ranked = sorted(everyone, key=lambda name: (everyone[name]["brier"] is None, everyone[name]["brier"]))
     for name in ranked:
         row = everyone[name]
@@ -260,8 +266,22 @@ def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:
         print(json.dumps(event), file=sys.stderr, flush=True)
         return
     kind, task = event["event"], event.get("task", "")
-    shown = event.get("reason") or json.dumps(event.get("answer") or event.get("reply") or {}, ensure_ascii=False)
+    reply = event.get("reply")
+    if reply is not None:
+        shown = _reply_text(reply)
+    else:
+        shown = event.get("reason") or json.dumps(event.get("answer") or {}, ensure_ascii=False)
     print(f"{kind} {task}: {shown}", flush=True)
+
+
+def _reply_text(reply: dict[str, Any]) -> str:
+    """What the arena made of an answer, in a line."""
+    parts = [str(reply["action"])] if "action" in reply else []
+    if "forecasts" in reply:
+        parts.append(f"{len(reply['forecasts'])} forecasts")
+    refused = reply.get("refused") or []
+    parts += [f"{len(refused)} refused, the first: {refused[0].get('reason')}"] if refused else []
+    return ", ".join([*parts, _receipt_text(reply)])
 
 
 def _receipts(options: argparse.Namespace) -> int:
@@ -277,14 +297,18 @@ def _receipts(options: argparse.Namespace) -> int:
         raise CommandFailed(str(error), REFUSED) from None
     accepted = [reply for reply in replies if reply["status"] == 201]
     receipts = [reply["reply"]["receipt"] for reply in accepted if "receipt" in reply["reply"]]
-    lines = [f"{reply['task']}, accepted {reply['at']}: {_receipt_text(reply['reply'])}" for reply in accepted]
-    _show(options, {"receipts": receipts}, "\n".join(lines) or "no answer was accepted yet")
+    lines = [f"{reply['task']}: {_receipt_text(reply['reply'])}" for reply in accepted]
+    hint = "to keep them: arena-agent receipts --json > receipts.json; to check them: arena-agent verify receipts.json"
+    _show(options, {"receipts": receipts}, "\n".join([*lines, hint] if lines else ["no answer was accepted yet"]))
     return OK
 
 
 def _receipt_text(reply: dict[str, Any]) -> str:
     receipt = reply.get("receipt")
-    return json.dumps(receipt) if receipt else "the arena gave no receipt"
+    if not receipt:
+        return "the arena gave no receipt"
+    body = receipt["body"]
+    return f"receipt {body.get('sequence')}, received {body.get('received_at')}, sha256 {receipt['sha256']}"
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -316,13 +340,17 @@ def _text(name: str) -> str:
 
 def _published_keys(url: str | None) -> str:
     """The arena's document of keys, asked for without a token."""
-    from arena_agent.arena_api import Arena, ArenaUnavailable, InvalidAddress, UnexpectedAnswer
+    from arena_agent.access import login_address
+    from arena_agent.arena_api import AccessDenied, Arena, ArenaUnavailable, InvalidAddress, UnexpectedAnswer
 
-    if not url:
-        raise CommandFailed("no keys: give --key FILE, or --url for those that the arena publishes", REFUSED)
     try:
-        with Arena(url) as arena:
+        address = url or login_address()
+        if not address:
+            raise CommandFailed("no keys: give --key FILE, or --url for those that the arena publishes", REFUSED)
+        with Arena(address) as arena:
             return json.dumps(arena.chain())
+    except AccessDenied as error:
+        raise CommandFailed(str(error), NO_ACCESS) from None
     except InvalidAddress as error:
         raise CommandFailed(str(error), REFUSED) from None
     except (ArenaUnavailable, UnexpectedAnswer) as error:

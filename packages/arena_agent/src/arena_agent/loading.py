@@ -22,7 +22,7 @@ class {class_name}(Agent):
     track = "closed"  # uses only what the task shows; "open" may use anything
 
     def forecast(self, question):  # or: async def forecast
-        return question.prices or question.even()  # {{option: probability}}, or Forecast(…, rationale="…")
+        return question.market() or question.even()  # {{option: probability}}, or Forecast(…, rationale="…")
 
     def trade(self, portfolio, markets):  # optional: a list of Bet and Sell; [] holds
         return []

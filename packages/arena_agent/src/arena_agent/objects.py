@@ -36,6 +36,13 @@ class Question:
         share = 1 / len(self.options) if self.exclusive else 0.5
         return dict.fromkeys(self.options, share)
 
+    def market(self) -> dict[str, float] | None:
+        """The market's forecast: its prices, divided by their sum if options are exclusive; None without prices."""
+        if not self.prices:
+            return None
+        total = sum(self.prices.values()) if self.exclusive else 1.0
+        return {option: price / total for option, price in self.prices.items()} if total else None
+
 
 @dataclass(frozen=True, slots=True)
 class Market:

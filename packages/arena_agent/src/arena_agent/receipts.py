@@ -26,7 +26,7 @@ def read_receipts(text: str) -> list[dict[str, Any]]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableReceipt(f"it is not JSON: {error}") from None
+        raise UnreadableReceipt(f"it is not JSON, as `arena-agent receipts --json` prints it: {error}") from None
     receipts = content["receipts"] if isinstance(content, dict) and "receipts" in content else [content]
     if not isinstance(receipts, list) or not receipts:
         raise UnreadableReceipt("it holds no receipt")

@@ -53,6 +53,10 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     for batch in tables.by("question_batches").values():
         if batch["arm"] == "priced":
             batches.add((batch["question_set"], batch["number"]))
+    attempts = defaultdict(list)
+    for attempt in tables.rows("attempts"):
+        if attempt["batch"] is not None and tables.by("question_batches")[attempt["batch"]]["arm"] == "priced":
+            attempts[attempt["family"]].append(attempt)
     first: dict[str, int] = {}
     for (entry, arm), forecasts in by_entry.items():
         for forecast in forecasts if arm == "priced" else ():
@@ -84,7 +88,7 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
             board[name] = {"answered": means["n"], "brier": means["brier"], "alpha": means["alpha"]}
             board[name]["score"] = adjusted.get(name)
     for slug in tasks:
-        board[slug] |= participation(board[slug]["answered"], len(asked[slug]), tasks[slug])
+        board[slug] |= participation(board[slug]["answered"], len(asked[slug]), tasks[slug], attempts[slug])
     rank_agents(board, agents, LEAST_QUESTIONS, sign=1)
     return board
 
@@ -101,6 +105,10 @@ def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         slug = tables.by("agents")[decision["agent"]]["family"]
         if slug in agents and decision["universe"] is not None:
             tasks[slug].append(decision)
+    attempts = defaultdict(list)
+    for attempt in tables.rows("attempts"):
+        if attempt["universe"] is not None:
+            attempts[attempt["family"]].append(attempt)
     bets, weeks, board = tables.grouped("brier_scores", "agent"), weekly_returns(tables), {}
     weeks_of: dict[str, Any] = {}
     for slug, rows in players.items():
@@ -118,20 +126,22 @@ def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         if slug in agents:
             times = [universes[t["universe"]]["frozen_at"] for t in tasks[slug] if t["status"] == "completed"]
             asked = [t for t in tasks[slug] if times and universes[t["universe"]]["frozen_at"] >= min(times)]
-            board[slug] |= participation(len(times), len(asked), tasks[slug])
+            board[slug] |= participation(len(times), len(asked), tasks[slug], attempts[slug])
     ranked = rank_agents(board, agents, LEAST_DECISIONS, sign=-1)
     for slug, (low, high) in rank_ranges({slug: weeks_of[slug] for slug in ranked}).items():
         board[slug] |= {"rank_low": low, "rank_high": high}
     return board
 
 
-def participation(answered: int, asked: int, tasks: list[Row]) -> Row:
+def participation(answered: int, asked: int, tasks: list[Row], attempts: list[Row]) -> Row:
     """What an agent answered of what it was asked since its first answer, and its failures."""
     states = [task["status"] for task in tasks]
+    reported = [attempt for attempt in attempts if attempt["origin"] == "agent"]
+    late = [attempt for attempt in attempts if attempt["origin"] == "arena" and attempt["kind"] == "late"]
     return {
         "answered": answered, "asked": asked, "coverage": answered / asked if asked else None,
         "failed": states.count("failed"), "missed": states.count("missed"),
-        "refused": sum(task["refusals"] for task in tasks),
+        "refused": sum(task["refusals"] for task in tasks), "late": len(late), "reported": len(reported),
     }  # fmt: skip
 
 
