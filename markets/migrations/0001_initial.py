@@ -17,9 +17,8 @@ class Migration(migrations.Migration):
             name='CacheVersion',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scope', models.CharField(choices=[('competition', 'families, cohorts, methodologies and agents'), ('snapshots', 'snapshots'), ('leaderboards', 'current leaderboards'), ('trading_history', 'past leaderboards of the trading protocol'), ('forecast_history', 'past leaderboards of the forecast protocol')], max_length=20, unique=True)),
+                ('scope', models.CharField(choices=[('competition', 'families, cohorts, methodologies and agents'), ('snapshots', 'snapshots'), ('leaderboards', 'current leaderboards')], max_length=20, unique=True)),
                 ('version', models.CharField(max_length=32)),
-                ('stale_from', models.DateTimeField(blank=True, help_text='Past leaderboards as of this instant or later are out of date; empty where none is.', null=True)),
             ],
             options={
                 'ordering': ['scope'],

@@ -127,25 +127,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='LeaderboardHistory',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('protocol', models.CharField(max_length=20)),
-                ('methodology', models.CharField(blank=True, max_length=20)),
-                ('arm', models.CharField(blank=True, help_text='Prompt condition; the trading protocol has none.', max_length=20)),
-                ('category', models.CharField(blank=True, max_length=120)),
-                ('since', models.DateTimeField()),
-                ('until', models.DateTimeField(help_text='The next resolution; the year 9000 where there is none yet.')),
-                ('entries', models.JSONField(encoder=django.core.serializers.json.DjangoJSONEncoder)),
-            ],
-            options={
-                'verbose_name_plural': 'leaderboard history',
-                'ordering': ['-since', 'protocol', 'methodology', 'arm', 'category'],
-                'indexes': [models.Index(fields=['protocol', 'until'], name='past_leaderboard_by_its_end')],
-                'constraints': [models.UniqueConstraint(fields=('protocol', 'methodology', 'arm', 'category', 'since'), name='one_past_leaderboard_per_selection_and_instant'), models.CheckConstraint(condition=models.Q(('since__lt', models.F('until'))), name='past_leaderboard_ends_after_it_begins')],
-            },
-        ),
-        migrations.CreateModel(
             name='AgentsBoard',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

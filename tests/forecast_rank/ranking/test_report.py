@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import Mock
 
+import forecast_rank as fr
 import numpy as np
 import polars as pl
 import pytest
@@ -29,7 +30,6 @@ from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
 from forecast_rank.simulated_worlds import simulate
 
-import forecast_rank as fr
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)
