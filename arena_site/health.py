@@ -157,7 +157,7 @@ def _models_and_venues() -> Iterator[Metric]:
         requests.add_metric([venue.venue], venue.requests)
     yield requests
     text = "Mean time to a venue's answer in the last run that asked, in seconds."
-    yield _labelled("arena_venue_latency_seconds", text, "venue", [(v.venue, v.latency_s) for v in venues])
+    yield _labelled("arena_venue_latency_seconds", text, "venue", [(row.venue, row.latency_s) for row in venues])
 
 
 def _operation() -> Iterator[Metric]:
@@ -229,9 +229,9 @@ def _spending() -> Iterator[Metric]:
         by_kind.add_metric([protocol, "billed"], float(spend.billed))
         by_kind.add_metric([protocol, "booked"], float(spend.booked))
     yield by_kind
-    counted = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
+    costs = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
     text = "Cost that counts against a protocol's limit this week, in US dollars."
-    yield _labelled("arena_spend_this_week_usd", text, "protocol", counted)
+    yield _labelled("arena_spend_this_week_usd", text, "protocol", costs)
     limit = settings.ARENA_SPEND_LIMIT_USD
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week by default.", float(limit))
     limits = [(protocol, float(spend_limit(protocol, limit))) for protocol in TASK_MODELS]

@@ -175,14 +175,16 @@ def skip_waiting_schedules(now: datetime) -> list[str]:
 
     A job does all that is to be done when it starts: the same one behind it would do nothing but wait.
     """
-    due = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(repeats=PAUSED)
-    if not due.exists():
+    late_schedules = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(
+        repeats=PAUSED
+    )
+    if not late_schedules.exists():
         return []
     waiting = {message.task.get("func") for message in messages(now).filter(key=Conf.PREFIX)}
     skipped = []
-    for schedule in due.filter(func__in=waiting):
+    for schedule in late_schedules.filter(func__in=waiting):
         following = croniter(schedule.cron, now).get_next(datetime)
-        if due.filter(pk=schedule.pk, next_run=schedule.next_run).update(next_run=following):
+        if late_schedules.filter(pk=schedule.pk, next_run=schedule.next_run).update(next_run=following):
             skipped.append(str(schedule.name))
     return skipped
 

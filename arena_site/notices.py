@@ -52,8 +52,10 @@ def send_notices(*, now: datetime, kinds: Sequence[str] = ()) -> tuple[int, list
                 Notice.objects.bulk_create(
                     [Notice(alert=alert, channel=channel, status=status, next_try_at=start)], ignore_conflicts=True
                 )
-    due = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
-    notices = [notice for notice in (due.filter(alert__kind__in=kinds) if kinds else due) if _claim(notice, now)]
+    pending = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
+    notices = [
+        notice for notice in (pending.filter(alert__kind__in=kinds) if kinds else pending) if _claim(notice, now)
+    ]
     digest = [notice for notice in notices if notice.channel == Notice.Channel.MAIL and not notice.alert.urgent]
     single = [[notice] for notice in notices if notice not in digest]
     faults = [fault for group in ([digest] if digest else []) + single if (fault := _send(group, now))]
@@ -85,9 +87,9 @@ def _is_current() -> Q:
 
 def _unnoticed(channel: str, status: str) -> QuerySet[Alert]:
     """Alerts that lack their notice: open ones, and cleared ones whose beginning was sent."""
-    sent = Notice.objects.filter(channel=channel, status=Notice.Status.OPEN).exclude(sent_at=None)
+    opening_notices = Notice.objects.filter(channel=channel, status=Notice.Status.OPEN).exclude(sent_at=None)
     alerts = Alert.objects.open() if status == Notice.Status.OPEN else (
-        Alert.objects.exclude(cleared_at=None).filter(pk__in=sent.values("alert"))
+        Alert.objects.exclude(cleared_at=None).filter(pk__in=opening_notices.values("alert"))
     )  # fmt: skip
     return alerts.exclude(pk__in=Notice.objects.filter(channel=channel, status=status).values("alert"))
 

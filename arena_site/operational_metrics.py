@@ -63,10 +63,10 @@ def model_figures(now: datetime) -> dict[str, ModelFigures]:
         failures=Count("pk", filter=failed),
         cost=Sum("cost_usd"),
     )  # fmt: skip
-    asked = {
+    figures = {
         model: ModelFigures((latency or 0) / 1000, failures, float(cost)) for model, latency, failures, cost in calls
     }
-    return {release.model_id: ModelFigures() for release in lineup_releases(now)} | asked
+    return {release.model_id: ModelFigures() for release in lineup_releases(now)} | figures
 
 
 def venue_traffic() -> list[VenueTraffic]:

@@ -134,7 +134,12 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
             _add_headers(operation["responses"])
     schemas["Problem"] = deepcopy(PROBLEM_SCHEMA)
     tags = sorted(
-        {tag for operations in result["paths"].values() for each in operations.values() for tag in each["tags"]}
+        {
+            tag
+            for operations in result["paths"].values()
+            for operation in operations.values()
+            for tag in operation["tags"]
+        }
     )
     result["tags"] = [{"name": tag} for tag in tags]
     for component_name, component in schemas.items():
@@ -149,8 +154,8 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
 
 
 def _add_headers(responses: dict[str, Any]) -> None:
-    named = {"200": ("ETag", "Last-Modified"), "304": ("ETag", "Last-Modified"), "429": ("Retry-After",)}
-    for status, names in named.items():
+    header_names = {"200": ("ETag", "Last-Modified"), "304": ("ETag", "Last-Modified"), "429": ("Retry-After",)}
+    for status, names in header_names.items():
         if status in responses:
             responses[status]["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 

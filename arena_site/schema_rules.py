@@ -61,10 +61,10 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
     """A schema and all those within it."""
     yield schema
     inner = [*schema.get("properties", {}).values(), *schema.get("prefixItems", ())]
-    inner += [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
+    inner += [subschema for word in ("anyOf", "oneOf", "allOf") for subschema in schema.get(word, ())]
     inner += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
-    for each in inner:
-        yield from subschemas(each)
+    for subschema in inner:
+        yield from subschemas(subschema)
 
 
 def add_limits(schema: dict[str, Any], by_type: dict[str, dict[str, Any]]) -> None:

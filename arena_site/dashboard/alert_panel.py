@@ -47,26 +47,26 @@ class AlertPanel:
         overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
-        self.shown_as_concerns = [each for each in self.alerts if each.alert.kind in (VENUE_DOWN, PRICES_STALE)]
+        self.shown_as_concerns = [row for row in self.alerts if row.alert.kind in (VENUE_DOWN, PRICES_STALE)]
         """What the rest of the dashboard does not tell."""
         self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
-        return [each for each in self.alerts if each.alert.kind == kind]
+        return [row for row in self.alerts if row.alert.kind == kind]
 
     def besides(self, explained: Collection[tuple[str, str]]) -> tuple[int, str]:
         """How many are open besides those of a kind and subject that are a problem above already, and their list."""
-        told = [each.alert.pk for each in self.alerts if (each.alert.kind, each.alert.subject) in explained]
-        if not told:
+        alert_ids = [row.alert.pk for row in self.alerts if (row.alert.kind, row.alert.subject) in explained]
+        if not alert_ids:
             return self.count, self.path
-        rest = Alert.objects.open().exclude(pk__in=told).values_list("pk", flat=True)
-        return len(rest), list_path(Alert, id__in=",".join(map(str, rest)))
+        remainder = Alert.objects.open().exclude(pk__in=alert_ids).values_list("pk", flat=True)
+        return len(remainder), list_path(Alert, id__in=",".join(map(str, remainder)))
 
 
 def _last_deliveries() -> list[tuple[str, datetime | None]]:
     """Each channel of the settings, with the time of its last delivery."""
-    sent = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
-    last = dict(sent) if channels() else {}
+    deliveries = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
+    last = dict(deliveries) if channels() else {}
     return [(channel, last.get(channel)) for channel in channels()]
 
 

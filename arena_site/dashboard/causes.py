@@ -45,7 +45,7 @@ class Cause:
     @property
     def retry_path(self) -> str:
         kinds = [tasks.kind for tasks, _ in self.counts]
-        return ACTIONS["retry"].path(all="both" if len(kinds) > 1 else kinds[0])
+        return ACTIONS["retry"].path(kind="both" if len(kinds) > 1 else kinds[0])
 
     @property
     def path(self) -> str:
@@ -56,16 +56,16 @@ class Cause:
     @property
     def number(self) -> int | None:
         """How many rows that list has, if it has no others."""
-        (tasks, number), *others = self.counts
-        return number if not others and number == sum(count for _, count in tasks.errors) else None
+        (tasks, number), *further_counts = self.counts
+        return number if not further_counts and number == sum(count for _, count in tasks.errors) else None
 
     @property
     def names(self) -> str:
         """The first few of the tasks."""
-        named = [task.name for tasks, _ in self.counts for task in tasks.failed if task.error in self.texts]
-        shown = named[:NAMES_SHOWN]
-        more = sum(number for _, number in self.counts) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more else "")
+        names = [task.name for tasks, _ in self.counts for task in tasks.failed if task.error in self.texts]
+        first_names = names[:NAMES_SHOWN]
+        more = sum(number for _, number in self.counts) - len(first_names)
+        return ", ".join(first_names) + (f" and {more} more" if more else "")
 
     def explains(self, line: str) -> bool:
         """Whether a line of a run's error names this cause."""
@@ -74,9 +74,9 @@ class Cause:
 
 def is_explained(error: str, causes: Iterable[Cause]) -> bool:
     """Whether every line of a run's error names one of these causes."""
-    known = list(causes)
+    causes = list(causes)
     lines = [line for line in error.splitlines() if line.strip()]
-    return bool(lines) and all(any(cause.explains(line) for cause in known) for line in lines)
+    return bool(lines) and all(any(cause.explains(line) for cause in causes) for line in lines)
 
 
 def cause_key(error: str) -> str:

@@ -62,7 +62,7 @@ class WeekTasks:
         )
         failed = tasks.filter(Q(status=Status.MISSED) | Q(pk__in=tasks.claimable(now).values("pk"))).order_by("-pk")
         self.failed = [FailedTask(task) for task in _with_names(failed)[:TASKS_SHOWN]]
-        self.retry_path = ACTIONS["retry"].path(all=self.kind)
+        self.retry_path = ACTIONS["retry"].path(kind=self.kind)
         errors = tasks.filter(status=Status.FAILED).order_by().values_list("error").annotate(Count("pk"))
         self.errors = [(error.partition("\n")[0], number) for error, number in errors]
         """What the failed ones failed with, each with the number of them."""

@@ -129,8 +129,8 @@ class ModelPanel:
             cells = decisions.cells(family.pk), forecasts.cells(family.pk)
             is_paused = bool(paused & {None, family.pk})
             self._add(family.display_name, models, *cells, _sum(figures), paused=is_paused)
-        for model, rest in sorted(by_model.items()):
-            self._add(model, [model], decisions.cells(None), forecasts.cells(None), rest)
+        for model, model_figures in sorted(by_model.items()):
+            self._add(model, [model], decisions.cells(None), forecasts.cells(None), model_figures)
         self.cost_days = [self._cost_day(number) for number in range(DAYS_SHOWN)]
         self.cost = sum((row.figures.cost for row in self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
@@ -188,14 +188,14 @@ def _call_figures(since: datetime) -> dict[str, CallFigures]:
     for model, sent_at, result, latency, cost in calls.values_list(
         "model", "sent_at", "result", "latency_ms", "cost_usd"
     ).iterator():
-        of = figures[model]
-        of.calls += 1
-        _note_last(of, sent_at, result)
-        of.unusable += result in UNUSABLE
-        of.cost += cost
-        of.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
+        model_figures = figures[model]
+        model_figures.calls += 1
+        _note_last(model_figures, sent_at, result)
+        model_figures.unusable += result in UNUSABLE
+        model_figures.cost += cost
+        model_figures.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
         if latency is not None:
-            of.latencies.append(latency)
+            model_figures.latencies.append(latency)
     return figures
 
 
@@ -209,11 +209,11 @@ def _note_last(figures: CallFigures, sent_at: datetime, result: str) -> None:
 def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
     """The families that played in the runs shown or may play, each with the ids of its models."""
     models: defaultdict[int, list[str]] = defaultdict(list)
-    taken: set[str] = set()
+    model_ids: set[str] = set()
     for family, model in Release.objects.order_by("-effective_from").values_list("family", "model_id"):
-        if model not in taken:
+        if model not in model_ids:
             models[family].append(model)
-            taken.add(model)
+            model_ids.add(model)
     rows = Family.objects.filter(Q(pk__in=played) | Q(active=True, external=False)).order_by("external", "pk")
     return [(family, models[family.pk]) for family in rows]
 

@@ -47,11 +47,11 @@ class BoardOrder:
     def from_request(cls, request: HttpRequest, columns: Mapping[str, str]) -> "BoardOrder":
         """The request's order. Raises Http404 for an unknown column."""
         parameters = request.GET.dict()
-        chosen = parameters.pop(PARAMETER, "")
-        column = chosen.removeprefix("-")
+        choice = parameters.pop(PARAMETER, "")
+        column = choice.removeprefix("-")
         if column and column not in columns:
-            raise Http404(f"{PARAMETER}={chosen} is not one of: {', '.join(columns)}, or one of them after a minus")
-        return cls(columns, parameters, column, chosen.startswith("-"))
+            raise Http404(f"{PARAMETER}={choice} is not one of: {', '.join(columns)}, or one of them after a minus")
+        return cls(columns, parameters, column, choice.startswith("-"))
 
     def sorted(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """The rows, each with an `entry`, in this order; missing values last, whatever the direction."""

@@ -111,7 +111,7 @@ def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str,
     """Sentences on the metrics that rank some model most otherwise than the Brier score, the least correlated first."""
     correlations = agreement.get(BRIER.key, {})
     by_brier = _ranks(BRIER, entries)
-    found = []
+    sentences = []
     for metric in METRICS.values():
         if not metric.difference:
             continue
@@ -123,8 +123,8 @@ def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str,
             first, second = BRIER.place(entry, by_brier[name]), metric.place(entry, ranks[name])
             sentence = f"{entry['display_name']} is {first} and {second}: {metric.difference}."
             correlation = correlations.get(metric.key)
-            found.append((1.0 if correlation is None else correlation, sentence))
-    return [sentence for _, sentence in sorted(found)[:SHOWN_DISAGREEMENTS]]
+            sentences.append((1.0 if correlation is None else correlation, sentence))
+    return [sentence for _, sentence in sorted(sentences)[:SHOWN_DISAGREEMENTS]]
 
 
 def ordinal(number: int) -> str:
@@ -136,7 +136,7 @@ def _ranks(metric: Metric, entries: Sequence[Entry]) -> dict[str, int]:
     """The rank of each model by a metric; baselines and external agents have none."""
     values = dict(_values(metric, entries))
     sign = 1 if metric.best == "low" else -1
-    return {name: 1 + sum(sign * other < sign * value for other in values.values()) for name, value in values.items()}
+    return {name: 1 + sum(sign * rival < sign * value for rival in values.values()) for name, value in values.items()}
 
 
 def _values(metric: Metric, entries: Sequence[Entry]) -> Iterator[tuple[str, float]]:

@@ -74,11 +74,11 @@ class PositionRow(NamedTuple):
 def positions_of(owner: Agent | Market) -> tuple[list[PositionRow], list[PositionRow]]:
     """The open positions of an agent or on a market by value, and the closed ones, the latest first."""
     rows = [PositionRow._make(row) for row in owner.positions.order_by().values_list(*COLUMNS)]
-    held = [row for row in rows if row.value is not None]
+    current = [row for row in rows if row.value is not None]
     past = [row for row in rows if row.value is None]
-    held.sort(key=lambda row: (-(row.value or 0), row.pk))
+    current.sort(key=lambda row: (-(row.value or 0), row.pk))
     past.sort(key=lambda row: (row.closed_at, row.pk), reverse=True)
-    return held, past
+    return current, past
 
 
 def count_states(positions: Iterable[PositionRow]) -> list[tuple[str, int]]:

@@ -22,10 +22,10 @@ class PageSelection:
     @classmethod
     def from_request(cls, request: HttpRequest, choices: Mapping[str, Sequence[str]]) -> "PageSelection":
         """The request's choices. Raises Http404 for an unknown one."""
-        values = {name: request.GET.get(name, known[0]) for name, known in choices.items()}
-        for name, known in choices.items():
-            if values[name] not in known:
-                raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, known))}")
+        values = {name: request.GET.get(name, options[0]) for name, options in choices.items()}
+        for name, options in choices.items():
+            if values[name] not in options:
+                raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, options))}")
         return cls(choices, values)
 
     def __getitem__(self, name: str) -> str:

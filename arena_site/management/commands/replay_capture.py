@@ -94,13 +94,13 @@ def _unwrapped(record: Any) -> Any:
     return record
 
 
-def _rows(answer: Any, *own: str) -> list[Any] | None:
-    """The rows of a page, a list or a single row, which has a field of its `own`; None if it is none of them."""
+def _rows(answer: Any, *row_fields: str) -> list[Any] | None:
+    """The rows of a page, a list or a single row, which has one of the `row_fields`; None if it is none of them."""
     if isinstance(answer, list):
         return answer
     if not isinstance(answer, dict):
         return None
-    if not answer.keys().isdisjoint(own):
+    if not answer.keys().isdisjoint(row_fields):
         return [answer]
     for key in ("events", "markets", "data"):
         if isinstance(answer.get(key), list):
@@ -109,9 +109,12 @@ def _rows(answer: Any, *own: str) -> list[Any] | None:
 
 
 def _parse_venue(
-    record: Any, own: Iterable[str], parse_event: Callable[[Any, str], list[Any]], parse_market: Callable[..., Any]
+    record: Any,
+    row_fields: Iterable[str],
+    parse_event: Callable[[Any, str], list[Any]],
+    parse_market: Callable[..., Any],
 ) -> Reasons:
-    rows = _rows(_unwrapped(record), *own)
+    rows = _rows(_unwrapped(record), *row_fields)
     if rows is None:
         return [UNKNOWN]
     parsed: list[Any] = []
@@ -128,8 +131,8 @@ def _parse_gamma(record: Any) -> Reasons:
 
 
 def _parse_kalshi(record: Any) -> Reasons:
-    own = ["ticker", "event_ticker"] if isinstance(record, dict) and "orderbook_fp" not in record else []
-    return _parse_venue(record, own, kalshi.parse_event, kalshi.parse_market)
+    row_fields = ["ticker", "event_ticker"] if isinstance(record, dict) and "orderbook_fp" not in record else []
+    return _parse_venue(record, row_fields, kalshi.parse_event, kalshi.parse_market)
 
 
 def _parse_clob(record: Any) -> Iterator[str]:
@@ -163,8 +166,10 @@ def _parse_openrouter(record: Any) -> Iterator[str]:
     body = answer if isinstance(answer, str) else json.dumps(answer, default=float)
     headers = exchange.get("headers")
     try:
-        stated = Headers({key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {})
-        CompletionParser(Exchange(status, stated, body.encode(errors="replace"), 0), redact=str).parse()
+        parsed_headers = Headers(
+            {key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {}
+        )
+        CompletionParser(Exchange(status, parsed_headers, body.encode(errors="replace"), 0), redact=str).parse()
     except GatewayFailure as failure:
         # An error that the gateway states is an answer like any other.
         is_error = status >= 400 or (isinstance(answer, dict) and bool(answer.get("error")))

@@ -56,7 +56,7 @@ def tick_decimals(low: float, high: float) -> int:
 
 def time_ticks(first: datetime, last: datetime) -> list[datetime]:
     """Round instants in the range at equal distances; its first instant if there is none."""
-    step = next((each for each in TIME_STEPS if (last - first) / each <= TIME_TICKS), TIME_STEPS[-1])
+    step = next((candidate for candidate in TIME_STEPS if (last - first) / candidate <= TIME_TICKS), TIME_STEPS[-1])
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
     start = midnight + step * max(0, math.ceil((first - midnight) / step))
     ticks = [start + step * index for index in range(TIME_TICKS + 1)]

@@ -53,8 +53,8 @@ class DiagramGrid:
     """Diagrams side by side on the same axes."""
 
     kind: ClassVar[str] = "grid"
-    left: ClassVar[int] = LEFT
-    right: ClassVar[int] = LEFT + SIDE
+    left_edge: ClassVar[int] = LEFT
+    right_edge: ClassVar[int] = LEFT + SIDE
     top: ClassVar[int] = TOP
     bottom: ClassVar[int] = TOP + SIDE
     width: ClassVar[int] = LEFT + SIDE + 18
@@ -118,15 +118,15 @@ def reliability_diagram(
     They are a family's, or those of a reference forecaster.
     """
     color, marker = (family.color, marker_of(family)) if family else (REFERENCE_COLORS[reference], 0)
-    used = [each for each in bins if each["forecast"] is not None and each["outcome"] is not None]
+    filled_bins = [bin_row for bin_row in bins if bin_row["forecast"] is not None and bin_row["outcome"] is not None]
     keys = ("from", "to", "forecast", "outcome", "low", "high", "pairs", "weight")
     return SquareDiagram(
         name,
         readable_color(color),
         marker,
-        [[each[key] for key in keys] for each in used],
-        [(_rounded(each["forecast"]), _rounded(each["outcome"]), _bin_text(each)) for each in used],
-        tuple(_bin(each, marker) for each in used),
+        [[bin_row[key] for key in keys] for bin_row in filled_bins],
+        [(_rounded(bin_row["forecast"]), _rounded(bin_row["outcome"]), _bin_text(bin_row)) for bin_row in filled_bins],
+        tuple(_bin(bin_row, marker) for bin_row in filled_bins),
     )
 
 

@@ -46,7 +46,7 @@ class IntervalChart:
 
     kind: ClassVar[str] = "intervals"
     width: ClassVar[int] = 1000
-    left: ClassVar[int] = 200
+    left_edge: ClassVar[int] = 200
     span: ClassVar[int] = 660
     """Width of what is 100 % wide, in an image."""
     row_height: ClassVar[int] = 38
@@ -93,7 +93,7 @@ def interval_chart(
     The axis includes zero.
     """
     bounds = [entry[interval] or [entry[column]] * 2 for entry in entries]
-    ends = [end for both in bounds for end in both]
+    ends = [end for pair in bounds for end in pair]
     low, high = value_range([0.0, *ends, *baselines.values()])
     low = 0.0 if min([0.0, *ends]) >= 0 else low
 
@@ -117,11 +117,11 @@ def interval_chart(
             entry[column],
             entry[interval],
             x(entry[column]),
-            x(both[0]),
-            x(both[1]),
+            x(pair[0]),
+            x(pair[1]),
             bracket(index),
         )
-        for index, (entry, both) in enumerate(zip(entries, bounds, strict=True))
+        for index, (entry, pair) in enumerate(zip(entries, bounds, strict=True))
     ]
     lines = [Baseline(name, value, x(value)) for name, value in baselines.items()]
     ticks = [Tick(x(value), value) for value in value_ticks(low, high)]

@@ -113,8 +113,8 @@ class LineChart:
 
     kind: ClassVar[str] = "lines"
     width: ClassVar[int] = WIDTH
-    left: ClassVar[int] = LEFT
-    right: ClassVar[int] = RIGHT
+    left_edge: ClassVar[int] = LEFT
+    right_edge: ClassVar[int] = RIGHT
     top: ClassVar[int] = TOP
     positions: Sequence[Any]
     curves: Sequence[Curve]
@@ -151,13 +151,13 @@ class LineChart:
     def rows(self) -> list[tuple[Any, list[Value]]]:
         """The rows of the chart's table, newest first, thinned to MAXIMUM_ROWS."""
         step = max(1, -(-len(self.positions) // MAXIMUM_ROWS))
-        shown = [*enumerate(self.positions)][::-1][::step]
-        return [(at, [curve.values[index] for curve in self.curves]) for index, at in shown]
+        rows = [*enumerate(self.positions)][::-1][::step]
+        return [(at, [curve.values[index] for curve in self.curves]) for index, at in rows]
 
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
         """The names of the columns, a row for each point of each curve, and one for each event."""
-        banded, numbered = (any(getattr(c, name) for c in self.curves) for name in ("band", "numbers"))
+        banded, numbered = (any(getattr(curve, name) for curve in self.curves) for name in ("band", "numbers"))
         columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
         yield [*columns, *(["lower_quartile", "upper_quartile"] if banded else []), *(["cohorts"] if numbered else [])]
         for curve in self.curves:
@@ -316,10 +316,10 @@ def _drawn_line(
     spaced = [LEFT + distance * (index + 0.2 + 0.6 * offset) for index in range(MARKERS_PER_LINE)]
     marked = [] if curve.dashed else [at_or_after(x) for x in spaced if first <= x < last - 20]
     around = [*((x, low) for x, low, _ in band), *((x, high) for x, _, high in reversed(band))]
-    whole = [(x, height) for x, height in points if not few or x <= few[0][0]]
+    full = [(x, height) for x, height in points if not few or x <= few[0][0]]
     return DrawnLine(
         curve,
-        _line_path(whole),
+        _line_path(full),
         "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
         end,
         marker_path(curve.marker, end.x, end.y),

@@ -52,8 +52,8 @@ def _shaded(parts: tuple[float, ...], amount: float) -> tuple[float, ...]:
 
 
 def _circle(x: float, y: float, radius: float) -> str:
-    r, width = _number(radius), _number(2 * radius)
-    return f"M{_number(x - radius)} {_number(y)}a{r} {r} 0 1 0 {width} 0a{r} {r} 0 1 0 -{width} 0Z"
+    reach, width = _number(radius), _number(2 * radius)
+    return f"M{_number(x - radius)} {_number(y)}a{reach} {reach} 0 1 0 {width} 0a{reach} {reach} 0 1 0 -{width} 0Z"
 
 
 def _polygon(corners: int, rotation: float, *, inner: float = 0.0, size: float = CORNER_REACH) -> Callable[..., str]:

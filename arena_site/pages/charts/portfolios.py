@@ -38,11 +38,11 @@ def returns_figure(
     """
     if returns.newest is None:
         return None
-    started = [agent for agent in agents if agent.cohort.started_at <= returns.newest]
-    cohorts = len({agent.cohort.pk for agent in started})
+    competitors = [agent for agent in agents if agent.cohort.started_at <= returns.newest]
+    cohorts = len({agent.cohort.pk for agent in competitors})
     changes = [
         f"{families[change.family].display_name} is {change.after} from cohort {change.cohort} on."
-        for change in release_changes(started)
+        for change in release_changes(competitors)
     ]
     return Figure(
         "returns",

@@ -64,25 +64,27 @@ def _drawn_outcomes(outcomes: Sequence[Outcome], trades: Sequence[Any]) -> list[
     """At most as many outcomes as COLORS, traded ones first, then by price; in the market's order."""
     traded = {trade.outcome for trade in trades}
     ranked = sorted(outcomes, key=lambda outcome: (outcome.pk not in traded, -(outcome.price or 0), outcome.index))
-    chosen = {outcome.pk for outcome in ranked[: len(COLORS)]}
-    return [outcome for outcome in outcomes if outcome.pk in chosen]
+    outcome_ids = {outcome.pk for outcome in ranked[: len(COLORS)]}
+    return [outcome for outcome in outcomes if outcome.pk in outcome_ids]
 
 
 def _accepted_prices(
     market: Market, outcomes: Sequence[Outcome], until: datetime | None
 ) -> dict[int, list[tuple[datetime, Decimal]]]:
     """The accepted prices of each outcome, in order of time."""
-    observed = PriceObservation.objects.filter(outcome__in=[o.pk for o in outcomes]).order_by("-observed_at", "-pk")
+    observed = PriceObservation.objects.filter(outcome__in=[outcome.pk for outcome in outcomes]).order_by(
+        "-observed_at", "-pk"
+    )
     if until is not None:
         observed = observed.filter(observed_at__lte=until)
     rows = observed.values_list("outcome", "observed_at", "price")[:MAXIMUM_OBSERVATIONS]
     accepted: dict[int, list[tuple[datetime, Decimal]]] = defaultdict(list)
-    for outcome, at, value in reversed(rows):
+    for outcome_id, at, value in reversed(rows):
         if value is not None:
-            accepted[outcome].append((at, value))
+            accepted[outcome_id].append((at, value))
     if accepted and market.status == Market.Status.RESOLVED and market.resolved_by(until) and market.resolved_at:
-        for each in outcomes:
-            accepted[each.pk].append((market.resolved_at, Decimal(each.pk == market.winning_outcome_id)))
+        for outcome in outcomes:
+            accepted[outcome.pk].append((market.resolved_at, Decimal(outcome.pk == market.winning_outcome_id)))
     return accepted
 
 

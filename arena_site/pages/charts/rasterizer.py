@@ -37,8 +37,8 @@ def rasterize(svg: str, size: tuple[int, int] | None = None) -> bytes:
     figure = Figure(figsize=(across / dpi, down / dpi), dpi=dpi, facecolor="#ffffff")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    left, top = (across / scale - width) / 2, (down / scale - height) / 2
-    axes.set(xlim=(-left, width + left), ylim=(height + top, -top))
+    margin_x, margin_y = (across / scale - width) / 2, (down / scale - height) / 2
+    axes.set(xlim=(-margin_x, width + margin_x), ylim=(height + margin_y, -margin_y))
     axes.axis("off")
     for order, (tag, attributes, offset, text) in enumerate(_shapes(root, {}, (0.0, 0.0))):
         if tag == "text":
@@ -85,8 +85,8 @@ def _parse(data: str) -> Path | None:
     """A path of straight lines, and of circles as two half arcs."""
     vertices: list[Any] = []
     codes: list[Any] = []
-    for command, rest in COMMAND.findall(data):
-        numbers = [float(number) for number in re.findall(r"-?[\d.]+", rest)]
+    for command, arguments in COMMAND.findall(data):
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", arguments)]
         if command in "ML":
             vertices += zip(numbers[::2], numbers[1::2], strict=True)
             codes += [Path.MOVETO if command == "M" else Path.LINETO, *[Path.LINETO] * (len(numbers) // 2 - 1)]

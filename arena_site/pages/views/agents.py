@@ -81,9 +81,9 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     agent = _loaded_agent(number, slug)
     balance = agent.cohort.methodology.starting_balance
-    held, past = positions_of(agent)
-    positions = [*held, *past]
-    worth = Valuation(agent.cash, sum((position.value for position in held if position.value), ZERO), balance)
+    current, past = positions_of(agent)
+    positions = [*current, *past]
+    worth = Valuation(agent.cash, sum((position.value for position in current if position.value), ZERO), balance)
     sealed_until = None
     if agent.pk in sealed_agents(seals_in_force()):
         sealed_until = seals_in_force().trading_until
@@ -99,14 +99,14 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cohort": agent.cohort,
             "worth": worth,
             "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
-            "held": held[:limit],
+            "held": current[:limit],
             "past": past[:limit],
-            "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
+            "hidden": sum(max(0, len(rows) - limit) for rows in (current, past)) if limit else 0,
             "states": count_states(positions),
             "largest": None if sealed_until else _largest(positions, worth),
             "sealed_until": sealed_until,
             "realized": sum((position.realized_pnl for position in positions), ZERO),
-            "unrealized": sum((position.unrealized_pnl or ZERO for position in held), ZERO),
+            "unrealized": sum((position.unrealized_pnl or ZERO for position in current), ZERO),
             "decisions": _weeks(agent, decisions),
             "trades": trades_by_decision(decision.pk for decision in decisions if decision.trades_count),
             "cost_usd": sum((decision.cost_usd for decision in decisions), ZERO),

@@ -89,8 +89,8 @@ def _figures(
 ) -> tuple[Figure | None, Figure | None, Figure | None]:
     """The figures of forecasts, of bets, and of stakes."""
     forecasts, trades, query = result.forecasts, result.trades, selection.suffix
-    forecast_at, trade_at = (_instant(each, as_of) for each in (forecasts, trades))
-    stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
+    forecast_at, trade_at = (_instant(protocol, as_of) for protocol in (forecasts, trades))
+    stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
             _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"

@@ -82,8 +82,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = _agents(family, competition)
     newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    shown = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
-    ranked = rank_agents(attach_competition(shown, competition))
+    page_agents = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
+    ranked = rank_agents(attach_competition(page_agents, competition))
     results = sorted(ranked, key=lambda row: row.agent.cohort.number, reverse=True)
     usage = usage_of_family(family)
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
@@ -119,7 +119,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "decisions": _latest_decisions(family),
             "latest_forecasts": _latest_forecasts(family),
             "beginning": EFFECTIVE_FROM,
-            "others": [each for each in competition.families.values() if each != family and not each.external],
+            "others": [rival for rival in competition.families.values() if rival != family and not rival.external],
         },
     )
 
@@ -154,15 +154,15 @@ def _calibration_figure(
     bins_by_arm = {arm: (board.computed_at, board.parts[1]) for arm, board in leaderboards.items()}
     if as_of is not None:
         bins_by_arm = {arm: (as_of, reliability_bins(family.slug, arm, as_of)) for arm in leaderboards}
-    shown = {arm: bins for arm, (_, bins) in bins_by_arm.items() if bins}
-    diagrams = [reliability_diagram(ARMS[arm], bins, family) for arm, bins in shown.items()]
-    at = max(filter(None, (bins_by_arm[arm][0] for arm in shown)), default=None)
-    return reliability_figure(diagrams, who=family.display_name, at=at)
+    filled_bins = {arm: bins for arm, (_, bins) in bins_by_arm.items() if bins}
+    diagrams = [reliability_diagram(ARMS[arm], bins, family) for arm, bins in filled_bins.items()]
+    at = max(filter(None, (bins_by_arm[arm][0] for arm in filled_bins)), default=None)
+    return reliability_figure(diagrams, forecasters=family.display_name, at=at)
 
 
 def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> list[dict[str, Any]]:
     """The usage under each protocol with calls, with its completed tasks and the mean cost of one."""
-    by_agent = [own for agent, own in usage.items() if agent is not None]
+    by_agent = [agent_usage for agent, agent_usage in usage.items() if agent is not None]
     trading = Usage._make(map(sum, zip(NO_USAGE, *by_agent, strict=True)))
     spending = []
     for protocol, tasks, total in (
@@ -198,8 +198,8 @@ def _latest_forecasts(family: Family) -> list[Any]:
     """
     completed = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED)
     batches = list(completed.order_by("-pk").values_list("pk", flat=True)[:NEWEST_BATCHES])
-    found = Forecast.objects.filter(elicitation__in=batches).order_by().values_list("made_at", "pk")
-    latest = [pk for _, pk in sorted(found, reverse=True)[:LATEST]]
+    forecasts = Forecast.objects.filter(elicitation__in=batches).order_by().values_list("made_at", "pk")
+    latest = [pk for _, pk in sorted(forecasts, reverse=True)[:LATEST]]
     rows = Forecast.objects.filter(pk__in=latest).order_by("-made_at", "-pk")
     return list(rows.values_list(*FORECAST_COLUMNS, named=True))
 

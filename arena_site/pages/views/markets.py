@@ -86,7 +86,9 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
             "market": market,
             "sealed_until": seals_in_force().trading_until,
             "sides": [(outcome.side, shown_price(market, outcome)) for outcome in sides[market.pk]],
-            "winner": next((o.side for o in sides[market.pk] if o.pk == market.winning_outcome_id), None),
+            "winner": next(
+                (outcome.side for outcome in sides[market.pk] if outcome.pk == market.winning_outcome_id), None
+            ),
             "holders": holders.get(market.pk),
         }
         for market in markets
@@ -115,10 +117,10 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     by_pk = {outcome.pk: outcome for outcome in outcomes}
     if market.winning_outcome_id in by_pk:
         market.winning_outcome = by_pk[market.winning_outcome_id]
-    held, past = positions_of(market)
+    current, past = positions_of(market)
     trades = _trades(market)
     # Read after the rows, so that it includes all their agents.
-    agents = {agent.pk: agent for agent in competition_index().agents} if held or past or trades else {}
+    agents = {agent.pk: agent for agent in competition_index().agents} if current or past or trades else {}
     bets = Counter(trade.outcome for trade in trades if trade.kind == Trade.Kind.BUY)
     results = {pk: side_result(market.status, won=pk == market.winning_outcome_id) for pk in by_pk}
     limit = None if "all" in request.GET else ROWS
@@ -136,10 +138,10 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "manual": manual_settlements(market),
             "alarm_hours": OVERDUE_AFTER // timedelta(hours=1),
             "agents": agents,
-            "held": held[:limit],
+            "held": current[:limit],
             "past": past[:limit],
-            "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
-            "states": count_states([*held, *past]),
+            "hidden": sum(max(0, len(rows) - limit) for rows in (current, past)) if limit else 0,
+            "states": count_states([*current, *past]),
             "realized": sum(position.realized_pnl for position in past),
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
@@ -169,14 +171,14 @@ def _trades(market: Market) -> list[Any]:
 
 def _duplicate_question(questions: Sequence[Question]) -> Question | None:
     """The question at another venue that duplicates a question on this market."""
-    own = {question.pk for question in questions}
-    if not own:
+    question_ids = {question.pk for question in questions}
+    if not question_ids:
         return None
-    pairs = QuestionEntry.objects.filter(Q(question__in=own) | Q(duplicate__in=own), duplicate__isnull=False).order_by(
-        "-pk"
-    )
+    pairs = QuestionEntry.objects.filter(
+        Q(question__in=question_ids) | Q(duplicate__in=question_ids), duplicate__isnull=False
+    ).order_by("-pk")
     columns = [f"{side}__{column}" for side in ("question", "duplicate") for column in ("pk", "text", "source")]
     for pair in pairs.values_list(*columns)[:1]:
-        pk, text, source = pair[3:] if pair[0] in own else pair[:3]
+        pk, text, source = pair[3:] if pair[0] in question_ids else pair[:3]
         return Question(pk=pk, text=text, source=source)
     return None

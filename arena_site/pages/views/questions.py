@@ -89,8 +89,8 @@ def questions(request: HttpRequest) -> HttpResponse:
         [ASKED, CLOSING],
     )
     selection = listing.selection
-    asked = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
-    rows = matching_questions(asked.defer("rules"), selection["q"])
+    questions = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
+    rows = matching_questions(questions.defer("rules"), selection["q"])
     rows = rows.filter(**{name: selection[name] for name in ("status", "category", "source") if selection[name]})
     if selection["model"]:
         forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=families[selection["model"]])
@@ -116,10 +116,10 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
-    shown, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
-    forecasts = list(_forecasts(shown).values_list(*FORECAST_COLUMNS, named=True))
+    latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
+    forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
     before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
-    refused = RefusedForecast.objects.filter(entry__in=[entry.pk for entry in shown])
+    refused = RefusedForecast.objects.filter(entry__in=[entry.pk for entry in latest])
     refusals = list(refused.values_list("entry_id", *REFUSAL_COLUMNS))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
@@ -139,17 +139,17 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "options": _options_in_order(question),
             "rows_open": ROWS_OPEN,
             "cancelled_options": _has_cancelled_options(question),
-            "question_days": _question_days(question, shown, forecasts, refusals),
+            "question_days": _question_days(question, latest, forecasts, refusals),
             "histories": histories,
             "shared_figure": next((figure for _, figure in histories), None),
             "as_of": as_of,
             "days": len(entries),
-            "days_shown": len(shown),
+            "days_shown": len(latest),
             "duplicate": next((entry.duplicate for entry in entries if entry.duplicate), None),
             "asked_instead": _asked_instead(question),
             "difficulties": list(question.difficulties.all()),
             "bets": bets,
-            "sealed_until": _sealed_until(shown),
+            "sealed_until": _sealed_until(latest),
         },
     )
 

@@ -113,8 +113,8 @@ def _choices(request: HttpRequest) -> TradingChoices:
     versions = sorted(filter(None, computed))
     by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
     categories = sorted(by_category.values_list("category", flat=True).distinct())
-    known = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.from_request(request, known).with_text("as_of", request.GET.get("as_of", ""))
+    options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
+    selection = PageSelection.from_request(request, options).with_text("as_of", request.GET.get("as_of", ""))
     computed_at = as_of or computed.get(selection["methodology"])
     return TradingChoices(now, as_of, computed_at, selection, versions, categories)
 
@@ -157,5 +157,5 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
 def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
     """A sparkline of the average change of each family by cohort age, all on one scale."""
     curves = {slug: [mean and mean.mean for mean in means] for slug, means in returns.families.items()}
-    shown = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
-    return {slug: sparkline(curve, 0.0, min(shown), max(shown)) for slug, curve in curves.items()}
+    numbers = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
+    return {slug: sparkline(curve, 0.0, min(numbers), max(numbers)) for slug, curve in curves.items()}
