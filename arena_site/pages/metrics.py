@@ -1,6 +1,7 @@
 """The metrics of the forecast leaderboard: what each is for, how it is written, and where two of them disagree."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import format_as, score
@@ -104,7 +105,7 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
     ),
 }  # fmt: skip
 ALPHA = Metric("alpha", "Alpha", "alpha", "signed_score", "high", "It compares with the market.")
-METRICS = {metric.key: metric for metric in (BRIER, ALPHA, *(metric for group in GROUPS.values() for metric in group))}
+METRICS = {metric.key: metric for metric in chain((BRIER, ALPHA), *GROUPS.values())}
 
 
 def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str, float | None]]) -> list[str]:
@@ -135,8 +136,8 @@ def ordinal(number: int) -> str:
 def _ranks(metric: Metric, entries: Sequence[Entry]) -> dict[str, int]:
     """The rank of each model by a metric; baselines and external agents have none."""
     values = dict(_values(metric, entries))
-    sign = 1 if metric.best == "low" else -1
-    return {name: 1 + sum(sign * rival < sign * value for rival in values.values()) for name, value in values.items()}
+    ordered = sorted(values.values(), reverse=metric.best != "low")
+    return {name: 1 + ordered.index(value) for name, value in values.items()}
 
 
 def _values(metric: Metric, entries: Sequence[Entry]) -> Iterator[tuple[str, float]]:

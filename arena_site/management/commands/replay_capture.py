@@ -19,7 +19,7 @@ UNKNOWN = "no parser knows this file"
 READ = ""
 """Stands for a row that is read, among the reasons why others are skipped."""
 WRAPPERS = ("body", "response", "answer", "payload")
-"""Where a record of an exchange holds the service's own answer."""
+"""The keys of a record of an exchange that may hold the service's own answer."""
 Reasons = Iterable[str]
 """For each row of an answer the reason why it is skipped, or READ."""
 
@@ -39,13 +39,15 @@ class Command(ArenaCommand):
         if not directory.is_dir():
             self.refuse(f"{options['directory']} is no directory")
         items: list[dict[str, Any]] = []
-        for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        for path in sorted(filter(Path.is_file, directory.rglob("*"))):
             reasons = Counter(replay(path))
             read = reasons.pop(READ, 0)
             name = str(path.relative_to(directory))
             items.append({"file": name, "read": read, "skipped": reasons.total(), "reasons": reasons})
-        read, skipped = (sum(item[key] for item in items) for key in ("read", "skipped"))
-        summary = {"files": len(items), "read": read, "skipped": skipped}
+        totals = Counter({"files": len(items), "read": 0, "skipped": 0})
+        for item in items:
+            totals.update(read=item["read"], skipped=item["skipped"])
+        summary = dict(totals)
         if options["json"]:
             return CommandResult(summary | {"items": [item for item in items if item["skipped"]]})
         self.stdout.write(_table(items))

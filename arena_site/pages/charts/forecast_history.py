@@ -65,9 +65,7 @@ def _drawn_option(question: Question, latest: QuestionEntry, until: datetime | N
     if len(options) == 2:
         return options[0].name
     is_resolved = until is None or (question.resolved_at is not None and question.resolved_at <= until)
-    happened = [option.name for option in options if option.happened and is_resolved]
-    return (
-        happened[0]
-        if happened
-        else max(options, key=lambda option: (latest.price(option.name) or 0.0, -option.index)).name
-    )
+    for option in options:
+        if option.happened and is_resolved:
+            return option.name
+    return max(options, key=lambda option: (latest.price(option.name) or 0.0, -option.index)).name

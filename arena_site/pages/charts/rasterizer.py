@@ -71,14 +71,18 @@ def _path(tag: str, attributes: Mapping[str, str]) -> Path | None:
     if tag == "path":
         return _parse(attributes.get("d", ""))
     if tag == "line":
-        return Path([[float(attributes[f"{axis}{end}"]) for axis in "xy"] for end in "12"])
+        return Path([_point(attributes, "x1", "y1"), _point(attributes, "x2", "y2")])
     if tag == "rect":
-        x, y, width, height = (float(attributes[name]) for name in ("x", "y", "width", "height"))
+        x, y = _point(attributes, "x", "y")
+        width, height = _point(attributes, "width", "height")
         return Path([(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)], closed=True)
     if tag == "circle":
-        x, y, radius = (float(attributes[name]) for name in ("cx", "cy", "r"))
-        return Path.circle((x, y), radius)
+        return Path.circle(_point(attributes, "cx", "cy"), float(attributes["r"]))
     return None
+
+
+def _point(attributes: Mapping[str, str], x: str, y: str) -> Offset:
+    return float(attributes[x]), float(attributes[y])
 
 
 def _parse(data: str) -> Path | None:
@@ -86,7 +90,7 @@ def _parse(data: str) -> Path | None:
     vertices: list[Any] = []
     codes: list[Any] = []
     for command, arguments in COMMAND.findall(data):
-        numbers = [float(number) for number in re.findall(r"-?[\d.]+", arguments)]
+        numbers = list(map(float, re.findall(r"-?[\d.]+", arguments)))
         if command in "ML":
             vertices += zip(numbers[::2], numbers[1::2], strict=True)
             codes += [Path.MOVETO if command == "M" else Path.LINETO, *[Path.LINETO] * (len(numbers) // 2 - 1)]

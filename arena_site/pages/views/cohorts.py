@@ -120,7 +120,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "weeks": [(week, universes.get(week)) for week in weeks],
             "current_week": cohort.decision_week(now),
             "pause": current_pause([cohort], now),
-            "grid": [(row.agent.family, [by_agent[row.agent.pk].get(week) for week in weeks]) for row in ranked],
+            "grid": [(row.agent.family, list(map(by_agent[row.agent.pk].get, weeks))) for row in ranked],
             "decision_count": len(decisions),
             "cost": sum(costs.values(), Decimal(0)),
             "trade_count": Trade.objects.filter(agent__cohort=cohort).count(),

@@ -81,5 +81,5 @@ def _categories(report: dict[str, Any]) -> dict[str, Any]:
     forecasters = {**report.get("forecasters", {}), **report.get("references", {})}
     by_name = {name: figures.get("brier_by_category") or {} for name, figures in forecasters.items()}
     names = sorted({category for scores in by_name.values() for category in scores})
-    rows = [{"name": name, "scores": [scores.get(category) for category in names]} for name, scores in by_name.items()]
+    rows = [{"name": name, "scores": list(map(scores.get, names))} for name, scores in by_name.items()]
     return {"names": names, "rows": rows} if names else {}

@@ -156,6 +156,10 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
 
 def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
     """A sparkline of the average change of each family by cohort age, all on one scale."""
-    curves = {slug: [mean and mean.mean for mean in means] for slug, means in returns.families.items()}
-    numbers = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
-    return {slug: sparkline(curve, 0.0, min(numbers), max(numbers)) for slug, curve in curves.items()}
+    curves, low, high = {}, 0.0, 0.0
+    for slug, means in returns.families.items():
+        curve = [mean and mean.mean for mean in means]
+        numbers = [value for value in curve if value is not None]
+        low, high = min([low, *numbers]), max([high, *numbers])
+        curves[slug] = curve
+    return {slug: sparkline(curve, 0.0, low, high) for slug, curve in curves.items()}
