@@ -34,11 +34,10 @@ class LastRuns:
 
 def last_runs(kinds: Sequence[str]) -> dict[str, LastRuns]:
     """The last runs of each kind, in one query."""
-    newest = [
-        Subquery(runs.order_by("-started_at", "-pk").values("pk")[:1])
-        for kind in kinds
-        for runs in (Run.objects.filter(kind=kind), Run.objects.filter(kind=kind, status=Run.Status.SUCCEEDED))
-    ]
+    newest = []
+    for kind in kinds:
+        runs = Run.objects.filter(kind=kind).order_by("-started_at", "-pk").values("pk")
+        newest += [Subquery(runs[:1]), Subquery(runs.filter(status=Run.Status.SUCCEEDED)[:1])]
     last: dict[str, LastRuns] = {}
     for run in Run.objects.filter(Q(pk__in=newest)).defer("log").order_by("started_at", "pk"):
         before = last.get(run.kind, LastRuns())

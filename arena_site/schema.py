@@ -112,7 +112,7 @@ def undescribed_bases() -> list[type]:
 
 def apply_descriptions(endpoints: list[Any]) -> list[Any]:
     """Pre-processing hook of drf-spectacular: applies the options that views stored with `extend_schema`."""
-    for _, _, method, callback in endpoints:
+    for *_, method, callback in endpoints:
         handler = getattr(callback.cls, getattr(callback, "actions", {}).get(method.lower(), method.lower()))
         if options := vars(handler).pop("schema_options", None):
             extend_schema(**options)(handler)
@@ -195,7 +195,7 @@ def _matches_type(example: Any, types: list[str]) -> bool:
 def _components_with_fields(generator: Any) -> set[str]:
     """Names of the components of endpoints with the parameter `fields`."""
     rows = set()
-    for _, _, _, view in generator._get_paths_and_endpoints():
+    for *_, view in generator._get_paths_and_endpoints():
         if getattr(view, "takes_fields", False):
             serializers = [view.serializer_class, *getattr(view, "other_serializer_classes", ())]
             if isinstance(view, ReadOnlyViewSet) and view.detail_serializer_class:

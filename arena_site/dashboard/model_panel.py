@@ -27,6 +27,7 @@ UNUSABLE = (
     ModelCall.Result.DECLINED, ModelCall.Result.REFUSED,
 )  # fmt: skip
 """Results of calls that brought no usable answer."""
+CALL_COLUMNS = ("model", "sent_at", "result", "latency_ms", "cost_usd")
 
 
 @dataclass(slots=True)
@@ -185,17 +186,15 @@ def _call_figures(since: datetime) -> dict[str, CallFigures]:
     """The figures of each model that was asked."""
     figures: defaultdict[str, CallFigures] = defaultdict(CallFigures)
     calls = ModelCall.objects.filter(sent_at__gte=since).order_by()
-    for model, sent_at, result, latency, cost in calls.values_list(
-        "model", "sent_at", "result", "latency_ms", "cost_usd"
-    ).iterator():
-        model_figures = figures[model]
+    for call in calls.values_list(*CALL_COLUMNS, named=True).iterator():
+        model_figures = figures[call.model]
         model_figures.calls += 1
-        _note_last(model_figures, sent_at, result)
-        model_figures.unusable += result in UNUSABLE
-        model_figures.cost += cost
-        model_figures.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
-        if latency is not None:
-            model_figures.latencies.append(latency)
+        _note_last(model_figures, call.sent_at, call.result)
+        model_figures.unusable += call.result in UNUSABLE
+        model_figures.cost += call.cost_usd
+        model_figures.daily[min((call.sent_at - since).days, DAYS_SHOWN - 1)] += call.cost_usd
+        if call.latency_ms is not None:
+            model_figures.latencies.append(call.latency_ms)
     return figures
 
 

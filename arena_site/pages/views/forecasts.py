@@ -55,7 +55,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
-    entries, report, computed_at, _ = leaderboard
+    entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
     events = report.get("data", {}).get("events", 0)
     headline = forecast_headline(
         entries, report.get("pairs", []), events=events, at=computed_at or now, arm=selection["arm"]
@@ -142,11 +142,11 @@ def _figures(
     drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in DRAWN_REFERENCES]
     reliability = curves.get("reliability", {})
     bins = reliability.get("forecasters", {}) | reliability.get("references", {})
-    diagrams = [
-        reliability_diagram(e["display_name"], bins[e["forecaster"]], families.get(e["family"]), e["forecaster"])
-        for e in drawn
-        if bins.get(e["forecaster"])
-    ]
+    diagrams = []
+    for entry in drawn:
+        name, family = entry["forecaster"], families.get(entry["family"])
+        if bins.get(name):
+            diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
     title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."

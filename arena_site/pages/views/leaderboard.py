@@ -40,8 +40,8 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     board, headline = _board(as_of, now)
-    entries, report, computed_at, _ = board
-    data = report.get("data", {})
+    entries, computed_at = board.entries, board.computed_at
+    data = board.report.get("data", {})
     trading, return_pairs = trading_board(at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
     cited = citation(request, selection, "forecast leaderboard", headline, computed_at)
