@@ -39,10 +39,10 @@ class StateGrid:
     def __init__(self, rows: QuerySet[Any], column: str) -> None:
         last = rows.order_by(f"-{column}").values_list(column, flat=True).distinct()[:RUNS_SHOWN]
         self.keys: dict[datetime, list[int]] = {run: [] for run in sorted(last)}
+        self.run_of: dict[int, datetime] = {}
         for key, run in rows.filter(**{f"{column}__in": list(self.keys)}).values_list("pk", column):
             self.keys[run].append(key)
             self.run_of[key] = run
-        self.run_of: dict[int, datetime] = {}
         self._cells: defaultdict[int, dict[datetime, Cell]] = defaultdict(dict)
 
     @property

@@ -36,23 +36,17 @@ def forecast_histories(
         probabilities[forecast.arm][forecast.family_id][days[forecast.entry_id]] = forecast.probabilities.get(option)
     instants = sorted(set(days.values()))
     prices = {entry.question_set.day: entry.price(option) for entry in reversed(entries)}
-    market = Curve("Market", MARKET_COLOR, [prices.get(day) for day in instants], dashed=True)
+    market = Curve("Market", MARKET_COLOR, list(map(prices.get, instants)), dashed=True)
     drawn = option if option in BINARY_SIDES else "this option"
     histories = []
     for arm, condition in ARMS.items():
-        curves = [
-            family_curve(families[family], [by_day.get(day) for day in instants])
-            for family, by_day in sorted(probabilities[arm].items())
-        ]
-        several = curves and len(instants) > 1
-        chart = (
-            line_chart(
-                [*instants], [market, *curves], y_title=f"Probability of {drawn} (%)", height=340, unit="fraction"
-            )
-            if several
-            else None
-        )
-        if chart:
+        curves = [market]
+        for family, by_day in sorted(probabilities[arm].items()):
+            curves.append(family_curve(families[family], list(map(by_day.get, instants))))
+        if len(curves) == 1 or len(instants) == 1:
+            continue
+        y_title = f"Probability of {drawn} (%)"
+        if chart := line_chart(instants, curves, y_title=y_title, height=340, unit="fraction"):
             title = f"Each model’s probability for {drawn}, by day, {condition}."
             note = "The dashed line is the market’s price at the same time."
             histories.append((option, Figure(arm, title, chart, note, at=instants[-1])))

@@ -1,6 +1,7 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from datetime import datetime
+from operator import attrgetter
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -37,10 +38,10 @@ def comparisons(request: HttpRequest) -> HttpResponse:
     ranked = [family for family in families if not family.external]
     leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
     pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
-    rows = [
-        {"family": family, "cells": [(rival, pairs.get((family.slug, rival.slug))) for rival in ranked]}
-        for family in ranked
-    ]
+    rows = []
+    for family in ranked:
+        cells = [(rival, pairs.get((family.slug, rival.slug))) for rival in ranked]
+        rows.append({"family": family, "cells": cells})
     return render(
         request,
         "comparisons.html",
@@ -114,8 +115,9 @@ def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figur
     bins, at = priced.bins, priced.computed_at
     if as_of is not None:
         slugs = (comparison.first.slug, comparison.second.slug)
-        past = {slug: reliability_bins(slug, PRICED, as_of) for slug in slugs}
-        bins, at = {slug: past_bins for slug, past_bins in past.items() if past_bins}, as_of
-    families = [family for family in (comparison.first, comparison.second) if family.slug in bins]
-    diagrams = [reliability_diagram(family.display_name, bins[family.slug], family) for family in families]
-    return reliability_figure(diagrams, forecasters=" or ".join(family.display_name for family in families), at=at)
+        bins, at = {slug: reliability_bins(slug, PRICED, as_of) for slug in slugs}, as_of
+    diagrams = []
+    for family in (comparison.first, comparison.second):
+        if family_bins := bins.get(family.slug):
+            diagrams.append(reliability_diagram(family.display_name, family_bins, family))
+    return reliability_figure(diagrams, forecasters=" or ".join(map(attrgetter("name"), diagrams)), at=at)
