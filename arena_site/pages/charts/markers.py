@@ -60,17 +60,15 @@ def _polygon(corners: int, rotation: float, *, inner: float = 0.0, size: float =
     """A regular polygon, its first corner `rotation` degrees from the top; a star where `inner` is given."""
 
     steps = corners * 2 if inner else corners
-    angles = [math.radians(rotation + 360 * step / steps) for step in range(steps)]
-    distances = [size * (inner if inner and step % 2 else 1) for step in range(steps)]
-    directions = [
-        (math.sin(angle), math.cos(angle), distance) for angle, distance in zip(angles, distances, strict=True)
-    ]
+    directions = []
+    for step in range(steps):
+        angle = math.radians(rotation + 360 * step / steps)
+        directions.append((math.sin(angle), math.cos(angle), size * (inner if inner and step % 2 else 1)))
 
     def path(x: float, y: float, radius: float) -> str:
-        points = [
-            f"{_number(x + radius * distance * sine)} {_number(y - radius * distance * cosine)}"
-            for sine, cosine, distance in directions
-        ]
+        points = []
+        for sine, cosine, distance in directions:
+            points.append(f"{_number(x + radius * distance * sine)} {_number(y - radius * distance * cosine)}")
         return "M" + "L".join(points) + "Z"
 
     return path

@@ -1,5 +1,6 @@
 """Collections of imported forecasts, with their boards and sources."""
 
+from itertools import chain
 from typing import Any
 
 from django.db.models import Prefetch
@@ -48,15 +49,18 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404("as_of: nothing had been imported by then")
     report = board.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
-    imports = [
-        {
+    imports = []
+    for batch in imported.prefetch_related(Prefetch("rejections", first, "first_rejections")):
+        batch_row = {
             "import": batch,
             "note": FORMAT_NOTES.get(batch.format),
             "rejections": batch.first_rejections,
             "hidden": max(0, batch.rejected - REJECTED_ROWS_SHOWN),
         }
-        for batch in imported.prefetch_related(Prefetch("rejections", first, "first_rejections"))
-    ]
+        imports.append(batch_row)
+    ranked = []
+    for rank, name in enumerate(report.get("rankings", {}).get(RANKED_BY, []), start=1):
+        ranked.append({"rank": rank, "name": name, "figures": report["forecasters"][name]})
     context: dict[str, Any] = {
         "collection": row,
         "board": board,
@@ -65,10 +69,7 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
             request, PageSelection({}, {}).with_text("as_of", ""), f"forecasts of {row.name}", None, board.computed_at
         ),
         "data": report.get("data", {}),
-        "ranked": [
-            {"rank": rank, "name": name, "figures": report["forecasters"][name]}
-            for rank, name in enumerate(report.get("rankings", {}).get(RANKED_BY, []), start=1)
-        ],
+        "ranked": ranked,
         "references": [{"name": name, "figures": figures} for name, figures in report.get("references", {}).items()],
         "categories": _categories(report),
         "imports": imports,
@@ -80,6 +81,6 @@ def _categories(report: dict[str, Any]) -> dict[str, Any]:
     """The Brier score of each forecaster and reference in each category; empty without categories."""
     forecasters = {**report.get("forecasters", {}), **report.get("references", {})}
     by_name = {name: figures.get("brier_by_category") or {} for name, figures in forecasters.items()}
-    names = sorted({category for scores in by_name.values() for category in scores})
+    names = sorted(set(chain(*by_name.values())))
     rows = [{"name": name, "scores": list(map(scores.get, names))} for name, scores in by_name.items()]
     return {"names": names, "rows": rows} if names else {}

@@ -105,10 +105,8 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     writer = csv.writer(response)
     writer.writerow(CSV_COLUMNS)
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
-        bounds = {
-            f"{name}_{end}": value
-            for name in ("adjusted_brier", "brier", "alpha")
-            for end, value in zip(("low", "high"), entry[f"{name}_ci"] or ("", ""), strict=True)
-        }
-        writer.writerow([csv_cell({**entry, **bounds}[column]) for column in CSV_COLUMNS])
+        cells = {**entry}
+        for score_name in ("adjusted_brier", "brier", "alpha"):
+            cells[f"{score_name}_low"], cells[f"{score_name}_high"] = entry[f"{score_name}_ci"] or ("", "")
+        writer.writerow([csv_cell(cells[column]) for column in CSV_COLUMNS])
     return response
