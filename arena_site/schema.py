@@ -127,21 +127,15 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
         name: {"description": text, "schema": HEADER_LIMITS[kind] | {"type": kind}}
         for name, (text, kind) in HEADERS.items()
     }
+    tags: set[str] = set()
     for path, operations in result["paths"].items():
         for operation in operations.values():
             describe_operation(path, operation)
             _add_problems(operation["responses"])
             _add_headers(operation["responses"])
+            tags.update(operation["tags"])
     schemas["Problem"] = deepcopy(PROBLEM_SCHEMA)
-    tags = sorted(
-        {
-            tag
-            for operations in result["paths"].values()
-            for operation in operations.values()
-            for tag in operation["tags"]
-        }
-    )
-    result["tags"] = [{"name": tag} for tag in tags]
+    result["tags"] = [{"name": tag} for tag in sorted(tags)]
     for component_name, component in schemas.items():
         _add_examples(component)
         describe_component(component_name, component)

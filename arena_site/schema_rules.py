@@ -61,8 +61,10 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
     """A schema and all those within it."""
     yield schema
     inner = [*schema.get("properties", {}).values(), *schema.get("prefixItems", ())]
-    inner += [subschema for word in ("anyOf", "oneOf", "allOf") for subschema in schema.get(word, ())]
-    inner += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
+    for word in ("anyOf", "oneOf", "allOf"):
+        inner += schema.get(word, ())
+    for word in ("items", "additionalProperties"):
+        inner += [schema[word]] if isinstance(schema.get(word), dict) else []
     for subschema in inner:
         yield from subschemas(subschema)
 

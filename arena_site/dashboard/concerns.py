@@ -98,7 +98,7 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
     for row in venue_alerts:
         yield Concern(
             row.alert.message, row_path(row.alert), action=row.button, action_path=row.path,
-            remedy=row.alert.remedy, explains=frozenset({(row.alert.kind, row.alert.subject)}),
+            remedy=row.alert.remedy, explains=frozenset({row.key}),
         )  # fmt: skip
     causes = overview.causes
     for job in overview.jobs.jobs:
@@ -170,7 +170,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         )  # fmt: skip
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
-        alerts = frozenset((row.alert.kind, row.alert.subject) for row in overview.alerts.of_kind(OVERDUE_ALERT))
+        alerts = frozenset(row.key for row in overview.alerts.of_kind(OVERDUE_ALERT))
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
     if (number := overview.stale_count) and not overview.alerts.shown_as_concerns:
         message = f"{_count(number, 'held price')} stale"
@@ -178,7 +178,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
 
 
 def _spending(overview: "Overview") -> Iterator[Concern]:
-    """What a protocol's cap lets or does not let it spend, unless tasks that failed at the cap tell so."""
+    """Caps that stop or soon stop a protocol's spending, unless tasks that failed at the cap tell so."""
     stopped = {tasks.protocol for cause in overview.causes if cause.key == SPEND_CAP for tasks, _ in cause.counts}
     for spending in overview.spending:
         if spending.css_class != "good" and spending.protocol not in stopped:

@@ -43,7 +43,7 @@ def forecast_headline(
         return None
     leader, *rivals = ranked
     if pairs:
-        tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in rivals], pairs)
+        tied = _tied(leader, rivals, pairs, key="forecaster")
     else:
         tied = [entry for entry in rivals if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
@@ -78,7 +78,7 @@ def trading_headline(
     if not ranked:
         return None
     leader, *rivals = ranked
-    tied = _tied(leader["family"], [(entry["family"], entry) for entry in rivals], pairs)
+    tied = _tied(leader, rivals, pairs, key="family")
     number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
@@ -101,7 +101,7 @@ def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
     if not ranked:
         return None
     leader, *rivals = ranked
-    tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in rivals], board.report["pairs"])
+    tied = _tied(leader, rivals, board.report["pairs"], key="forecaster")
     if board.protocol == FORECAST:
         interval = _interval(leader["score_ci"], score, "–")
         value = f"adjusted Brier score of {score(leader['score'])} ({interval}lower is better)"
@@ -118,12 +118,12 @@ def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
     )
 
 
-def _tied(leader: str, rivals: Iterable[tuple[str, Entry]], pairs: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    """The entries, given with the names of the tests, that no test tells from the leader."""
+def _tied(leader: Entry, rivals: Iterable[Entry], pairs: Sequence[Mapping[str, Any]], *, key: str) -> list[Entry]:
+    """The rivals that no test tells from the leader; `key` is the field by which tests name entries."""
     tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
     tied = []
-    for name, entry in rivals:
-        p = tests.get(frozenset((leader, name)))
+    for entry in rivals:
+        p = tests.get(frozenset((leader[key], entry[key])))
         if p is None or p >= SIGNIFICANCE:
             tied.append(entry)
     return tied
@@ -151,14 +151,14 @@ def _ties(tied: Sequence[Entry], rivals: int, competitor: str = "model") -> str:
 
 
 def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
-    """How many of the cohorts had not ended at an instant, and the weeks since the newest and the oldest began."""
-    ages = sorted(
-        (at - cohort.week_start) // timedelta(weeks=1)
-        for cohort in cohorts
-        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at)
-    )
+    """The number of cohorts that had not ended at an instant, and the weeks since the newest and the oldest began."""
+    ages = []
+    for cohort in cohorts:
+        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at):
+            ages.append((at - cohort.week_start) // timedelta(weeks=1))
     if not ages:
         return ""
+    ages.sort()
     span = str(ages[0]) if ages[0] == ages[-1] else f"{ages[0]} to {ages[-1]}"
     return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
 

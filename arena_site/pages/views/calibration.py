@@ -24,7 +24,7 @@ from scoring.models import Leaderboard
 
 def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:
     """The calibration now, or as of an instant: it takes seconds, so it is cached until a leaderboard changes."""
-    arm, methodology, category = (selection.values[name] for name in ("arm", "methodology", "category"))
+    arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
     if as_of is None:
         return calibration_of(arm, methodology, category)
     version = current_versions().get(Scope.FORECAST_HISTORY)
@@ -89,7 +89,7 @@ def _figures(
 ) -> tuple[Figure | None, Figure | None, Figure | None]:
     """The figures of forecasts, of bets, and of stakes."""
     forecasts, trades, query = result.forecasts, result.trades, selection.suffix
-    forecast_at, trade_at = (_instant(protocol, as_of) for protocol in (forecasts, trades))
+    forecast_at, trade_at = _instant(forecasts, as_of), _instant(trades, as_of)
     stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
