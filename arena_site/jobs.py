@@ -58,7 +58,7 @@ class JobFailed(Exception):
 
 
 class Lane(IntEnum):
-    """What waits for what: a job of a higher lane finds a worker however long those of lower lanes take."""
+    """Lanes of jobs: one of a higher lane finds a worker however long those of lower lanes take."""
 
     LONG = 0
     """Waits for models, or computes for long."""
@@ -138,18 +138,17 @@ def install() -> list[Schedule]:
             raise ValueError(f"job {job.function}: {job.cron!r} is not a valid cron line of a job")
     with transaction.atomic():
         Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=[j.name for j in JOBS]).delete()
-        return [
-            Schedule.objects.update_or_create(
-                name=job.name,
-                defaults={
-                    "func": job.path,
-                    "schedule_type": Schedule.CRON,
-                    "cron": job.cron,
-                    "kwargs": repr({"q_options": {"timeout": job.timeout}}),
-                },
-            )[0]
-            for job in JOBS
-        ]
+        schedules = []
+        for job in JOBS:
+            values = {
+                "func": job.path,
+                "schedule_type": Schedule.CRON,
+                "cron": job.cron,
+                "kwargs": repr({"q_options": {"timeout": job.timeout}}),
+            }
+            schedule, _ = Schedule.objects.update_or_create(name=job.name, defaults=values)
+            schedules.append(schedule)
+        return schedules
 
 
 def enqueue(function: str, *args: Any) -> bool:

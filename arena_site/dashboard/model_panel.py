@@ -77,7 +77,7 @@ class ModelRow:
 
     @property
     def state(self) -> str:
-        """Whether it is asked, and what became of the last request."""
+        """A word for whether it is asked, and the result of the last request."""
         if self.paused:
             return "paused"
         return "fails" if self.figures.last_result in UNUSABLE else "answers" if self.figures.last_result else ""

@@ -133,7 +133,7 @@ class RunForecasts(EnqueueJob):
 
 
 def cost_sentence(at: datetime) -> str:
-    """What the coming line-up costs, as the forms say it."""
+    """The cost of the coming line-up as a sentence of the forms."""
     return f"The coming line-up costs {plan_costs(at=at)}."
 
 

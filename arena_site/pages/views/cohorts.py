@@ -66,6 +66,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     rows = []
     for cohort in page:
         members = by_cohort[cohort.pk]
+        values = [worth[agent.pk] for agent in members]
         ranked = [agent for agent in members if not agent.family.external]
         returns = [worth[agent.pk].pnl_percent for agent in ranked]
         rows.append(
@@ -76,8 +77,8 @@ def cohorts(request: HttpRequest) -> HttpResponse:
                 leader=ranked[returns.index(max(returns))] if returns else None,
                 leader_return=max(returns, default=None),
                 mean_return=sum(returns, Decimal(0)) / len(returns) if returns else None,
-                open_positions=sum([worth[agent.pk].open_positions for agent in members]),
-                awaiting=sum([worth[agent.pk].awaiting for agent in members]),
+                open_positions=sum(value.open_positions for value in values),
+                awaiting=sum(value.awaiting for value in values),
             )
         )
     context = {
