@@ -230,20 +230,20 @@ def _check_postgres(file: Path) -> None:
 
 def _server() -> tuple[str, str]:
     """The option that names our database. The password goes by the environment, where `ps` does not show it."""
-    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()} - {"password"}
+    options = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()} - {"password"}
     parameters = connection.get_connection_params()
-    return "--dbname", make_conninfo(**{name: value for name, value in parameters.items() if name in known})
+    return "--dbname", make_conninfo(**{name: value for name, value in parameters.items() if name in options})
 
 
 def _run(program: str, *arguments: str) -> str:
     password = str(connection.settings_dict["PASSWORD"] or "")
     env = os.environ | ({"PGPASSWORD": password} if password else {})
     # PostgreSQL's own programs, our own arguments
-    done = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        errors = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+    process = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False)  # noqa: S603
+    if process.returncode:
+        errors = process.stderr.strip().splitlines() or [f"ended with {process.returncode}"]
         raise BackupFailed(f"{Path(program).name}: {errors[0]}")
-    return done.stdout
+    return process.stdout
 
 
 def _server_version() -> int:

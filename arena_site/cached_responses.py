@@ -131,8 +131,8 @@ def _write(key: str, response: tuple[bytes, dict[str, str]], lifetime_s: float) 
 def _is_shared(response: HttpResponse) -> bool:
     """Whether every visitor gets this response: a whole one, that no cookie changes."""
     varies = response.get("Vary", "").lower()
-    whole = response.status_code == HTTPStatus.OK and not response.streaming
-    return whole and not response.cookies and "cookie" not in varies
+    is_complete = response.status_code == HTTPStatus.OK and not response.streaming
+    return is_complete and not response.cookies and "cookie" not in varies
 
 
 def _is_lasting(request: HttpRequest) -> bool:

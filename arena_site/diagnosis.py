@@ -134,11 +134,11 @@ class Diagnosis:
         if status in (401, 403):
             return _item(name, False, f"refused with {status}", "Make a new key at the gateway."), None
         limits, account = (_data(answer.body) if answer.status == 200 else {} for answer in answers)
-        left = [_dollars(limits.get("limit_remaining"))]
-        total, used = _dollars(account.get("total_credits")), _dollars(account.get("total_usage"))
-        left += [total - used] if total is not None and used is not None else []
-        known = [amount for amount in left if amount is not None]
-        return _item(name, True, "accepted" if status == 200 else "set"), min(known, default=None)
+        amounts = [_dollars(limits.get("limit_remaining"))]
+        total, usage = _dollars(account.get("total_credits")), _dollars(account.get("total_usage"))
+        amounts += [total - usage] if total is not None and usage is not None else []
+        balances = [amount for amount in amounts if amount is not None]
+        return _item(name, True, "accepted" if status == 200 else "set"), min(balances, default=None)
 
     def _catalogue(self) -> tuple[ModelCatalogue, Item]:
         name, empty = "catalogue", ModelCatalogue({}, 0)
@@ -158,9 +158,9 @@ class Diagnosis:
         max_tokens, weeks = methodology.max_tokens, methodology.decision_weeks
         week = effective_from(at=self.at) if self.has_tables else week_start(self.at)
         prompt, measured = self._prompt_tokens()
-        known = catalogue if catalogue.models else None
-        unusable = unusable_releases(releases, known, week=week, weeks=weeks)
-        faults = {each.release.model_id: str(each) for each in unusable}
+        read_catalogue = catalogue if catalogue.models else None
+        unusable = unusable_releases(releases, read_catalogue, week=week, weeks=weeks)
+        faults = {fault.release.model_id: str(fault) for fault in unusable}
         renewal = approval(unusable) if self.has_tables else "uv run manage.py arena --current"
         for release in releases:
             name, listed = f"release {release.model_id}", catalogue.models.get(release.model_id)
@@ -182,7 +182,7 @@ class Diagnosis:
     def _line_up(self) -> tuple[list[Release], Methodology]:
         if self.has_tables:
             return lineup_releases(effective_from(at=self.at)), Methodology.objects.current()
-        shipped = [Release(family=Family(slug=each.slug), **each.release_fields) for each in LINEUP_2026]
+        shipped = [Release(family=Family(slug=entry.slug), **entry.release_fields) for entry in LINEUP_2026]
         return shipped, Methodology(**V2)
 
     def _prompt_tokens(self) -> tuple[int, bool]:

@@ -49,15 +49,15 @@ def with_values(document: dict[str, Any], values: Values) -> dict[str, Any]:
 
 def _limits_by_parameter(document: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """The limits of each path's parameter that refers to rows."""
-    known: dict[tuple[type[Model], str], dict[str, Any]] = {}
+    limits: dict[tuple[type[Model], str], dict[str, Any]] = {}
     for path, operations in document["paths"].items():
         view = ENDPOINTS.get(path.removeprefix("/api/v1/").strip("/"))
         for parameter in operations.get("get", {}).get("parameters", ()):
             column = _column(view, parameter["name"]) if parameter["in"] == "query" else None
             if column is not None:
-                if column not in known:
-                    known[column] = _limits(*column)
-                yield (path, parameter["name"]), known[column]
+                if column not in limits:
+                    limits[column] = _limits(*column)
+                yield (path, parameter["name"]), limits[column]
 
 
 def _column(view: Any, name: str) -> tuple[type[Model], str] | None:
@@ -77,6 +77,6 @@ def _limits(model: type[Model], column: str) -> dict[str, Any]:
     most = MAX_IDS if column == "pk" else MAX_TEXTS
     values = list(rows.values_list(column, flat=True).distinct()[: most + 1])
     if len(values) <= most:
-        given = sorted(value for value in values if value not in ("", None))
-        return {"enum": given} if given else {}
+        texts = sorted(value for value in values if value not in ("", None))
+        return {"enum": texts} if texts else {}
     return rows.aggregate(minimum=Min("pk"), maximum=Max("pk")) if column == "pk" else {}

@@ -128,9 +128,13 @@ def _calls_and_runs() -> Iterator[Metric]:
         good=Max("finished_at", filter=Q(status=Run.Status.SUCCEEDED)),
         bad=Max("finished_at", filter=Q(status=Run.Status.FAILED)),
     )  # fmt: skip
+    successes, failures = [], []
+    for kind, good, bad in runs:
+        successes.append((kind, good))
+        failures.append((kind, bad))
     for name, text, instants in (
-        ("success", "Last run that succeeded.", [(kind, good) for kind, good, _ in runs]),
-        ("failure", "Last run that failed.", [(kind, bad) for kind, _, bad in runs]),
+        ("success", "Last run that succeeded.", successes),
+        ("failure", "Last run that failed.", failures),
     ):
         yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(instants))
 
@@ -143,9 +147,11 @@ def _models_and_venues() -> Iterator[Metric]:
         failures.add_metric([model], figures.failures)
     yield failures
     text = "Mean time to a model's answer in the last day, in seconds."
-    latencies = [(model, figures.latency_s) for model, figures in models.items()]
+    latencies, costs = [], []
+    for model, figures in models.items():
+        latencies.append((model, figures.latency_s))
+        costs.append((model, figures.cost_usd))
     yield _labelled("arena_model_latency_seconds", text, "model", latencies)
-    costs = [(model, figures.cost_usd) for model, figures in models.items()]
     yield _labelled("arena_model_cost_usd", "What models cost, in US dollars.", "model", costs)
     venues = operational_metrics.venue_traffic()
     failures = CounterMetricFamily("arena_venue_failures", "Failed requests to a venue.", labels=["venue"])
@@ -157,7 +163,7 @@ def _models_and_venues() -> Iterator[Metric]:
         requests.add_metric([venue.venue], venue.requests)
     yield requests
     text = "Mean time to a venue's answer in the last run that asked, in seconds."
-    yield _labelled("arena_venue_latency_seconds", text, "venue", [(v.venue, v.latency_s) for v in venues])
+    yield _labelled("arena_venue_latency_seconds", text, "venue", [(row.venue, row.latency_s) for row in venues])
 
 
 def _operation() -> Iterator[Metric]:
@@ -229,9 +235,9 @@ def _spending() -> Iterator[Metric]:
         by_kind.add_metric([protocol, "billed"], float(spend.billed))
         by_kind.add_metric([protocol, "booked"], float(spend.booked))
     yield by_kind
-    counted = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
+    costs = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
     text = "Cost that counts against a protocol's limit this week, in US dollars."
-    yield _labelled("arena_spend_this_week_usd", text, "protocol", counted)
+    yield _labelled("arena_spend_this_week_usd", text, "protocol", costs)
     limit = settings.ARENA_SPEND_LIMIT_USD
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week by default.", float(limit))
     limits = [(protocol, float(spend_limit(protocol, limit))) for protocol in TASK_MODELS]

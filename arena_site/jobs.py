@@ -59,7 +59,7 @@ class JobFailed(Exception):
 
 
 class Lane(IntEnum):
-    """What waits for what: a job of a higher lane finds a worker however long those of lower lanes take."""
+    """Lanes of jobs: one of a higher lane finds a worker however long those of lower lanes take."""
 
     LONG = 0
     """Waits for models, or computes for long."""
@@ -137,18 +137,17 @@ def install() -> list[Schedule]:
             raise ValueError(f"job {job.function}: {job.cron!r} is not a valid cron line of a job")
     with transaction.atomic():
         Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=[j.name for j in JOBS]).delete()
-        return [
-            Schedule.objects.update_or_create(
-                name=job.name,
-                defaults={
-                    "func": job.path,
-                    "schedule_type": Schedule.CRON,
-                    "cron": job.cron,
-                    "kwargs": repr({"q_options": {"timeout": job.timeout}}),
-                },
-            )[0]
-            for job in JOBS
-        ]
+        schedules = []
+        for job in JOBS:
+            values = {
+                "func": job.path,
+                "schedule_type": Schedule.CRON,
+                "cron": job.cron,
+                "kwargs": repr({"q_options": {"timeout": job.timeout}}),
+            }
+            schedule, _ = Schedule.objects.update_or_create(name=job.name, defaults=values)
+            schedules.append(schedule)
+        return schedules
 
 
 def enqueue(function: str, *args: Any) -> bool:
@@ -183,14 +182,16 @@ def skip_waiting_schedules(now: datetime) -> list[str]:
 
     A job does all that is to be done when it starts: the same one behind it would do nothing but wait.
     """
-    due = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(repeats=PAUSED)
-    if not due.exists():
+    late_schedules = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(
+        repeats=PAUSED
+    )
+    if not late_schedules.exists():
         return []
     waiting = {message.task.get("func") for message in messages(now).filter(key=Conf.PREFIX)}
     skipped = []
-    for schedule in due.filter(func__in=waiting):
+    for schedule in late_schedules.filter(func__in=waiting):
         following = croniter(schedule.cron, now).get_next(datetime)
-        if due.filter(pk=schedule.pk, next_run=schedule.next_run).update(next_run=following):
+        if late_schedules.filter(pk=schedule.pk, next_run=schedule.next_run).update(next_run=following):
             skipped.append(str(schedule.name))
     return skipped
 

@@ -44,10 +44,10 @@ def increment(limit_name: str, client: str, number: int, *, ends: int) -> int:
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [limit_name, client, ends, number])
-        counted = int(cursor.fetchone()[0])
-    if counted == number:
+        total = int(cursor.fetchone()[0])
+    if total == number:
         RateLimitCounter.objects.filter(limit_name=limit_name, window_end__lt=ends).delete()
-    return counted
+    return total
 
 
 @dataclass(slots=True)
@@ -128,10 +128,10 @@ class RateLimits:
             # A request is not refused for a counter that is locked: readers do not wait for writers.
             log.warning("a request was not counted: %s", error)
             wait = None
-        left = API_LIMIT.remaining(client, most, now=now)
+        remainder = API_LIMIT.remaining(client, most, now=now)
         response = self.get_response(request) if wait is None else _too_many(request, ceil(wait))
         response["RateLimit-Policy"] = f'"{POLICY}";q={most};w={API_LIMIT.seconds}'
-        response["RateLimit"] = f'"{POLICY}";r={left};t={ceil(window_end(now, API_LIMIT.seconds) - now)}'
+        response["RateLimit"] = f'"{POLICY}";r={remainder};t={ceil(window_end(now, API_LIMIT.seconds) - now)}'
         return response
 
 

@@ -30,15 +30,15 @@ def manual_settlements(market: Market) -> list[ManualSettlement]:
     """The manual settlements and reversals of a final market, in order."""
     if not market.is_final:
         return []
-    done = AuditEntry.objects.filter(action__in=(SETTLE, REVERSE), result=AuditEntry.Result.DONE)
-    return [_settlement(entry) for entry in done.filter(path=row_path(market)).order_by("pk")]
+    entries = AuditEntry.objects.filter(action__in=(SETTLE, REVERSE), result=AuditEntry.Result.DONE)
+    return [_settlement(entry) for entry in entries.filter(path=row_path(market)).order_by("pk")]
 
 
 def manual_settlements_by_market(markets: Iterable[int]) -> dict[int, ManualSettlement]:
     """The manual settlement of each of these markets that had one, by market id."""
     paths = {row_path(Market(pk=market)): market for market in markets}
-    done = AuditEntry.objects.filter(action=SETTLE, result=AuditEntry.Result.DONE, path__in=paths)
-    return {paths[entry.path]: _settlement(entry) for entry in done.order_by("pk")}
+    entries = AuditEntry.objects.filter(action=SETTLE, result=AuditEntry.Result.DONE, path__in=paths)
+    return {paths[entry.path]: _settlement(entry) for entry in entries.order_by("pk")}
 
 
 def _settlement(entry: AuditEntry) -> ManualSettlement:

@@ -7,6 +7,7 @@ is set, by mail as one digest.
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 from django.conf import settings
@@ -31,10 +32,11 @@ def channels() -> list[str]:
 
 
 def has_unsent_notices(*, now: datetime) -> bool:
-    """Whether anything is due on any channel."""
-    return any(_unnoticed(channel, status).exists() for channel in channels() for status in Notice.Status) or (
-        _due(now).exists()
-    )
+    """True while anything is due on any channel."""
+    for channel, status in product(channels(), Notice.Status):
+        if _unnoticed(channel, status).exists():
+            return True
+    return _due(now).exists()
 
 
 def unsent_notices() -> QuerySet[Notice]:
@@ -52,13 +54,23 @@ def send_notices(*, now: datetime, kinds: Sequence[str] = ()) -> tuple[int, list
                 Notice.objects.bulk_create(
                     [Notice(alert=alert, channel=channel, status=status, next_try_at=start)], ignore_conflicts=True
                 )
-    due = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
-    notices = [notice for notice in (due.filter(alert__kind__in=kinds) if kinds else due) if _claim(notice, now)]
-    digest = [notice for notice in notices if notice.channel == Notice.Channel.MAIL and not notice.alert.urgent]
-    single = [[notice] for notice in notices if notice not in digest]
-    faults = [fault for group in ([digest] if digest else []) + single if (fault := _send(group, now))]
-    failed = sum(len(group) for group, _ in faults)
-    return len(notices) - failed, [fault for _, fault in faults]
+    pending = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
+    digest: list[Notice] = []
+    groups = []
+    for notice in pending.filter(alert__kind__in=kinds) if kinds else pending:
+        if not _claim(notice, now):
+            continue
+        if notice.channel == Notice.Channel.MAIL and not notice.alert.urgent:
+            digest.append(notice)
+        else:
+            groups.append([notice])
+    number, faults = 0, []
+    for group in [digest, *groups] if digest else groups:
+        if fault := _send(group, now):
+            faults.append(fault)
+        else:
+            number += len(group)
+    return number, faults
 
 
 def next_quiet_end(now: datetime) -> datetime:
@@ -85,9 +97,9 @@ def _is_current() -> Q:
 
 def _unnoticed(channel: str, status: str) -> QuerySet[Alert]:
     """Alerts that lack their notice: open ones, and cleared ones whose beginning was sent."""
-    sent = Notice.objects.filter(channel=channel, status=Notice.Status.OPEN).exclude(sent_at=None)
+    opening_notices = Notice.objects.filter(channel=channel, status=Notice.Status.OPEN).exclude(sent_at=None)
     alerts = Alert.objects.open() if status == Notice.Status.OPEN else (
-        Alert.objects.exclude(cleared_at=None).filter(pk__in=sent.values("alert"))
+        Alert.objects.exclude(cleared_at=None).filter(pk__in=opening_notices.values("alert"))
     )  # fmt: skip
     return alerts.exclude(pk__in=Notice.objects.filter(channel=channel, status=status).values("alert"))
 
@@ -103,8 +115,8 @@ def _claim(notice: Notice, now: datetime) -> bool:
     return bool(unclaimed.update(tries=F("tries") + 1, next_try_at=now + pause))
 
 
-def _send(notices: list[Notice], now: datetime) -> tuple[list[Notice], str] | None:
-    """Sends notices of one channel together; the fault if they could not be sent."""
+def _send(notices: list[Notice], now: datetime) -> str:
+    """Sends notices of one channel together; the fault if they could not be sent, else empty."""
     import httpx  # loads rich and click
 
     rows = Notice.objects.filter(pk__in=[notice.pk for notice in notices])
@@ -114,9 +126,9 @@ def _send(notices: list[Notice], now: datetime) -> tuple[list[Notice], str] | No
         reason = _describe(error)
         rows.update(error=reason)
         names = ", ".join(str(notice.alert_id) for notice in notices)
-        return notices, f"{notices[0].channel}: alert {names} was not sent: {reason}"
+        return f"{notices[0].channel}: alert {names} was not sent: {reason}"
     rows.update(sent_at=now, error="")
-    return None
+    return ""
 
 
 def _describe(error: Exception) -> str:

@@ -34,11 +34,10 @@ class LastRuns:
 
 def last_runs(kinds: Sequence[str], rows: QuerySet[Run]) -> dict[str, LastRuns]:
     """The last of these runs of each kind, in one query."""
-    newest = [
-        Subquery(runs.order_by("-started_at", "-pk").values("pk")[:1])
-        for kind in kinds
-        for runs in (Run.objects.filter(kind=kind), Run.objects.filter(kind=kind, status=Run.Status.SUCCEEDED))
-    ]
+    newest = []
+    for kind in kinds:
+        runs = Run.objects.filter(kind=kind).order_by("-started_at", "-pk").values("pk")
+        newest += [Subquery(runs[:1]), Subquery(runs.filter(status=Run.Status.SUCCEEDED)[:1])]
     last: dict[str, LastRuns] = {}
     for run in rows.filter(Q(pk__in=newest)).defer("log").order_by("started_at", "pk"):
         before = last.get(run.kind, LastRuns())
@@ -58,15 +57,15 @@ class ModelFigures:
 def model_figures(now: datetime) -> dict[str, ModelFigures]:
     """The figures of each model of the line-up, and of each that was ever asked."""
     failed = Q(result__in=(ModelCall.Result.FAILED, ModelCall.Result.LOST))
-    calls = ModelCall.objects.order_by().values_list("model").annotate(
+    calls = ModelCall.objects.order_by().values("model").annotate(
         latency=Avg("latency_ms", filter=Q(sent_at__gt=now - LATENCY_PERIOD)),
         failures=Count("pk", filter=failed),
         cost=Sum("cost_usd"),
     )  # fmt: skip
-    asked = {
-        model: ModelFigures((latency or 0) / 1000, failures, float(cost)) for model, latency, failures, cost in calls
-    }
-    return {release.model_id: ModelFigures() for release in lineup_releases(now)} | asked
+    figures = {release.model_id: ModelFigures() for release in lineup_releases(now)}
+    for row in calls:
+        figures[row["model"]] = ModelFigures((row["latency"] or 0) / 1000, row["failures"], float(row["cost"]))
+    return figures
 
 
 def venue_traffic() -> list[VenueTraffic]:
@@ -122,8 +121,8 @@ def table_rows() -> list[tuple[str, int]]:
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             # The highest row id, which is one index lookup; pruned rows still count.
-            parts = [f"SELECT '{table}', coalesce(max(rowid), 0) FROM {table}" for table in tables]  # noqa: S608 - ours
-            cursor.execute(" UNION ALL ".join(parts))
+            query = "SELECT '{0}', coalesce(max(rowid), 0) FROM {0}"
+            cursor.execute(" UNION ALL ".join(map(query.format, tables)))
         else:
             # The planner's estimate, which is -1 where a table was never analysed.
             cursor.execute("SELECT relname, greatest(reltuples, 0) FROM pg_class WHERE relname = ANY(%s)", [tables])

@@ -49,25 +49,25 @@ def preparation_lock() -> Iterator[None]:
 @contextmanager
 def _leased_row() -> Iterator[None]:
     """A row with a lease, renewed by a thread. It holds behind PgBouncer too, where a session's lock does not."""
-    holder, ended, lock = uuid4().hex, Event(), connection.copy()
+    holder, stop, lock = uuid4().hex, Event(), connection.copy()
     lock.inc_thread_sharing()
     with suppress(IntegrityError):  # of two that create the table at once, one fails
         _execute(lock, CREATION)
     while not _execute(lock, CLAIM, holder):
         time.sleep(POLL_S)
-    renewal = Thread(target=_renew, args=(lock, holder, ended), daemon=True)
+    renewal = Thread(target=_renew, args=(lock, holder, stop), daemon=True)
     renewal.start()
     try:
         yield
     finally:
-        ended.set()
+        stop.set()
         renewal.join()
         _execute(lock, RELEASE, holder)
         lock.close()
 
 
-def _renew(lock: Any, holder: str, ended: Event) -> None:
-    while not ended.wait(RENEWAL_S):
+def _renew(lock: Any, holder: str, stop: Event) -> None:
+    while not stop.wait(RENEWAL_S):
         try:
             _execute(lock, RENEWAL, holder)
         except Error:  # the next renewal opens a new connection

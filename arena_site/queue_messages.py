@@ -51,11 +51,11 @@ def messages(now: datetime) -> QuerySet[OrmQ]:
 
 def queue_state(now: datetime) -> QueueState:
     at_work = Q(key=STARTED)
-    found = messages(now).aggregate(
+    figures = messages(now).aggregate(
         depth=Count("pk", filter=~at_work), at_work=Count("pk", filter=at_work), oldest=Min("lock", filter=~at_work)
     )
-    age = max(0.0, (now - found["oldest"]).total_seconds()) if found["oldest"] else 0.0
-    return QueueState(found["depth"], age, found["at_work"])
+    age = max(0.0, (now - figures["oldest"]).total_seconds()) if figures["oldest"] else 0.0
+    return QueueState(figures["depth"], age, figures["at_work"])
 
 
 def drop_abandoned_messages(now: datetime) -> int:

@@ -78,7 +78,7 @@ def watched_folders() -> list[Path]:
         folders.insert(0, Path(str(connection.settings_dict["NAME"])).resolve().parent)
     by_disk: dict[int, Path] = {}
     for folder in folders:
-        existing = next(each for each in (folder.resolve(), *folder.resolve().parents) if each.is_dir())
+        existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.is_dir())
         by_disk.setdefault(existing.stat().st_dev, existing)
     return list(by_disk.values())
 

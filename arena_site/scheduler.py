@@ -103,7 +103,7 @@ class SchedulerBroker(ORM):
         self.taken = {pk: lane for pk, lane in self.taken.items() if pk in at_work}
         for message in rows.filter(key=self.list_key, lock__lt=timezone.now()).order_by("pk"):
             lane = jobs.lane_of(message.task.get("func", ""))
-            if sum(other <= lane for other in self.taken.values()) >= lane.most_workers:
+            if sum(busy_lane <= lane for busy_lane in self.taken.values()) >= lane.most_workers:
                 continue
             if rows.filter(pk=message.pk, lock=message.lock).update(lock=self.timeout(message)):
                 self.taken[message.pk] = lane

@@ -112,7 +112,7 @@ def undescribed_bases() -> list[type]:
 
 def apply_descriptions(endpoints: list[Any]) -> list[Any]:
     """Pre-processing hook of drf-spectacular: applies the options that views stored with `extend_schema`."""
-    for _, _, method, callback in endpoints:
+    for *_, method, callback in endpoints:
         handler = getattr(callback.cls, getattr(callback, "actions", {}).get(method.lower(), method.lower()))
         if options := vars(handler).pop("schema_options", None):
             extend_schema(**options)(handler)
@@ -127,16 +127,15 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
         name: {"description": text, "schema": HEADER_LIMITS[kind] | {"type": kind}}
         for name, (text, kind) in HEADERS.items()
     }
+    tags: set[str] = set()
     for path, operations in result["paths"].items():
         for operation in operations.values():
             describe_operation(path, operation)
             _add_problems(operation["responses"])
             _add_headers(operation["responses"])
+            tags.update(operation["tags"])
     schemas["Problem"] = deepcopy(PROBLEM_SCHEMA)
-    tags = sorted(
-        {tag for operations in result["paths"].values() for each in operations.values() for tag in each["tags"]}
-    )
-    result["tags"] = [{"name": tag} for tag in tags]
+    result["tags"] = [{"name": tag} for tag in sorted(tags)]
     for component_name, component in schemas.items():
         _add_examples(component)
         describe_component(component_name, component)
@@ -149,8 +148,8 @@ def add_shared_parts(result: dict[str, Any], generator: Any, request: Any, publi
 
 
 def _add_headers(responses: dict[str, Any]) -> None:
-    named = {"200": ("ETag", "Last-Modified"), "304": ("ETag", "Last-Modified"), "429": ("Retry-After",)}
-    for status, names in named.items():
+    header_names = {"200": ("ETag", "Last-Modified"), "304": ("ETag", "Last-Modified"), "429": ("Retry-After",)}
+    for status, names in header_names.items():
         if status in responses:
             responses[status]["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
@@ -190,7 +189,7 @@ def _matches_type(example: Any, types: list[str]) -> bool:
 def _components_with_fields(generator: Any) -> set[str]:
     """Names of the components of endpoints with the parameter `fields`."""
     rows = set()
-    for _, _, _, view in generator._get_paths_and_endpoints():
+    for *_, view in generator._get_paths_and_endpoints():
         if getattr(view, "takes_fields", False):
             serializers = [view.serializer_class, *getattr(view, "other_serializer_classes", ())]
             if isinstance(view, ReadOnlyViewSet) and view.detail_serializer_class:

@@ -61,10 +61,12 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
     """A schema and all those within it."""
     yield schema
     inner = [*schema.get("properties", {}).values(), *schema.get("prefixItems", ())]
-    inner += [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
-    inner += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
-    for each in inner:
-        yield from subschemas(each)
+    for word in ("anyOf", "oneOf", "allOf"):
+        inner += schema.get(word, ())
+    for word in ("items", "additionalProperties"):
+        inner += [schema[word]] if isinstance(schema.get(word), dict) else []
+    for subschema in inner:
+        yield from subschemas(subschema)
 
 
 def add_limits(schema: dict[str, Any], by_type: dict[str, dict[str, Any]]) -> None:

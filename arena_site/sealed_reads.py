@@ -44,6 +44,6 @@ class SealedReads:
         """Shows the page of a task whole to an operator who asked for its answer."""
         if not TASK_PAGE.fullmatch(request.path_info) or not request.user.is_authenticated:
             return
-        acts = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
-        if acts.filter(result=AuditEntry.Result.DONE).exists():
+        entries = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
+        if entries.filter(result=AuditEntry.Result.DONE).exists():
             current_scope.set(None)

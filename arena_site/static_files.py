@@ -27,9 +27,9 @@ class CompressedStaticFiles(WhiteNoiseMiddleware):
         if path.suffix not in COMPRESSIBLE or "Content-Encoding" in response:
             return response
         patch_vary_headers(response, ["Accept-Encoding"])
-        wanted = "gzip" in request.META.get("HTTP_ACCEPT_ENCODING", "")
+        accepts_gzip = "gzip" in request.META.get("HTTP_ACCEPT_ENCODING", "")
         length = int(response.get("Content-Length") or 0)
-        if request.method != "GET" or response.status_code != HTTPStatus.OK or not wanted or length < MIN_BYTES:
+        if request.method != "GET" or response.status_code != HTTPStatus.OK or not accepts_gzip or length < MIN_BYTES:
             return response
         body = _compressed(path, parse_http_date_safe(response["Last-Modified"]))
         headers = {name: value for name, value in response.items() if name.lower() != "content-length"}

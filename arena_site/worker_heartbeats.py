@@ -54,8 +54,8 @@ def cluster_name() -> str:
 def forget_ended_clusters(now: datetime) -> None:
     """Deletes the rows of clusters of this machine that ended, and old ones of others."""
     Worker.objects.filter(seen_at__lt=now - STORED_FOR).delete()
-    ended = [worker.pk for worker in Worker.objects.filter(name__startswith=machine()) if has_ended(worker.name)]
-    Worker.objects.filter(pk__in=ended).delete()
+    ended_ids = [worker.pk for worker in Worker.objects.filter(name__startswith=machine()) if has_ended(worker.name)]
+    Worker.objects.filter(pk__in=ended_ids).delete()
 
 
 def ping(address: str) -> None:

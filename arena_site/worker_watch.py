@@ -74,12 +74,12 @@ def check_workers(*, now: datetime, since: datetime) -> bool:
         return True
     if now - since < Worker.LOST_AFTER:
         return False
-    seen = f"since {last.seen_at:%Y-%m-%d %H:%M:%S} UTC, on {last.name}" if last else "yet"
+    absence = f"since {last.seen_at:%Y-%m-%d %H:%M:%S} UTC, on {last.name}" if last else "yet"
     raise_alert(
         kind=NO_WORKER,
         subject="workers",
         items={NO_WORKER: last.name if last else "no worker"},
-        message=f"No worker has been seen {seen}: no job runs, and no decision is asked for.",
+        message=f"No worker has been seen {absence}: no job runs, and no decision is asked for.",
         at=now,
         path="/admin/",
         remedy="Start it again: systemctl restart arena-worker, docker compose up -d worker, or manage.py qcluster.",

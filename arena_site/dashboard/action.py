@@ -64,12 +64,12 @@ class RowChoiceField(RowIdField):
         text = str(obj)
         return text if len(text) <= self.LONGEST_LABEL else f"{text[: self.LONGEST_LABEL]}…"
 
-    def offer(self, named: str) -> None:
+    def offer(self, linked_id: str) -> None:
         """Fills the list with the candidates, and the row that a link names."""
         assert self.queryset is not None
         rows = list(self.candidates(self.queryset)[: self.OFFERED])
-        if RowIdsField.is_id(named) and int(named) not in [row.pk for row in rows]:
-            rows += self.queryset.filter(pk=named)
+        if RowIdsField.is_id(linked_id) and int(linked_id) not in [row.pk for row in rows]:
+            rows += self.queryset.filter(pk=linked_id)
         empty = f"Choose a {self.noun}" if rows else f"There is no {self.noun} to act on"
         self.widget.choices = [("", empty), *((row.pk, self.label_from_instance(row)) for row in rows)]
 

@@ -31,13 +31,17 @@ class OpenAlert:
     path: str
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.alert.kind, self.alert.subject
+
+    @property
     def items_path(self) -> str:
         """The list of what it is about."""
         return list_path(AlertItem, alert__id__exact=self.alert.pk, cleared_at__isempty=1)
 
 
 class AlertPanel:
-    """How many alerts are open, and the newest of them."""
+    """The number of open alerts, and the newest of them."""
 
     def __init__(self) -> None:
         self.deliveries = _last_deliveries()
@@ -47,37 +51,38 @@ class AlertPanel:
         overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
-        self.shown_as_concerns = [each for each in self.alerts if each.alert.kind in (VENUE_DOWN, PRICES_STALE)]
-        """What the rest of the dashboard does not tell."""
+        self.shown_as_concerns = [row for row in self.alerts if row.alert.kind in (VENUE_DOWN, PRICES_STALE)]
+        """Alerts of problems that no other part of the dashboard shows."""
         self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
-        return [each for each in self.alerts if each.alert.kind == kind]
+        return [row for row in self.alerts if row.alert.kind == kind]
 
     def besides(self, explained: Collection[tuple[str, str]]) -> tuple[int, str]:
-        """How many are open besides those of a kind and subject that are a problem above already, and their list."""
-        told = [each.alert.pk for each in self.alerts if (each.alert.kind, each.alert.subject) in explained]
-        if not told:
+        """The number and the list of open alerts whose kind and subject are no problem above already."""
+        alert_ids = [row.alert.pk for row in self.alerts if row.key in explained]
+        if not alert_ids:
             return self.count, self.path
-        rest = Alert.objects.open().exclude(pk__in=told).values_list("pk", flat=True)
-        return len(rest), list_path(Alert, id__in=",".join(map(str, rest)))
+        remainder = Alert.objects.open().exclude(pk__in=alert_ids).values_list("pk", flat=True)
+        return len(remainder), list_path(Alert, id__in=",".join(map(str, remainder)))
 
 
 def _last_deliveries() -> list[tuple[str, datetime | None]]:
     """Each channel of the settings, with the time of its last delivery."""
-    sent = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
-    last = dict(sent) if channels() else {}
+    deliveries = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
+    last = dict(deliveries) if channels() else {}
     return [(channel, last.get(channel)) for channel in channels()]
 
 
 def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
     subjects = [item.subject for item in alert.concerned]
     if alert.kind == OVERDUE_ALERT:
-        market = next((markets[subject] for subject in subjects if subject in markets), None)
+        market = next(filter(None, map(markets.get, subjects)), None)
         return ("Settle", ACTIONS["settle"].path(market=market)) if market else ("", "")
     if alert.kind == FAILED:
         tasks: defaultdict[str, list[str]] = defaultdict(list)
-        for kind, _, key in (subject.partition(" ") for subject in subjects):
+        for subject in subjects:
+            kind, _, key = subject.partition(" ")
             tasks[kind].append(key)
         return "Retry", ACTIONS["retry"].path(**tasks)
     if alert.kind == JOB_FAILED and alert.subject in ACTIONS:

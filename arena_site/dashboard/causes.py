@@ -18,7 +18,7 @@ REMEDIES = {
     "402": "The gateway's account is out of credit: add credit there, then retry.",
     SPEND_CAP: "Raise the cap, then retry; or wait for next week.",
 }
-"""What to do about the causes that concern every model."""
+"""The remedies of the causes that concern every model."""
 
 
 @dataclass(slots=True)
@@ -29,6 +29,11 @@ class Cause:
     text: str
     counts: list[tuple[WeekTasks, int]] = field(default_factory=list)
     texts: set[str] = field(default_factory=set)
+
+    @property
+    def total(self) -> int:
+        """The number of failed tasks of both protocols."""
+        return sum(number for _, number in self.counts)
 
     @property
     def remedy(self) -> str:
@@ -44,8 +49,7 @@ class Cause:
 
     @property
     def retry_path(self) -> str:
-        kinds = [tasks.kind for tasks, _ in self.counts]
-        return ACTIONS["retry"].path(all="both" if len(kinds) > 1 else kinds[0])
+        return ACTIONS["retry"].path(kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
 
     @property
     def path(self) -> str:
@@ -55,17 +59,18 @@ class Cause:
 
     @property
     def number(self) -> int | None:
-        """How many rows that list has, if it has no others."""
-        (tasks, number), *others = self.counts
-        return number if not others and number == sum(count for _, count in tasks.errors) else None
+        """The number of rows of that list, if it has no others."""
+        (tasks, number), *further_counts = self.counts
+        return number if not further_counts and number == tasks.failed_count else None
 
     @property
     def names(self) -> str:
         """The first few of the tasks."""
-        named = [task.name for tasks, _ in self.counts for task in tasks.failed if task.error in self.texts]
-        shown = named[:NAMES_SHOWN]
-        more = sum(number for _, number in self.counts) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more else "")
+        names: list[str] = []
+        for tasks, _ in self.counts:
+            names += [task.name for task in tasks.failed if task.error in self.texts]
+        more = self.total - len(names[:NAMES_SHOWN])
+        return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more else "")
 
     def explains(self, line: str) -> bool:
         """Whether a line of a run's error names this cause."""
@@ -74,13 +79,16 @@ class Cause:
 
 def is_explained(error: str, causes: Iterable[Cause]) -> bool:
     """Whether every line of a run's error names one of these causes."""
-    known = list(causes)
-    lines = [line for line in error.splitlines() if line.strip()]
-    return bool(lines) and all(any(cause.explains(line) for cause in known) for line in lines)
+    causes = list(causes)
+    lines = list(filter(str.strip, error.splitlines()))
+    for line in lines:
+        if not any(cause.explains(line) for cause in causes):
+            return False
+    return bool(lines)
 
 
 def cause_key(error: str) -> str:
-    """What equal causes have in common: the status or the cap that concerns all models, else the text."""
+    """The same key for equal causes: the status or the cap that concerns all models, else the text."""
     if status := ACCOUNT_STATUS.search(error):
         return status[1]
     return SPEND_CAP if SPEND_CAP in error else NUMBERS.sub("#", error)
@@ -97,4 +105,4 @@ def failure_causes(protocols: Iterable[WeekTasks]) -> list[Cause]:
             causes.setdefault(key, Cause(key, error)).texts.add(error)
         for key, number in numbers.items():
             causes[key].counts.append((tasks, number))
-    return sorted(causes.values(), key=lambda cause: -sum(number for _, number in cause.counts))
+    return sorted(causes.values(), key=lambda cause: -cause.total)

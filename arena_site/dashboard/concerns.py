@@ -49,10 +49,14 @@ class Concern:
 
 def concerns(overview: "Overview") -> list[Concern]:
     """The severe ones first."""
-    found = [*_infrastructure(overview), *_failures(overview)]
-    others = [*_markets(overview), *_spending(overview)]
-    found += [*_other_alerts(overview, [*found, *others]), *others, *_notices(overview.infrastructure)]
-    return sorted(found, key=lambda concern: not concern.severe)
+    problems = [*_infrastructure(overview), *_failures(overview)]
+    further_problems = [*_markets(overview), *_spending(overview)]
+    problems += [
+        *_other_alerts(overview, [*problems, *further_problems]),
+        *further_problems,
+        *_notices(overview.infrastructure),
+    ]
+    return sorted(problems, key=lambda concern: not concern.severe)
 
 
 def _infrastructure(overview: "Overview") -> Iterator[Concern]:
@@ -64,10 +68,10 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule))
         elif not infrastructure.has_live_worker:
             workers = infrastructure.workers
-            seen = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
+            absence = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
             overdue = f" (overdue: {', '.join(panel.overdue)})" if panel.overdue else ""
             yield Concern(
-                f"No worker has been seen {seen}: no job runs by itself{overdue}",
+                f"No worker has been seen {absence}: no job runs by itself{overdue}",
                 "#infrastructure",
                 remedy="Start one: manage.py arena, or restart its service.",
             )
@@ -90,17 +94,17 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
 
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
-    shown = overview.alerts.shown_as_concerns
-    for each in shown:
+    venue_alerts = overview.alerts.shown_as_concerns
+    for row in venue_alerts:
         yield Concern(
-            each.alert.message, row_path(each.alert), action=each.button, action_path=each.path,
-            remedy=each.alert.remedy, explains=frozenset({(each.alert.kind, each.alert.subject)}),
+            row.alert.message, row_path(row.alert), action=row.button, action_path=row.path,
+            remedy=row.alert.remedy, explains=frozenset({row.key}),
         )  # fmt: skip
     causes = overview.causes
     for job in overview.jobs.jobs:
         is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
         is_of_tasks = job.kind in MODEL_JOBS and job.run is not None and is_explained(job.run.error, causes)
-        if job.run and job.failed and not (shown and is_of_venue) and not is_of_tasks:
+        if job.run and job.failed and not (venue_alerts and is_of_venue) and not is_of_tasks:
             yield Concern(
                 f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path,
                 explains=frozenset({(JOB_FAILED, job.kind)}),
@@ -130,9 +134,9 @@ def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern
         )  # fmt: skip
 
 
-def _other_alerts(overview: "Overview", found: Iterable[Concern]) -> Iterator[Concern]:
+def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator[Concern]:
     """The open alerts that tell of none of the problems found already."""
-    explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in found))
+    explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
     number, path = overview.alerts.besides(explained)
     if number:
         yield Concern(f"{_count(number, 'alert')} not acknowledged", path, severe=False, count=number)
@@ -149,12 +153,12 @@ def _failing_functions(overview: "Overview") -> Iterator[Concern]:
         if task is not None and job.command not in failed_commands:
             message = f"{job.name}: its last run ended at {task.stopped:%d %B, %H:%M} UTC without a result"
             yield Concern(message, row_path(Failure(pk=task.pk)))
-    others = sorted(failing.keys() - {job.path for job in jobs.JOBS})
-    if others:
+    functions = sorted(failing.keys() - {job.path for job in jobs.JOBS})
+    if functions:
         since = (overview.now - DAY).isoformat()
-        number = Failure.objects.filter(stopped__gte=since, func__in=others).count()
+        number = Failure.objects.filter(stopped__gte=since, func__in=functions).count()
         message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
-        path = list_path(Failure, stopped__gte=since, func__in=",".join(others))
+        path = list_path(Failure, stopped__gte=since, func__in=",".join(functions))
         yield Concern(message, path, severe=False, count=number)
 
 
@@ -166,7 +170,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         )  # fmt: skip
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
-        alerts = frozenset((each.alert.kind, each.alert.subject) for each in overview.alerts.of_kind(OVERDUE_ALERT))
+        alerts = frozenset(row.key for row in overview.alerts.of_kind(OVERDUE_ALERT))
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
     if (number := overview.stale_count) and not overview.alerts.shown_as_concerns:
         message = f"{_count(number, 'held price')} stale"
@@ -174,7 +178,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
 
 
 def _spending(overview: "Overview") -> Iterator[Concern]:
-    """What a protocol's cap lets or does not let it spend, unless tasks that failed at the cap tell so."""
+    """Caps that stop or soon stop a protocol's spending, unless tasks that failed at the cap tell so."""
     stopped = {tasks.protocol for cause in overview.causes if cause.key == SPEND_CAP for tasks, _ in cause.counts}
     for spending in overview.spending:
         if spending.css_class != "good" and spending.protocol not in stopped:

@@ -51,21 +51,22 @@ class WeekTasks:
         model = tasks.model
         expired = Count("pk", filter=Q(status=Status.CLAIMED, lease_until__lte=now))
         rows = list(tasks.order_by().values_list("status").annotate(n=Count("pk"), expired=expired))
-        self.name, self.title, self.kind, self.protocol = name, title, str(model._meta.model_name), model.PROTOCOL
-        self.counts = [
-            StatusCount(status, number, list_path(model, preset="week", status__exact=status))
-            for status, number, _ in sorted(rows)
-        ]
-        self.expired = sum(expired for _, _, expired in rows)
+        self.name, self.title = name, title
+        self.kind, self.protocol = str(model._meta.model_name), model.PROTOCOL
+        self.counts, self.expired = [], 0
+        for status, number, expired_number in sorted(rows):
+            self.counts.append(StatusCount(status, number, list_path(model, preset="week", status__exact=status)))
+            self.expired += expired_number
         self.expired_path = list_path(
             model, preset="week", status__exact=Status.CLAIMED, lease_until__lte=now.isoformat()
         )
         failed = tasks.filter(Q(status=Status.MISSED) | Q(pk__in=tasks.claimable(now).values("pk"))).order_by("-pk")
         self.failed = [FailedTask(task) for task in _with_names(failed)[:TASKS_SHOWN]]
-        self.retry_path = ACTIONS["retry"].path(all=self.kind)
+        self.retry_path = ACTIONS["retry"].path(kind=self.kind)
         errors = tasks.filter(status=Status.FAILED).order_by().values_list("error").annotate(Count("pk"))
         self.errors = [(error.partition("\n")[0], number) for error, number in errors]
-        """What the failed ones failed with, each with the number of them."""
+        """The errors of the failed tasks, each with the number of them."""
+        self.failed_count = sum(number for _, number in self.errors)
 
     def number(self, status: str) -> StatusCount | None:
         return next((count for count in self.counts if count.status == status), None)

@@ -84,11 +84,11 @@ class Infrastructure:
         self.unsent_path = list_path(Notice, sent_at__isnull=1, tries__gt=0)
         added = operational_metrics.rows_added(at=at, now=now)
         rows = dict(operational_metrics.table_rows())
-        self.tables = [
-            TableSize(name, rows[name], added.get(name), list_path(model))
-            for model in operational_metrics.LARGE_TABLES
-            if (name := model._meta.db_table) in rows
-        ]
+        self.tables = []
+        for model in operational_metrics.LARGE_TABLES:
+            name = model._meta.db_table
+            if name in rows:
+                self.tables.append(TableSize(name, rows[name], added.get(name), list_path(model)))
         self.disk = _disk(self.tables)
 
 

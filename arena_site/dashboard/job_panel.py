@@ -1,8 +1,9 @@
 """The dashboard's jobs: what is due next, and the runs of the last 24 hours."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from django.utils.safestring import SafeString
 from django_q.models import Schedule
@@ -45,22 +46,23 @@ class JobRuns:
         self.failed = last.newest is not None and state_class(last.newest.status) == "bad"
         self.path, self.action_path = list_path(Run, kind=self.kind), ACTIONS[self.kind].path()
         self.result = run_result(last.newest) if last.newest else ""
-        self.duration = _duration(last.newest, now) if last.newest else ""
+        self.duration = duration(_seconds(last.newest, now)) if last.newest else ""
         self.paused = all(schedule.paused for schedule in schedules)
-        self.next_at = min((s.next_at for s in schedules if s.next_at), default=None)
+        self.next_at = min(filter(None, map(attrgetter("next_at"), schedules)), default=None)
         self.overdue = any(schedule.overdue for schedule in schedules)
         since = {"kind": self.kind, "started_at__gt": (now - DAY).isoformat()}
-        bad = [run for run in day if state_class(run.status) == "bad"]
+        bad = Counter(run.status for run in day if state_class(run.status) == "bad")
         self.runs, self.runs_path = len(day), list_path(Run, **since)
-        self.bad_runs = len(bad)
-        self.bad_path = list_path(Run, **since, status__in=",".join(sorted({run.status for run in bad})))
+        self.bad_runs = bad.total()
+        self.bad_path = list_path(Run, **since, status__in=",".join(sorted(bad)))
         self.bars = self._bars(day, now) if day else ""
 
     def _bars(self, day: Sequence[Run], now: datetime) -> SafeString:
-        lengths = [((run.finished_at or now) - run.started_at).total_seconds() for run in day]
+        lengths = [_seconds(run, now) for run in day]
         width, pages = min(WIDEST_BAR, GAP / len(day)), list_path(Run)
-        bars = [
-            Bar(
+        bars = []
+        for run, length, height in zip(day, lengths, bar_heights(lengths), strict=True):
+            bar = Bar(
                 x=min(max(0.0, 1 - (now - run.started_at) / DAY), 1.0) * (1 - width),
                 width=width,
                 height=height,
@@ -68,8 +70,7 @@ class JobRuns:
                 title=f"{run.started_at:%H:%M}, {duration(length)}, {run.status}",
                 path=f"{pages}{run.pk}/change/",
             )
-            for run, length, height in zip(day, lengths, bar_heights(lengths), strict=True)
-        ]
+            bars.append(bar)
         label = f"{len(day)} runs of {self.kind} in 24 hours, {self.bad_runs} of them failed or lost"
         return bar_chart(bars, label=label, css_class="bars")
 
@@ -78,14 +79,14 @@ class JobPanel:
     """Every schedule, those due next, and the runs of each command."""
 
     def __init__(self, now: datetime) -> None:
-        rows = {schedule.name: schedule for schedule in Schedule.objects.filter(name__in=[j.name for j in jobs.JOBS])}
+        rows = {schedule.name: schedule for schedule in Schedule.objects.all()}
         self.schedules = [JobSchedule(job, rows.get(job.name), now) for job in jobs.JOBS]
-        waiting = [schedule for schedule in self.schedules if schedule.next_at]
+        waiting = filter(attrgetter("next_at"), self.schedules)
         self.due = sorted(waiting, key=lambda schedule: schedule.next_at or now)[:DUE_SHOWN]
         self.paused = [schedule.name for schedule in self.schedules if schedule.paused]
         self.overdue = [schedule.name for schedule in self.schedules if schedule.overdue]
         self.jobs = _job_runs(self.schedules, now)
-        self.ran = [job for job in self.jobs if job.run]
+        self.ran = list(filter(attrgetter("run"), self.jobs))
         self.never_ran = [job for job in self.jobs if not job.run]
 
 
@@ -111,13 +112,13 @@ def run_result(run: Run) -> str:
         return run.error.partition("\n")[0] or f"{run.status} without a message"
     if not isinstance(run.summary, dict):
         return ""
-    figures = [
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in run.summary.items()
-        if value not in (0, None, "", "0.000000") and not isinstance(value, bool | dict | list)
-    ]
+    figures = []
+    for name, value in run.summary.items():
+        if value not in (0, None, "", "0.000000") and not isinstance(value, bool | dict | list):
+            figures.append(f"{name.replace('_', ' ')} {value}")
     return ", ".join(figures[:5])
 
 
-def _duration(run: Run, now: datetime) -> str:
-    return duration(((run.finished_at or now) - run.started_at).total_seconds())
+def _seconds(run: Run, now: datetime) -> float:
+    """The length of a run, so far or in all."""
+    return ((run.finished_at or now) - run.started_at).total_seconds()

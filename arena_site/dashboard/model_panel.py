@@ -27,6 +27,7 @@ UNUSABLE = (
     ModelCall.Result.DECLINED, ModelCall.Result.REFUSED,
 )  # fmt: skip
 """Results of calls that brought no usable answer."""
+CALL_COLUMNS = ("model", "sent_at", "result", "latency_ms", "cost_usd")
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class ModelRow:
 
     @property
     def state(self) -> str:
-        """Whether it is asked, and what became of the last request."""
+        """A word for whether it is asked, and the result of the last request."""
         if self.paused:
             return "paused"
         return "fails" if self.figures.last_result in UNUSABLE else "answers" if self.figures.last_result else ""
@@ -129,8 +130,8 @@ class ModelPanel:
             cells = decisions.cells(family.pk), forecasts.cells(family.pk)
             is_paused = bool(paused & {None, family.pk})
             self._add(family.display_name, models, *cells, _sum(figures), paused=is_paused)
-        for model, rest in sorted(by_model.items()):
-            self._add(model, [model], decisions.cells(None), forecasts.cells(None), rest)
+        for model, model_figures in sorted(by_model.items()):
+            self._add(model, [model], decisions.cells(None), forecasts.cells(None), model_figures)
         self.cost_days = [self._cost_day(number) for number in range(DAYS_SHOWN)]
         self.cost = sum((row.figures.cost for row in self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
@@ -187,17 +188,15 @@ def _call_figures(since: datetime) -> dict[str, CallFigures]:
     """The figures of each model that was asked."""
     figures: defaultdict[str, CallFigures] = defaultdict(CallFigures)
     calls = ModelCall.objects.filter(sent_at__gte=since).order_by()
-    for model, sent_at, result, latency, cost in calls.values_list(
-        "model", "sent_at", "result", "latency_ms", "cost_usd"
-    ).iterator():
-        of = figures[model]
-        of.calls += 1
-        _note_last(of, sent_at, result)
-        of.unusable += result in UNUSABLE
-        of.cost += cost
-        of.daily[min((sent_at - since).days, DAYS_SHOWN - 1)] += cost
-        if latency is not None:
-            of.latencies.append(latency)
+    for call in calls.values_list(*CALL_COLUMNS, named=True).iterator():
+        model_figures = figures[call.model]
+        model_figures.calls += 1
+        _note_last(model_figures, call.sent_at, call.result)
+        model_figures.unusable += call.result in UNUSABLE
+        model_figures.cost += call.cost_usd
+        model_figures.daily[min((call.sent_at - since).days, DAYS_SHOWN - 1)] += call.cost_usd
+        if call.latency_ms is not None:
+            model_figures.latencies.append(call.latency_ms)
     return figures
 
 
@@ -211,11 +210,11 @@ def _note_last(figures: CallFigures, sent_at: datetime, result: str) -> None:
 def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
     """The families that played in the runs shown or may play, each with the ids of its models."""
     models: defaultdict[int, list[str]] = defaultdict(list)
-    taken: set[str] = set()
+    model_ids: set[str] = set()
     for family, model in Release.objects.order_by("-effective_from").values_list("family", "model_id"):
-        if model not in taken:
+        if model not in model_ids:
             models[family].append(model)
-            taken.add(model)
+            model_ids.add(model)
     rows = Family.objects.filter(Q(pk__in=played) | Q(active=True, external=False)).order_by("external", "pk")
     return [(family, models[family.pk]) for family in rows]
 

@@ -30,9 +30,11 @@ class OperatorSite(AdminSite):
         if has_perm("foundation.view_run"):
             context["overview"] = Overview(clock.now(), timezone.now())
         permitted = [action for action in ACTIONS.values() if has_perm(action.permission)]
-        groups = {title: [action for action in permitted if action.name in names] for title, names in GROUPS.items()}
         context["actions"] = permitted
-        context["action_groups"] = [(title, actions) for title, actions in groups.items() if actions]
+        context["action_groups"] = []
+        for title, names in GROUPS.items():
+            if actions := [action for action in permitted if action.name in names]:
+                context["action_groups"].append((title, actions))
         return super().index(request, context)
 
     def action(self, request: HttpRequest, name: str) -> HttpResponse:

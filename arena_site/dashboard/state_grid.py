@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, Value, When
 
 from agents.models import Decision, Elicitation
 from agents.models.task import Status
@@ -39,9 +39,10 @@ class StateGrid:
     def __init__(self, rows: QuerySet[Any], column: str) -> None:
         last = rows.order_by(f"-{column}").values_list(column, flat=True).distinct()[:RUNS_SHOWN]
         self.keys: dict[datetime, list[int]] = {run: [] for run in sorted(last)}
+        self.run_of: dict[int, datetime] = {}
         for key, run in rows.filter(**{f"{column}__in": list(self.keys)}).values_list("pk", column):
             self.keys[run].append(key)
-        self.run_of = {key: run for run, keys in self.keys.items() for key in keys}
+            self.run_of[key] = run
         self._cells: defaultdict[int, dict[datetime, Cell]] = defaultdict(dict)
 
     @property
@@ -57,17 +58,23 @@ class StateGrid:
         of_family = self._cells.get(family, {}) if family is not None else {}
         return [of_family.get(run) for run in self.keys]
 
-    def fill(self, tasks: Iterable[tuple[int, int, str, bool]], path: Callable[[int, str], str]) -> None:
-        """Fills the cells from tasks (family, key, status, fallback); `path` lists those of a family and keys."""
+    def fill(self, tasks: Iterable[tuple[int, int, str]], path: Callable[[int, str], str]) -> None:
+        """Fills the cells from tasks (family, key, state); `path` lists those of a family and keys."""
         counts: defaultdict[tuple[int, datetime], Counter[str]] = defaultdict(Counter)
-        for family, key, status, fallback in tasks:
-            counts[family, self.run_of[key]][FALLBACK if fallback else status] += 1
+        for family, key, state in tasks:
+            counts[family, self.run_of[key]][state] += 1
         for (family, run), states in counts.items():
-            css_class, mark = next((css_class, mark) for status, css_class, mark in STATES if states[status])
-            listed = ", ".join(f"{states[status]} {status}" for status, _, _ in STATES if states[status])
+            present = [state for state in STATES if states[state[0]]]
+            _, css_class, mark = present[0]
+            numbers = ", ".join(f"{states[state]} {state}" for state, _, _ in present)
             keys = ",".join(map(str, self.keys[run]))
-            title = f"{run:%d %B %Y}: {listed}"
+            title = f"{run:%d %B %Y}: {numbers}"
             self._cells[family][run] = Cell(css_class, mark, states.total(), title, path(family, keys))
+
+
+def _state(fallback: str) -> Case:
+    """A task's status, or FALLBACK where the column of this name is true."""
+    return Case(When(**{fallback: True}, then=Value(FALLBACK)), default="status")
 
 
 def decision_grid() -> StateGrid:
@@ -75,7 +82,7 @@ def decision_grid() -> StateGrid:
     grid = StateGrid(Universe.objects.all(), "week_start")
     tasks = Decision.objects.filter(universe__in=list(grid.run_of)).order_by()
     grid.fill(
-        tasks.values_list("agent__family", "universe", "status", "fallback"),
+        tasks.values_list("agent__family", "universe", _state("fallback")),
         lambda family, keys: list_path(Decision, agent__family__id__exact=family, universe__id__in=keys),
     )
     return grid
@@ -86,7 +93,7 @@ def forecast_grid() -> StateGrid:
     grid = StateGrid(QuestionSet.objects.all(), "day")
     tasks = Elicitation.objects.filter(batch__question_set__in=list(grid.run_of)).order_by()
     grid.fill(
-        tasks.values_list("family", "batch__question_set", "status", "declined"),
+        tasks.values_list("family", "batch__question_set", _state("declined")),
         lambda family, keys: list_path(Elicitation, family__id__exact=family, batch__question_set__id__in=keys),
     )
     return grid

@@ -36,17 +36,17 @@ class VenueRow:
 
 def venue_rows(alerts: AlertPanel) -> list[VenueRow]:
     """The venues of the settings."""
-    traffic = {each.venue: each for each in VenueTraffic.objects.all()}
+    traffic = {row.venue: row for row in VenueTraffic.objects.all()}
     troubled: dict[str, str] = {}
     for kind, state in STATES.items():
-        for each in alerts.of_kind(kind):
-            for item in each.alert.concerned:
+        for alert_row in alerts.of_kind(kind):
+            for item in alert_row.alert.concerned:
                 troubled.setdefault(VENUE_OF_SERVICE.get(item.subject, item.subject), state)
     rows = []
     for source in settings.ARENA_SOURCES:
         markets = Market.objects.filter(source=source, refreshed_at__isnull=False).order_by("-refreshed_at")
         answered_at = markets.values_list("refreshed_at", flat=True).first()
         state = troubled.get(source) or ("answers" if answered_at else "not asked yet")
-        counted = traffic.get(source) or VenueTraffic(venue=source)
-        rows.append(VenueRow(SOURCES[source].label, state, answered_at, counted, list_path(VenueTraffic)))
+        venue_traffic = traffic.get(source) or VenueTraffic(venue=source)
+        rows.append(VenueRow(SOURCES[source].label, state, answered_at, venue_traffic, list_path(VenueTraffic)))
     return rows

@@ -32,7 +32,8 @@ class ActionPage:
     def __init__(self, request: HttpRequest, name: str, site: AdminSite) -> None:
         if name not in ACTIONS:
             raise Http404
-        self.request, self.site, self.action, self.at = request, site, ACTIONS[name], clock.now()
+        self.request, self.site = request, site
+        self.action, self.at = ACTIONS[name], clock.now()
         request.current_app = site.name  # type: ignore[attr-defined]
 
     def response(self) -> HttpResponse:
@@ -94,11 +95,12 @@ class ActionPage:
 def _form(action: Action, query: QueryDict) -> forms.Form:
     """The form, bound once its button was pressed or all that it requires is in the query; else prefilled."""
     fields = action.form.base_fields
-    required = [name for name, field in fields.items() if field.required]
-    is_prefilled = any(name in query for name in fields) or not fields
+    required = {name for name, field in fields.items() if field.required}
+    values = {name: query[name] for name in fields if name in query}
+    is_prefilled = bool(values) or not fields
     has_chosen_row = bool(action.row_field) and len(fields) > 1 and query.keys() <= {action.row_field, SHOW_PREVIEW}
     if has_chosen_row:  # the other fields depend on the row: they are asked for next
-        return action.form(initial={name: query[name] for name in fields if name in query})
-    if SHOW_PREVIEW in query or (is_prefilled and all(name in query for name in required)):
+        return action.form(initial=values)
+    if SHOW_PREVIEW in query or (is_prefilled and required <= values.keys()):
         return action.form(query)
-    return action.form(initial={name: query[name] for name in fields if name in query})
+    return action.form(initial=values)

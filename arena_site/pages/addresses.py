@@ -23,12 +23,12 @@ def by_address(view: View, url_name: str) -> View:
 
     def page(request: HttpRequest, **arguments: Any) -> HttpResponse:
         slugs_by_address = last_competition_index().slugs_by_address
-        named = {key: value for key, value in arguments.items() if key in FAMILY_ARGUMENTS}
-        if all(name in slugs_by_address for name in named.values()):
-            return view(request, **{**arguments, **{key: slugs_by_address[name] for key, name in named.items()}})
+        names = {key: value for key, value in arguments.items() if key in FAMILY_ARGUMENTS}
+        if all(name in slugs_by_address for name in names.values()):
+            return view(request, **{**arguments, **{key: slugs_by_address[name] for key, name in names.items()}})
         addresses = competition_index().addresses
         in_address = {key: value for key, value in arguments.items() if key != "figures"}
-        for key, name in named.items():
+        for key, name in names.items():
             in_address[key] = addresses[family_slug(name)]
         query = request.META["QUERY_STRING"]
         return redirect(reverse(url_name, kwargs=in_address) + (f"?{query}" if query else ""), permanent=True)

@@ -29,7 +29,7 @@ def rank_agents(agents: Iterable[Agent], *, awaiting: bool = False) -> list[Rank
     ranked = [returns[agent.pk] for agent in agents if not agent.family.external]
 
     def rank(agent: Agent) -> int | None:
-        return None if agent.family.external else 1 + sum(other > returns[agent.pk] for other in ranked)
+        return None if agent.family.external else 1 + sum(rival_return > returns[agent.pk] for rival_return in ranked)
 
     ordered = sorted(agents, key=lambda agent: (agent.family.external, -returns[agent.pk], agent.family_id))
     return [RankedAgent(agent, worth[agent.pk], scores.get(agent.pk, NO_RECORD), rank(agent)) for agent in ordered]

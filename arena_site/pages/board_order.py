@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -47,20 +48,31 @@ class BoardOrder:
     def from_request(cls, request: HttpRequest, columns: Mapping[str, str]) -> "BoardOrder":
         """The request's order. Raises Http404 for an unknown column."""
         parameters = request.GET.dict()
-        chosen = parameters.pop(PARAMETER, "")
-        column = chosen.removeprefix("-")
+        choice = parameters.pop(PARAMETER, "")
+        column = choice.removeprefix("-")
         if column and column not in columns:
-            raise Http404(f"{PARAMETER}={chosen} is not one of: {', '.join(columns)}, or one of them after a minus")
-        return cls(columns, parameters, column, chosen.startswith("-"))
+            raise Http404(f"{PARAMETER}={choice} is not one of: {', '.join(columns)}, or one of them after a minus")
+        return cls(columns, parameters, column, choice.startswith("-"))
 
     def sorted(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """The rows, each with an `entry`, in this order; missing values last, whatever the direction."""
         if not self.column:
             return list(rows)
-        values = [(_value(row["entry"], self.columns[self.column]), row) for row in rows]
-        present = [(value, row) for value, row in values if value is not None]
-        present.sort(key=lambda pair: pair[0], reverse=self.descending)
-        return [row for _, row in present] + [row for value, row in values if value is None]
+        field = self.columns[self.column]
+        present: list[tuple[Any, Mapping[str, Any]]] = []
+        absent = []
+        for row in rows:
+            value = _value(row["entry"], field)
+            if value is None:
+                absent.append(row)
+            else:
+                present.append((value, row))
+        present.sort(key=itemgetter(0), reverse=self.descending)
+        return [row for _, row in present] + absent
+
+    def entry_rows(self, entries: Sequence[Mapping[str, Any]], families: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Each entry with its family, None for a reference, in this order; families by slug."""
+        return self.sorted([{"entry": entry, "family": families.get(entry["family"])} for entry in entries])
 
     def direction(self, column: str) -> str | None:
         """`ascending` or `descending` for the column that sorts; without one, ranks ascend."""
@@ -74,6 +86,15 @@ class BoardOrder:
         """The query string that sorts by a column, the other way if it sorts already."""
         value = f"-{column}" if self.direction(column) == "ascending" else column
         return "?" + urlencode({**self.parameters, PARAMETER: value})
+
+
+def named_pairs(entries: Sequence[Mapping[str, Any]], pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The tests of pairs of forecasters, with the names of both."""
+    names = {entry["forecaster"]: entry["display_name"] for entry in entries}
+    rows: list[Mapping[str, Any]] = []
+    for pair in pairs:
+        rows.append({**pair, "first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])})
+    return rows
 
 
 def _value(entry: Mapping[str, Any], field: str) -> float | str | None:

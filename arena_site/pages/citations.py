@@ -103,8 +103,8 @@ def dated_query(figure: Figure) -> str:
 def methodologies_of(figure: Figure) -> Sequence[str]:
     """The methodology that a chart is narrowed to, or those of all cohorts."""
     in_address = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
-    chosen = figure.methodology or in_address.get("methodology")
-    return [chosen] if chosen else methodologies_in_play()
+    version = figure.methodology or in_address.get("methodology")
+    return [version] if version else methodologies_in_play()
 
 
 def methodologies_in_play() -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""What decisions did, for lists of them: each trade's market, side and stake."""
+"""The trades of decisions, for lists of them: each with its market, side and stake."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -22,6 +22,7 @@ REASONING_LENGTH = 1_000
 """Characters of a model's reasoning in a summary; the page has all of it."""
 DECISION_COLUMNS = ("pk", "agent__family", "agent__cohort", "week", "action", "fallback", "reasoning", "decided_at")
 TRADE_COLUMNS = ("decision", "kind", "shares", "outcome__side", "price", "amount", "market__question")
+"""Columns of trades and positions, the first of which groups them."""
 MARKET_COLUMNS = ("pk", "question", "category", "resolved_at", "winning_outcome__side")
 POSITION_COLUMNS = ("market", "agent__family", "agent__cohort", "outcome__side", "realized_pnl")
 
@@ -73,17 +74,17 @@ class DecisionFeed(AtomFeed):
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
         decisions: list[Any] = list(completed.values_list(*DECISION_COLUMNS, named=True)[:MAXIMUM_ITEMS])
         trades = Trade.objects.filter(decision__in=[decision.pk for decision in decisions]).order_by("sequence")
-        by_decision = _grouped(trades.values_list(*TRADE_COLUMNS))
+        by_decision = _grouped(trades.values_list(*TRADE_COLUMNS, named=True))
         competition = competition_index()
         items = []
         for decision in decisions:
             family, cohort = competition.families[decision.agent__family], competition.cohorts[decision.agent__cohort]
             action = "HOLD by fallback" if decision.fallback else decision.action
             title = f"{family.display_name}: {action}, cohort {cohort.number}, week {decision.week}"
-            lines = [
-                f"{kind} {number(shares)} {side} at {price(paid)} for {money(amount)}: {question}"
-                for kind, shares, side, paid, amount, question in by_decision[decision.pk]
-            ]
+            lines = []
+            for trade in by_decision[decision.pk]:
+                terms = f"{number(trade.shares)} {trade.outcome__side} at {price(trade.price)}"
+                lines.append(f"{trade.kind} {terms} for {money(trade.amount)}: {trade.market__question}")
             lines.append(decision.reasoning[:REASONING_LENGTH])
             categories = [decision.action, family.slug]
             items.append(FeedItem(page_url("decision", decision.pk), title, lines, decision.decided_at, categories))
@@ -105,27 +106,29 @@ class ResolutionFeed(AtomFeed):
         ).order_by("-resolved_at", "-pk")
         markets: list[Any] = list(final.values_list(*MARKET_COLUMNS, named=True)[:MAXIMUM_ITEMS])
         positions = Position.objects.filter(market__in=[market.pk for market in markets]).order_by("pk")
-        by_market = _grouped(positions.values_list(*POSITION_COLUMNS))
+        by_market = _grouped(positions.values_list(*POSITION_COLUMNS, named=True))
         competition = competition_index()
         items = []
         for market in markets:
             side = market.winning_outcome__side
             title = f"{f'Resolved {side}' if side else 'Cancelled'}: {market.question}"
-            lines = [
-                f"{competition.families[family].display_name}, cohort {competition.cohorts[cohort].number}, {side}: "
-                f"{signed_money(pnl)}"
-                for family, cohort, side, pnl in by_market[market.pk]
-            ] or ["No agent traded it."]
+            lines = []
+            for position in by_market[market.pk]:
+                family = competition.families[position.agent__family]
+                cohort = competition.cohorts[position.agent__cohort]
+                profit = signed_money(position.realized_pnl)
+                lines.append(f"{family.display_name}, cohort {cohort.number}, {position.outcome__side}: {profit}")
+            lines = lines or ["No agent traded it."]
             categories = [single_line(market.category)] if market.category else []
             items.append(FeedItem(page_url("market", market.pk), title, lines, market.resolved_at, categories))
         return items
 
 
-def _grouped(rows: Iterable[Sequence[Any]]) -> dict[Any, list[Sequence[Any]]]:
-    """The rows without their first column, grouped by it."""
-    groups: dict[Any, list[Sequence[Any]]] = defaultdict(list)
-    for key, *row in rows:
-        groups[key].append(row)
+def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    """The rows, grouped by their first column."""
+    groups: dict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        groups[row[0]].append(row)
     return groups
 
 
@@ -162,18 +165,13 @@ class ChainFeed(AtomFeed):
         return f"{reverse('methodologies')}#chains"
 
     def items(self) -> list[FeedItem]:
-        return [
-            FeedItem(
-                path=reverse("daily-chain-heads", args=[anchor.day.isoformat()]),
-                title=str(anchor),
-                lines=[
-                    *(f"{name}: {head['length']} link{'' if head['length'] == 1 else 's'}, head {head['head']}"
-                      for name, head in anchor.document["chains"].items()),
-                    f"SHA-256 of the file: {hashlib.sha256(anchor.contents).hexdigest()}",
-                    f"Signature: {anchor.document['signature']}",
-                ],
-                at=anchor.made_at,
-                categories=(),
-            )
-            for anchor in DailyAnchor.objects.all()[:MAXIMUM_ITEMS]
-        ]  # fmt: skip
+        items = []
+        for anchor in DailyAnchor.objects.all()[:MAXIMUM_ITEMS]:
+            lines = []
+            for name, head in anchor.document["chains"].items():
+                lines.append(f"{name}: {head['length']} link{'' if head['length'] == 1 else 's'}, head {head['head']}")
+            lines.append(f"SHA-256 of the file: {hashlib.sha256(anchor.contents).hexdigest()}")
+            lines.append(f"Signature: {anchor.document['signature']}")
+            path = reverse("daily-chain-heads", args=[anchor.day.isoformat()])
+            items.append(FeedItem(path, str(anchor), lines, anchor.made_at, ()))
+        return items

@@ -106,13 +106,13 @@ def _profit(f: Finding) -> str:
 
 
 def _calibration(f: Finding) -> str:
-    d = f.details
-    said = f"When {f.first} states {fraction(d['from'], 0)} to {fraction(d['to'], 0)}"
+    bin_row = f.details
+    condition = f"When {f.first} states {fraction(bin_row['from'], 0)} to {fraction(bin_row['to'], 0)}"
     basis = (
-        f"95 % interval {fraction(d['low'])} to {fraction(d['high'])}, {count(f.number)} probabilities, mean forecast"
-        f" {fraction(d['forecast'])}"
+        f"95 % interval {fraction(bin_row['low'])} to {fraction(bin_row['high'])}, {count(f.number)} probabilities,"
+        f" mean forecast {fraction(bin_row['forecast'])}"
     )
-    happens = f"{said}, it happens {fraction(d['outcome'])} of the time ({basis})"
+    happens = f"{condition}, it happens {fraction(bin_row['outcome'])} of the time ({basis})"
     if not f.supported:
         return f"{happens}: this does not differ significantly from its forecasts."
     return f"{happens}: it is {'under' if f.estimate > 0 else 'over'}confident there."

@@ -48,16 +48,16 @@ class Pause(NamedTuple):
 
 def current_pause(cohorts: Iterable[Cohort], now: datetime) -> Pause | None:
     """The pause of active cohorts that lack snapshots or a decision run; None where neither is overdue."""
-    started = [cohort.started_at for cohort in cohorts if cohort.status == Cohort.Status.ACTIVE]
-    if not started:
+    starts = [cohort.started_at for cohort in cohorts if cohort.status == Cohort.Status.ACTIVE]
+    if not starts:
         return None
     newest: datetime | None = Snapshot.objects.aggregate(newest=Max("taken_at"))["newest"]
     if newest is not None and now - newest > STALE_AFTER:
         return Pause(newest, newest + GRID)
-    due = next_decision_run(now) - WEEK
-    runs = Run.objects.filter(kind="run_decisions", at__gte=due - DECISIONS_AFTER)
-    overdue = min(started) < due < now - STALE_AFTER and not runs.exists()
-    return Pause(newest or max(started), due) if overdue else None
+    run_at = next_decision_run(now) - WEEK
+    runs = Run.objects.filter(kind="run_decisions", at__gte=run_at - DECISIONS_AFTER)
+    overdue = min(starts) < run_at < now - STALE_AFTER and not runs.exists()
+    return Pause(newest or max(starts), run_at) if overdue else None
 
 
 def weeks_over(cohort: Cohort, now: datetime) -> int:

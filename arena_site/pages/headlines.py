@@ -41,19 +41,19 @@ def forecast_headline(
     ranked = _ranked([entry for entry in entries if ranking_score(entry) is not None])
     if not ranked or events < MINIMUM_EVENTS:
         return None
-    leader, *others = ranked
+    leader, *rivals = ranked
     if pairs:
-        tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in others], pairs)
+        tied = _tied(leader, rivals, pairs, key="forecaster")
     else:
-        tied = [entry for entry in others if entry["rank_low"] in (1, None)]
+        tied = [entry for entry in rivals if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
     name, condition = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score", CONDITIONS[arm]
     value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader), score, '–')}lower is better)"
     basis = f"on {count(leader['n'])} resolved questions"
-    if events > MINIMUM_EVENTS and len(tied) < len(others):
+    if events > MINIMUM_EVENTS and len(tied) < len(rivals):
         sentence = (
             f"{leader['display_name']} forecasts best {condition} as of {_date(at)}: its {name} of {value} {basis}"
-            f" {_against_market(leader, market, ' and ')}{_ties(tied, len(others))}."
+            f" {_against_market(leader, market, ' and ')}{_ties(tied, len(rivals))}."
         )
     else:
         against = _against_market(leader, market, "; ")
@@ -77,15 +77,15 @@ def trading_headline(
     ranked = _ranked(entries)
     if not ranked:
         return None
-    leader, *others = ranked
-    tied = _tied(leader["family"], [(entry["family"], entry) for entry in others], pairs)
+    leader, *rivals = ranked
+    tied = _tied(leader, rivals, pairs, key="family")
     number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
-    if len(tied) < len(others) or not others:
+    if len(tied) < len(rivals) or not rivals:
         sentence = (
             f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {number}"
-            f" {_ties(tied, len(others))}."
+            f" {_ties(tied, len(rivals))}."
         )
     else:
         sentence = (
@@ -100,8 +100,8 @@ def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
     ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
     if not ranked:
         return None
-    leader, *others = ranked
-    tied = _tied(leader["forecaster"], [(entry["forecaster"], entry) for entry in others], board.report["pairs"])
+    leader, *rivals = ranked
+    tied = _tied(leader, rivals, board.report["pairs"], key="forecaster")
     if board.protocol == FORECAST:
         interval = _interval(leader["score_ci"], score, "–")
         value = f"adjusted Brier score of {score(leader['score'])} ({interval}lower is better)"
@@ -114,16 +114,16 @@ def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
         leader,
         tied,
         f"{leader['display_name']} leads the external agents of the {board.track} track as of {_date(at)}: its {value}"
-        f" {basis} {_ties(tied, len(others), 'agent')}.",
+        f" {basis} {_ties(tied, len(rivals), 'agent')}.",
     )
 
 
-def _tied(leader: str, others: Iterable[tuple[str, Entry]], pairs: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    """The entries, given with the names of the tests, that no test tells from the leader."""
+def _tied(leader: Entry, rivals: Iterable[Entry], pairs: Sequence[Mapping[str, Any]], *, key: str) -> list[Entry]:
+    """The rivals that no test tells from the leader; `key` is the field by which tests name entries."""
     tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
     tied = []
-    for name, entry in others:
-        p = tests.get(frozenset((leader, name)))
+    for entry in rivals:
+        p = tests.get(frozenset((leader[key], entry[key])))
         if p is None or p >= SIGNIFICANCE:
             tied.append(entry)
     return tied
@@ -139,26 +139,26 @@ def _interval(interval: Sequence[float] | None, write: Any, to: str) -> str:
     return f"95 % interval {write(interval[0])}{to}{write(interval[1])}, " if interval else ""
 
 
-def _ties(tied: Sequence[Entry], others: int, competitor: str = "model") -> str:
+def _ties(tied: Sequence[Entry], rivals: int, competitor: str = "model") -> str:
     if not tied:
-        return f"is significantly better than that of every other {competitor}" if others else "is the only one so far"
-    if len(tied) == others > NAMED_TIES:
-        return f"is statistically tied with those of all {others} others"
+        return f"is significantly better than that of every other {competitor}" if rivals else "is the only one so far"
+    if len(tied) == rivals > NAMED_TIES:
+        return f"is statistically tied with those of all {rivals} others"
     names = [entry["display_name"] for entry in tied[:NAMED_TIES]]
-    if rest := len(tied) - len(names):
-        names.append(f"{rest} other{'' if rest == 1 else 's'}")
+    if remainder := len(tied) - len(names):
+        names.append(f"{remainder} other{'' if remainder == 1 else 's'}")
     return f"is statistically tied with those of {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
 def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
-    """How many of the cohorts had not ended at an instant, and the weeks since the newest and the oldest began."""
-    ages = sorted(
-        (at - cohort.week_start) // timedelta(weeks=1)
-        for cohort in cohorts
-        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at)
-    )
+    """The number of cohorts that had not ended at an instant, and the weeks since the newest and the oldest began."""
+    ages = []
+    for cohort in cohorts:
+        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at):
+            ages.append((at - cohort.week_start) // timedelta(weeks=1))
     if not ages:
         return ""
+    ages.sort()
     span = str(ages[0]) if ages[0] == ages[-1] else f"{ages[0]} to {ages[-1]}"
     return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
 

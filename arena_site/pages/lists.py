@@ -42,7 +42,7 @@ class Filter(NamedTuple):
     name: str
     label: str
     values: Mapping[str, str]
-    any: str = "all"
+    default_label: str = "all"
     """The label of no choice."""
 
 

@@ -1,6 +1,7 @@
 """The metrics of the forecast leaderboard: what each is for, how it is written, and where two of them disagree."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import format_as, score
@@ -104,14 +105,14 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
     ),
 }  # fmt: skip
 ALPHA = Metric("alpha", "Alpha", "alpha", "signed_score", "high", "It compares with the market.")
-METRICS = {metric.key: metric for metric in (BRIER, ALPHA, *(metric for group in GROUPS.values() for metric in group))}
+METRICS = {metric.key: metric for metric in chain((BRIER, ALPHA), *GROUPS.values())}
 
 
 def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str, float | None]]) -> list[str]:
     """Sentences on the metrics that rank some model most otherwise than the Brier score, the least correlated first."""
     correlations = agreement.get(BRIER.key, {})
     by_brier = _ranks(BRIER, entries)
-    found = []
+    sentences = []
     for metric in METRICS.values():
         if not metric.difference:
             continue
@@ -123,8 +124,8 @@ def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str,
             first, second = BRIER.place(entry, by_brier[name]), metric.place(entry, ranks[name])
             sentence = f"{entry['display_name']} is {first} and {second}: {metric.difference}."
             correlation = correlations.get(metric.key)
-            found.append((1.0 if correlation is None else correlation, sentence))
-    return [sentence for _, sentence in sorted(found)[:SHOWN_DISAGREEMENTS]]
+            sentences.append((1.0 if correlation is None else correlation, sentence))
+    return [sentence for _, sentence in sorted(sentences)[:SHOWN_DISAGREEMENTS]]
 
 
 def ordinal(number: int) -> str:
@@ -135,8 +136,8 @@ def ordinal(number: int) -> str:
 def _ranks(metric: Metric, entries: Sequence[Entry]) -> dict[str, int]:
     """The rank of each model by a metric; baselines and external agents have none."""
     values = dict(_values(metric, entries))
-    sign = 1 if metric.best == "low" else -1
-    return {name: 1 + sum(sign * other < sign * value for other in values.values()) for name, value in values.items()}
+    ordered = sorted(values.values(), reverse=metric.best != "low")
+    return {name: 1 + ordered.index(value) for name, value in values.items()}
 
 
 def _values(metric: Metric, entries: Sequence[Entry]) -> Iterator[tuple[str, float]]:

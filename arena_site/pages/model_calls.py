@@ -15,15 +15,19 @@ def task_context(task: Task) -> dict[str, Any]:
     A total is None where no call states the figure.
     """
     calls = list(task.calls.order_by("sequence"))
-    stated = {name: [value for call in calls if (value := getattr(call, name)) is not None] for name in TOTALS}
     link = getattr(task, "link", None)
     answer = next((call for call in calls if link and call.pk == link.call_id), None)
     return {
         "calls": with_prompts(calls),
-        "usage": {name: sum(values) if values else None for name, values in stated.items()},
+        "usage": {name: _total(calls, name) for name in TOTALS},
         "link": link,
         "record": task_record(task, answer) if link else None,
     }
+
+
+def _total(calls: Sequence[ModelCall], name: str) -> Any:
+    values = [value for call in calls if (value := getattr(call, name)) is not None]
+    return sum(values) if values else None
 
 
 def with_prompts(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, str | None]]:

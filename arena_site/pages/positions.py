@@ -1,5 +1,6 @@
 """Positions as the pages show them: their value now, or their result."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
@@ -73,18 +74,20 @@ class PositionRow(NamedTuple):
 
 def positions_of(owner: Agent | Market) -> tuple[list[PositionRow], list[PositionRow]]:
     """The open positions of an agent or on a market by value, and the closed ones, the latest first."""
-    rows = [PositionRow._make(row) for row in owner.positions.order_by().values_list(*COLUMNS)]
-    held = [row for row in rows if row.value is not None]
-    past = [row for row in rows if row.value is None]
-    held.sort(key=lambda row: (-(row.value or 0), row.pk))
+    current: list[PositionRow] = []
+    past: list[PositionRow] = []
+    for values in owner.positions.order_by().values_list(*COLUMNS):
+        row = PositionRow._make(values)
+        (past if row.value is None else current).append(row)
+    current.sort(key=lambda row: (-(row.value or 0), row.pk))
     past.sort(key=lambda row: (row.closed_at, row.pk), reverse=True)
-    return held, past
+    return current, past
 
 
 def count_states(positions: Iterable[PositionRow]) -> list[tuple[str, int]]:
     """The number of positions in each state that occurs, in the order of STATES."""
-    states = [position.state for position in positions]
-    return [(state, states.count(state)) for state in STATES if state in states]
+    counts = Counter(position.state for position in positions)
+    return [(state, counts[state]) for state in STATES if counts[state]]
 
 
 def side_result(market_status: str, *, won: bool) -> str:

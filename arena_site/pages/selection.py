@@ -22,10 +22,11 @@ class PageSelection:
     @classmethod
     def from_request(cls, request: HttpRequest, choices: Mapping[str, Sequence[str]]) -> "PageSelection":
         """The request's choices. Raises Http404 for an unknown one."""
-        values = {name: request.GET.get(name, known[0]) for name, known in choices.items()}
-        for name, known in choices.items():
-            if values[name] not in known:
-                raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, known))}")
+        values = {}
+        for name, options in choices.items():
+            values[name] = request.GET.get(name, options[0])
+            if values[name] not in options:
+                raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, options))}")
         return cls(choices, values)
 
     def __getitem__(self, name: str) -> str:
@@ -51,18 +52,20 @@ class PageSelection:
 
     def links(self, name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """A link for each value of a parameter."""
-        return [
-            {"query": self.query(**{name: value}), "label": label, "selected": value == self[name]}
-            for value, label in labels.items()
-        ]
+        links = []
+        for value, label in labels.items():
+            links.append({"query": self.query(**{name: value}), "label": label, "selected": value == self[name]})
+        return links
 
     def filter_links(self, rows: Sequence[tuple[str, str, Mapping[str, str]]]) -> list[dict[str, Any]]:
         """Rows of links (caption, parameter, labels), without those that leave no choice."""
-        return [
-            {"caption": caption, "links": self.links(name, labels)} for caption, name, labels in rows if len(labels) > 1
-        ]
+        link_rows = []
+        for caption, name, labels in rows:
+            if len(labels) > 1:
+                link_rows.append({"caption": caption, "links": self.links(name, labels)})
+        return link_rows
 
 
 def all_or_one(label: str, values: Sequence[str], *, minimum: int = 1) -> dict[str, str]:
     """Labels of a parameter that narrows a board: none, or one of the values; empty for fewer than `minimum` values."""
-    return {"": label, **{value: value for value in values}} if len(values) >= minimum else {}
+    return {"": label, **dict(zip(values, values, strict=True))} if len(values) >= minimum else {}

@@ -56,7 +56,7 @@ class TableSitemap(Sitemap):  # type: ignore[type-arg]
 
 _published = Methodology.objects.filter(published_at__isnull=False).order_by("pk")
 _completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-pk")
-_used = Market.objects.filter(Q(traded=True) | Q(has_questions=True)).order_by("-pk")
+_markets = Market.objects.filter(Q(traded=True) | Q(has_questions=True)).order_by("-pk")
 _agents = Agent.objects.order_by("-cohort__number", "family")
 
 SITEMAPS: dict[str, Callable[[], Sitemap]] = {  # type: ignore[type-arg]
@@ -67,7 +67,7 @@ SITEMAPS: dict[str, Callable[[], Sitemap]] = {  # type: ignore[type-arg]
     "cohorts": partial(TableSitemap, "cohort", Cohort.objects.order_by("-number"), "number"),
     "agents": partial(TableSitemap, "agent", _agents, "cohort__number", "family__slug"),
     "decisions": partial(TableSitemap, "decision", _completed, lastmod="decided_at"),
-    "markets": partial(TableSitemap, "market", _used, lastmod="resolved_at"),
+    "markets": partial(TableSitemap, "market", _markets, lastmod="resolved_at"),
     "questions": partial(TableSitemap, "question", Question.objects.order_by("-pk"), lastmod="resolved_at"),
 }
 """By section; each request makes its own instance, since Django keeps the latest change on it."""

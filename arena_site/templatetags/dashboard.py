@@ -18,15 +18,15 @@ STATE_CLASSES = {Run.Status.SUCCEEDED: "good", Run.Status.RUNNING: "now"}
 
 
 @register.simple_tag
-def ago(then: datetime | None, now: datetime) -> SafeString | str:
+def ago(instant: datetime | None, now: datetime) -> SafeString | str:
     """A relative time, with the instant as title and machine-readable attribute."""
-    return "never" if then is None else _time(then, relative(now - then))
+    return "never" if instant is None else _time(instant, relative(now - instant))
 
 
 @register.simple_tag
-def countdown(then: datetime, now: datetime) -> SafeString:
+def countdown(instant: datetime, now: datetime) -> SafeString:
     """The time until an instant, which dashboard.js counts down."""
-    return _time(then, remaining(then - now), SafeString(" data-countdown"))
+    return _time(instant, remaining(instant - now), SafeString(" data-countdown"))
 
 
 @register.simple_tag
@@ -87,6 +87,6 @@ def remaining(span: timedelta) -> str:
     return f"in {span // DAY} d {span % DAY // HOUR} h"
 
 
-def _time(then: datetime, text: str, attributes: SafeString | str = "") -> SafeString:
-    exact = f"{then:%Y-%m-%d %H:%M:%S} UTC"
-    return format_html('<time datetime="{}" title="{}"{}>{}</time>', then.isoformat(), exact, attributes, text)
+def _time(instant: datetime, text: str, attributes: SafeString | str = "") -> SafeString:
+    exact = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', instant.isoformat(), exact, attributes, text)

@@ -38,11 +38,14 @@ class VoidWeek(Action):
         cohort: Cohort = data["cohort"]
         decided = Decision.objects.filter(cohort=cohort, status=Decision.Status.COMPLETED).count()
         trades = Trade.objects.filter(agent__cohort=cohort).count()
-        held = Position.objects.open().filter(agent__cohort=cohort).count()
+        position_count = Position.objects.open().filter(agent__cohort=cohort).count()
         return Preview(
             f"{cohort}, which began on {cohort.week_start:%Y-%m-%d}, leaves every leaderboard, present and past, with "
             "all its weeks. Its agents are asked nothing more; their positions are settled as usual.",
-            [f"{decided} decisions and {trades} trades stay on record and can be read", f"{held} positions are open"],
+            [
+                f"{decided} decisions and {trades} trades stay on record and can be read",
+                f"{position_count} positions are open",
+            ],
             "It can not be undone. Other cohorts of these Sundays, and all forecasts, count as before.",
         )
 

@@ -51,11 +51,11 @@ class SetSpendCap(Action):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         default = settings.ARENA_SPEND_LIMIT_USD
-        now, then = spend_limit(data["protocol"], default), default if data["limit"] is None else data["limit"]
+        old_cap, new_cap = spend_limit(data["protocol"], default), default if data["limit"] is None else data["limit"]
         spent = spent_in_week(data["protocol"], week_start(at))
-        warning = "This week has cost as much already: no model is asked until the next." if spent >= then else ""
+        warning = "This week has cost as much already: no model is asked until the next." if spent >= new_cap else ""
         return Preview(
-            f"The cap becomes ${then:.2f} a week, after ${now:.2f}. Spent this week: ${spent:.2f}.", (), warning
+            f"The cap becomes ${new_cap:.2f} a week, after ${old_cap:.2f}. Spent this week: ${spent:.2f}.", (), warning
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
@@ -86,7 +86,7 @@ class PauseModels(Action):
         "Runs leave these out from now on. What is not asked before its window ends is recorded as missed, which can "
         "not be undone."
     )
-    done = "Paused"
+    past_verb = "Paused"
 
     def target(self, data: FormData) -> str:
         protocols = " and ".join(Protocol(protocol).label for protocol in data["protocol"])
@@ -111,7 +111,7 @@ class PauseModels(Action):
         changed = 0
         for protocol in data["protocol"]:
             changed += set_paused(protocol, data["family"], paused=self.paused)
-        return ActionResult(f"{self.done}: {self.target(data)}.") if changed else None
+        return ActionResult(f"{self.past_verb}: {self.target(data)}.") if changed else None
 
 
 class ResumeModels(PauseModels):
@@ -120,4 +120,4 @@ class ResumeModels(PauseModels):
     paused = False
     nothing_affected = "Not paused."
     summary = "The next run asks these again; run it now where that is too late."
-    done = "Resumed"
+    past_verb = "Resumed"

@@ -91,10 +91,10 @@ class ProposeLineUp(Action):
         return list_path(LineUp)
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        wanted = sorted(release.pk or 0 for release in data["release"])
+        release_ids = sorted(release.pk or 0 for release in data["release"])
         proposed = LineUp.objects.filter(status=LineUp.Status.PROPOSED)
         for line_up in filter(None, [latest_approved(), *proposed]):
-            if sorted(line_up.entries.values_list("release", flat=True)) == wanted:
+            if sorted(line_up.entries.values_list("release", flat=True)) == release_ids:
                 return f"That is {line_up}, {line_up.get_status_display().lower()} already."
         return ""
 

@@ -87,8 +87,8 @@ class SendTestAlert(Action):
         if not channels():
             return "No channel is set up: set ARENA_ALERT_EMAIL or ARENA_ALERT_WEBHOOK, and restart."
         open_alert = Alert.objects.open().filter(kind=self.KIND).first()
-        sent = f"The last one, of {open_alert.raised_at:%d %B, %H:%M} UTC, is open: " if open_alert else ""
-        return f"{sent}acknowledge it first." if sent else ""
+        explanation = f"The last one, of {open_alert.raised_at:%d %B, %H:%M} UTC, is open: " if open_alert else ""
+        return f"{explanation}acknowledge it first." if explanation else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         summary = f"A test alert leaves by {' and '.join(channels())}. Acknowledge it once it has arrived."
@@ -117,7 +117,7 @@ class PauseSchedules(Action):
     repeats = jobs.PAUSED
     nothing_affected = "Paused already, or never installed."
     summary = "These enqueue no job until they are resumed; a job that runs now goes on."
-    done = "Paused"
+    past_verb = "Paused"
 
     def target(self, data: FormData) -> str:
         return ", ".join(data["schedule"])
@@ -141,8 +141,12 @@ class PauseSchedules(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         affected = self.affected(data)
-        others = Schedule.objects.filter(name__in=affected).exclude(repeats=self.repeats)
-        return ActionResult(f"{self.done}: {', '.join(affected)}.") if others.update(repeats=self.repeats) else None
+        schedules = Schedule.objects.filter(name__in=affected).exclude(repeats=self.repeats)
+        return (
+            ActionResult(f"{self.past_verb}: {', '.join(affected)}.")
+            if schedules.update(repeats=self.repeats)
+            else None
+        )
 
 
 class ResumeSchedules(PauseSchedules):
@@ -151,7 +155,7 @@ class ResumeSchedules(PauseSchedules):
     repeats = jobs.UNLIMITED
     nothing_affected = "None of them is paused."
     summary = "These run by their cron lines again, and once at once for the runs that they missed."
-    done = "Resumed"
+    past_verb = "Resumed"
 
 
 class BeginMaintenance(Action):
@@ -176,8 +180,8 @@ class BeginMaintenance(Action):
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        begun = begin_maintenance(reason[:REASON_LENGTH], at=timezone.now())
-        return ActionResult("Maintenance has begun.") if begun else None
+        has_begun = begin_maintenance(reason[:REASON_LENGTH], at=timezone.now())
+        return ActionResult("Maintenance has begun.") if has_begun else None
 
 
 class EndMaintenance(BeginMaintenance):

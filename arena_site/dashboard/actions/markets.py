@@ -22,8 +22,8 @@ FINAL = (Market.Status.RESOLVED, Market.Status.CANCELLED)
 
 def unsettled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
     """Closed markets with positions, the longest closed first."""
-    held = Position.objects.open().values("market")
-    return rows.filter(status=Market.Status.CLOSED, pk__in=held).order_by("closed_at", "pk")
+    market_ids = Position.objects.open().values("market")
+    return rows.filter(status=Market.Status.CLOSED, pk__in=market_ids).order_by("closed_at", "pk")
 
 
 def settled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
@@ -44,7 +44,9 @@ class OutcomeForm(ChoiceForm):
         super().__init__(*args, **options)
         field, market = self.fields["result"], self._market()
         assert isinstance(field, forms.ChoiceField)
-        sides = [(f"outcome-{o.pk}", f"{o.side} won") for o in market.outcomes.all()] if market else []
+        sides = (
+            [(f"outcome-{outcome.pk}", f"{outcome.side} won") for outcome in market.outcomes.all()] if market else []
+        )
         field.choices = [*sides, (CANCELLED, "Cancelled: no winner, every cost basis is refunded")]
         self.fields["market"].help_text = market.question if market else "Its outcomes are asked for next."
         if market is None:
@@ -58,7 +60,9 @@ class OutcomeForm(ChoiceForm):
         data: dict[str, Any] = super().clean() or self.cleaned_data
         market, result = data.get("market"), data.get("result")
         if market is not None and result:
-            data["outcome"] = next((o for o in market.outcomes.all() if f"outcome-{o.pk}" == result), None)
+            data["outcome"] = next(
+                (outcome for outcome in market.outcomes.all() if f"outcome-{outcome.pk}" == result), None
+            )
         return data
 
 
@@ -72,13 +76,13 @@ def chosen_resolution(data: FormData) -> Resolution:
 
 def market_state(market: Market) -> dict[str, Any]:
     market = Market.objects.select_related("winning_outcome").get(pk=market.pk)
-    held = Position.objects.filter(market=market)
+    positions = Position.objects.filter(market=market)
     return {
         "status": market.status,
         "winner": market.winning_side,
         "resolved at": market.resolved_at,
-        "open positions": held.filter(status=Position.Status.OPEN).count(),
-        "realized P/L": held.aggregate(sum=Sum("realized_pnl"))["sum"],
+        "open positions": positions.filter(status=Position.Status.OPEN).count(),
+        "realized P/L": positions.aggregate(sum=Sum("realized_pnl"))["sum"],
     }
 
 
@@ -103,9 +107,9 @@ class SettleMarket(Action):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         market, resolution = data["market"], chosen_resolution(data)
-        held = list(Position.objects.open().filter(market=market).select_related("agent__cohort", "outcome"))
-        summary = f"“{market}”: {resolution}. {len(held)} open positions are paid, which can not be undone."
-        return Preview(summary, [_payment(position, resolution) for position in held])
+        positions = list(Position.objects.open().filter(market=market).select_related("agent__cohort", "outcome"))
+        summary = f"“{market}”: {resolution}. {len(positions)} open positions are paid, which can not be undone."
+        return Preview(summary, [_payment(position, resolution) for position in positions])
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         resolution = chosen_resolution(data)
@@ -144,11 +148,10 @@ class ReverseSettlement(SettleMarket):
             changes = reversal_changes(market, resolution)
         except InsufficientCash as error:
             return Preview(f"It can not be reversed, since cash may not fall below zero: {error}.", possible=False)
-        lines = [
-            f"{c.settlement.agent}: {c.kind} instead, {c.payout} for the {c.previous_payout} that was paid: "
-            f"{c.amount:+}"
-            for c in changes
-        ]
+        lines = []
+        for change in changes:
+            payouts = f"{change.payout} for the {change.previous_payout} that was paid"
+            lines.append(f"{change.settlement.agent}: {change.kind} instead, {payouts}: {change.amount:+}")
         was = f"{market.winning_side} won" if market.winning_side else market.status
         summary = f"“{market}” was settled as {was}; it becomes: {resolution}. {len(lines)} positions are corrected."
         warning = "Its bets and forecasts are scored again; past snapshots stay as they are."

@@ -109,8 +109,8 @@ class RunDecisions(EnqueueJob):
         except NoMarkets as error:
             return Preview(f"No agent can be asked: {error}. {costs}", possible=False)
         if not estimate.calls:
-            nothing = "No decision is due: all of this week are final or paused, or no cohort decides this week."
-            return Preview(f"{nothing} {costs}", possible=False)
+            reason = "No decision is due: all of this week are final or paused, or no cohort decides this week."
+            return Preview(f"{reason} {costs}", possible=False)
         lines = [str(call) for call in estimate.calls]
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}. {costs}"
@@ -124,8 +124,8 @@ class RunForecasts(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
         estimate, costs = estimate_forecasts(at=at), cost_sentence(at)
         if not estimate.asked:
-            nothing = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
-            return Preview(f"{nothing} {costs}", possible=False)
+            reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
+            return Preview(f"{reason} {costs}", possible=False)
         lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.asked]
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
@@ -133,7 +133,7 @@ class RunForecasts(EnqueueJob):
 
 
 def cost_sentence(at: datetime) -> str:
-    """What the coming line-up costs, as the forms say it."""
+    """The cost of the coming line-up as a sentence of the forms."""
     return f"The coming line-up costs {plan_costs(at=at)}."
 
 
@@ -247,13 +247,13 @@ class StartCohort(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         try:
-            known = Cohort.objects.filter(week_start=week_start(at)).exists()
-            catalogue = None if known else clients.model_catalogue()
-            started = start_cohort(at=at, catalogue=catalogue, replace=settings.ARENA_LINEUP == "auto")
+            exists = Cohort.objects.filter(week_start=week_start(at)).exists()
+            catalogue = None if exists else clients.model_catalogue()
+            result = start_cohort(at=at, catalogue=catalogue, replace=settings.ARENA_LINEUP == "auto")
         except (NoEligibleFamilies, GatewayFailure, UnusableLineUp) as error:
             return ActionResult(f"Nothing was started: {error}.", changed=False)
-        message = f"Cohort {started.cohort.number} has started with {started.agents} agents."
-        return ActionResult(message, path=row_path(started.cohort)) if started.created else None
+        message = f"Cohort {result.cohort.number} has started with {result.agents} agents."
+        return ActionResult(message, path=row_path(result.cohort)) if result.created else None
 
 
 class ExportForm(forms.Form):

@@ -49,7 +49,7 @@ class RetryForm(forms.Form):
         label="Question batches", required=False,
     )  # fmt: skip
 
-    all = forms.ChoiceField(
+    kind = forms.ChoiceField(
         choices=[("decision", "decisions"), ("elicitation", "question batches"), (BOTH, "both")],
         required=False, widget=forms.HiddenInput, help_text="Every failed task of this kind in this week.",
     )  # fmt: skip
@@ -61,8 +61,8 @@ class RetryForm(forms.Form):
             if not isinstance(field, RowIdsField):
                 continue
             tasks: Any = field.queryset
-            named = Q(pk__in=[key for key in self._named(name) if RowIdsField.is_id(key)])
-            field.queryset = tasks.filter(named | failed & tasks.model.in_week(week_start(clock.now())))
+            linked_tasks = Q(pk__in=[key for key in self._named(name) if RowIdsField.is_id(key)])
+            field.queryset = tasks.filter(linked_tasks | failed & tasks.model.in_week(week_start(clock.now())))
 
     def _named(self, name: str) -> list[str]:
         """The ids that were posted, or that a link names."""
@@ -70,8 +70,8 @@ class RetryForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
-        if not self.errors and (chosen := data["all"]):
-            for kind in ("decision", "elicitation") if chosen == BOTH else (chosen,):
+        if not self.errors and (choice := data["kind"]):
+            for kind in ("decision", "elicitation") if choice == BOTH else (choice,):
                 field = self.fields[kind]
                 assert isinstance(field, RowIdsField)
                 assert field.queryset is not None
@@ -108,15 +108,15 @@ class RetryTasks(Action):
         return "" if "" in obstacles else " ".join(dict.fromkeys(obstacles))
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        lines, asked = [], 0
+        lines, number = [], 0
         for task in self.tasks(data):
             obstacle = _obstacle(task, at)
-            asked += not obstacle
+            number += not obstacle
             lines.append(f"{task}: {obstacle}" if obstacle else f"{task} is asked again. It failed with: {task.error}")
         batches = (
             " The question batches are asked with all of the day that have no answer." if data["elicitation"] else ""
         )
-        summary = f"{asked} of {len(lines)} are asked again, at the prices of the frozen universe.{batches}"
+        summary = f"{number} of {len(lines)} are asked again, at the prices of the frozen universe.{batches}"
         return Preview(summary, lines, worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:

@@ -19,7 +19,7 @@ UNKNOWN = "no parser knows this file"
 READ = ""
 """Stands for a row that is read, among the reasons why others are skipped."""
 WRAPPERS = ("body", "response", "answer", "payload")
-"""Where a record of an exchange holds the service's own answer."""
+"""The keys of a record of an exchange that may hold the service's own answer."""
 Reasons = Iterable[str]
 """For each row of an answer the reason why it is skipped, or READ."""
 
@@ -39,13 +39,15 @@ class Command(ArenaCommand):
         if not directory.is_dir():
             self.refuse(f"{options['directory']} is no directory")
         items: list[dict[str, Any]] = []
-        for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        for path in sorted(filter(Path.is_file, directory.rglob("*"))):
             reasons = Counter(replay(path))
             read = reasons.pop(READ, 0)
             name = str(path.relative_to(directory))
             items.append({"file": name, "read": read, "skipped": reasons.total(), "reasons": reasons})
-        read, skipped = (sum(item[key] for item in items) for key in ("read", "skipped"))
-        summary = {"files": len(items), "read": read, "skipped": skipped}
+        totals = Counter({"files": len(items), "read": 0, "skipped": 0})
+        for item in items:
+            totals.update(read=item["read"], skipped=item["skipped"])
+        summary = dict(totals)
         if options["json"]:
             return CommandResult(summary | {"items": [item for item in items if item["skipped"]]})
         self.stdout.write(_table(items))
@@ -94,13 +96,13 @@ def _unwrapped(record: Any) -> Any:
     return record
 
 
-def _rows(answer: Any, *own: str) -> list[Any] | None:
-    """The rows of a page, a list or a single row, which has a field of its `own`; None if it is none of them."""
+def _rows(answer: Any, *row_fields: str) -> list[Any] | None:
+    """The rows of a page, a list or a single row, which has one of the `row_fields`; None if it is none of them."""
     if isinstance(answer, list):
         return answer
     if not isinstance(answer, dict):
         return None
-    if not answer.keys().isdisjoint(own):
+    if not answer.keys().isdisjoint(row_fields):
         return [answer]
     for key in ("events", "markets", "data"):
         if isinstance(answer.get(key), list):
@@ -109,9 +111,12 @@ def _rows(answer: Any, *own: str) -> list[Any] | None:
 
 
 def _parse_venue(
-    record: Any, own: Iterable[str], parse_event: Callable[[Any, str], list[Any]], parse_market: Callable[..., Any]
+    record: Any,
+    row_fields: Iterable[str],
+    parse_event: Callable[[Any, str], list[Any]],
+    parse_market: Callable[..., Any],
 ) -> Reasons:
-    rows = _rows(_unwrapped(record), *own)
+    rows = _rows(_unwrapped(record), *row_fields)
     if rows is None:
         return [UNKNOWN]
     parsed: list[Any] = []
@@ -128,8 +133,8 @@ def _parse_gamma(record: Any) -> Reasons:
 
 
 def _parse_kalshi(record: Any) -> Reasons:
-    own = ["ticker", "event_ticker"] if isinstance(record, dict) and "orderbook_fp" not in record else []
-    return _parse_venue(record, own, kalshi.parse_event, kalshi.parse_market)
+    row_fields = ["ticker", "event_ticker"] if isinstance(record, dict) and "orderbook_fp" not in record else []
+    return _parse_venue(record, row_fields, kalshi.parse_event, kalshi.parse_market)
 
 
 def _parse_clob(record: Any) -> Iterator[str]:
@@ -163,8 +168,10 @@ def _parse_openrouter(record: Any) -> Iterator[str]:
     body = answer if isinstance(answer, str) else json.dumps(answer, default=float)
     headers = exchange.get("headers")
     try:
-        stated = Headers({key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {})
-        CompletionParser(Exchange(status, stated, body.encode(errors="replace"), 0), redact=str).parse()
+        parsed_headers = Headers(
+            {key: str(value) for key, value in headers.items()} if isinstance(headers, dict) else {}
+        )
+        CompletionParser(Exchange(status, parsed_headers, body.encode(errors="replace"), 0), redact=str).parse()
     except GatewayFailure as failure:
         # An error that the gateway states is an answer like any other.
         is_error = status >= 400 or (isinstance(answer, dict) and bool(answer.get("error")))

@@ -110,9 +110,9 @@ class Command(ArenaCommand):
             run.summary = {"weeks": options["weeks"]}
             if options["prepared"]:
                 options["prepared"].touch()
-            for done, step in enumerate(steps):
+            for number, step in enumerate(steps):
                 week = (step.at - SEASON_STARTS).days // 7 + 1
-                progress(done, len(steps), f"week {week}, {step.at:%a %d %b %H:%M}")
+                progress(number, len(steps), f"week {week}, {step.at:%a %d %b %H:%M}")
                 if not self.stderr.isatty() and "start_cohort" in step.commands:
                     self.stderr.write(f"week {week} of {options['weeks']}: {step.at:%Y-%m-%d}")
                 self._set_clock(clock, root, step.at)
@@ -120,7 +120,7 @@ class Command(ArenaCommand):
                     guest = register_external_agent(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
                 for command in step.commands:
                     self._run(command, step.at)
-                if not done:
+                if not number:
                     freeze_loaded_objects()
             self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))
             forecasts = leaderboard_table("Forecasts", FORECASTS, protocol="forecast", arm=PRICED, category="")

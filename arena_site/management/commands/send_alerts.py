@@ -14,5 +14,5 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         # Tries and pauses run on the real clock, whatever instant the run is for.
-        sent, failures = send_notices(now=timezone.now())
-        return CommandResult({"sent": sent, "failed": len(failures)}, failures=failures)
+        number, failures = send_notices(now=timezone.now())
+        return CommandResult({"sent": number, "failed": len(failures)}, failures=failures)

@@ -1,6 +1,7 @@
 """Axes: the range of values that a chart spans, and the positions of its ticks."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -56,8 +57,12 @@ def tick_decimals(low: float, high: float) -> int:
 
 def time_ticks(first: datetime, last: datetime) -> list[datetime]:
     """Round instants in the range at equal distances; its first instant if there is none."""
-    step = next((each for each in TIME_STEPS if (last - first) / each <= TIME_TICKS), TIME_STEPS[-1])
+    index = bisect_left(TIME_STEPS, (last - first) / TIME_TICKS)
+    step = TIME_STEPS[min(index, len(TIME_STEPS) - 1)]
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    start = midnight + step * max(0, math.ceil((first - midnight) / step))
-    ticks = [start + step * index for index in range(TIME_TICKS + 1)]
-    return [at for at in ticks if first <= at <= last] or [first]
+    tick = midnight + step * max(0, math.ceil((first - midnight) / step))
+    ticks: list[datetime] = []
+    while tick <= last and len(ticks) <= TIME_TICKS:
+        ticks.append(tick)
+        tick += step
+    return ticks or [first]

@@ -20,14 +20,14 @@ def reliability_figure(
     diagrams: Sequence[SquareDiagram],
     *,
     name: str = "calibration",
-    who: str = "each forecaster",
+    forecasters: str = "each forecaster",
     at: datetime | None,
     query: str = "",
 ) -> Figure | None:
-    """Reliability diagrams of stated probabilities; None without diagrams. `who` stated them."""
+    """Reliability diagrams of stated probabilities; None without diagrams. `forecasters` names who stated them."""
     if not diagrams:
         return None
-    title = f"How often events happened, by the probability that {who} gave them."
+    title = f"How often events happened, by the probability that {forecasters} gave them."
     return Figure(name, title, reliability_grid(diagrams), RELIABILITY_NOTE, at=at, query=query)
 
 

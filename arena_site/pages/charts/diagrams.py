@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from agents.models import Family
@@ -15,6 +16,8 @@ LARGEST_RADIUS, SMALLEST_RADIUS = 9.0, 2.5
 POINT_RADIUS = 3
 MAXIMUM_ROWS = 60
 THOUSAND = 1_000
+BIN_CELLS = itemgetter("from", "to", "forecast", "outcome", "low", "high", "pairs", "weight")
+"""The cells of a bin's row in the CSV file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class DiagramGrid:
     """Diagrams side by side on the same axes."""
 
     kind: ClassVar[str] = "grid"
-    left: ClassVar[int] = LEFT
-    right: ClassVar[int] = LEFT + SIDE
+    left_edge: ClassVar[int] = LEFT
+    right_edge: ClassVar[int] = LEFT + SIDE
     top: ClassVar[int] = TOP
     bottom: ClassVar[int] = TOP + SIDE
     width: ClassVar[int] = LEFT + SIDE + 18
@@ -68,23 +71,28 @@ class DiagramGrid:
     columns: Sequence[str]
 
     @property
+    def has_bins(self) -> bool:
+        return any(diagram.bins for diagram in self.diagrams)
+
+    @property
     def height(self) -> int:
-        return TOP + SIDE + (62 if any(diagram.bins for diagram in self.diagrams) else 40)
+        return TOP + SIDE + (62 if self.has_bins else 40)
 
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
         """The names of the columns, and the rows of each diagram."""
         yield self.columns
         for diagram in self.diagrams:
-            yield from ([diagram.name, *row] for row in diagram.rows)
+            for row in diagram.rows:
+                yield [diagram.name, *row]
 
     @property
     def table(self) -> Iterator[list[str]]:
         """The data as cells of a table, the points of scatter plots thinned to MAXIMUM_ROWS."""
-        rows = [(diagram.name, row) for diagram in self.diagrams for row in diagram.rows]
-        step = 1 if any(diagram.bins for diagram in self.diagrams) else max(1, -(-len(rows) // MAXIMUM_ROWS))
-        for name, row in rows[::step]:
-            yield [name, *map(_cell, row)]
+        _, *rows = self.csv_rows
+        step = 1 if self.has_bins else max(1, -(-len(rows) // MAXIMUM_ROWS))
+        for name, *cells in rows[::step]:
+            yield [name, *map(_cell, cells)]
 
     @property
     def data(self) -> dict[str, Any]:
@@ -118,16 +126,13 @@ def reliability_diagram(
     They are a family's, or those of a reference forecaster.
     """
     color, marker = (family.color, marker_of(family)) if family else (REFERENCE_COLORS[reference], 0)
-    used = [each for each in bins if each["forecast"] is not None and each["outcome"] is not None]
-    keys = ("from", "to", "forecast", "outcome", "low", "high", "pairs", "weight")
-    return SquareDiagram(
-        name,
-        readable_color(color),
-        marker,
-        [[each[key] for key in keys] for each in used],
-        [(_rounded(each["forecast"]), _rounded(each["outcome"]), _bin_text(each)) for each in used],
-        tuple(_bin(each, marker) for each in used),
-    )
+    rows, points, drawn = [], [], []
+    for row in bins:
+        if row["forecast"] is not None and row["outcome"] is not None:
+            rows.append(BIN_CELLS(row))
+            points.append((_rounded(row["forecast"]), _rounded(row["outcome"]), _bin_text(row)))
+            drawn.append(_bin(row, marker))
+    return SquareDiagram(name, readable_color(color), marker, rows, points, tuple(drawn))
 
 
 def _bin(report: Mapping[str, Any], marker: int) -> ReliabilityBin:
@@ -169,16 +174,15 @@ def stakes_grid(diagrams: Sequence[SquareDiagram]) -> DiagramGrid:
 def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | None]]) -> SquareDiagram:
     """The scatter plot of a family's points (x, y, whether the event happened)."""
     marker = marker_of(family)
-    paths: dict[bool, list[str]] = {True: [], False: []}
-    for x, y, happened in points:
-        paths[happened is True].append(marker_path(marker, _x(x), _y(y), POINT_RADIUS))
     texts = {True: "won", False: "lost", None: "not resolved"}
-    return SquareDiagram(
-        family.display_name,
-        readable_color(family.color),
-        marker,
-        points,
-        [(_rounded(x), _rounded(y), texts[happened]) for x, y, happened in points],
-        filled="".join(paths[True]),
-        hollow="".join(paths[False]),
-    )
+    labels = []
+    filled = hollow = ""
+    for x, y, happened in points:
+        labels.append((_rounded(x), _rounded(y), texts[happened]))
+        path = marker_path(marker, _x(x), _y(y), POINT_RADIUS)
+        if happened:
+            filled += path
+        else:
+            hollow += path
+    color = readable_color(family.color)
+    return SquareDiagram(family.display_name, color, marker, points, labels, filled=filled, hollow=hollow)

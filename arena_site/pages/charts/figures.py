@@ -32,7 +32,8 @@ class Figure:
     @property
     def rows(self) -> Iterator[Sequence[Any]]:
         """The data as rows of a CSV file, the first with the names of the columns."""
-        return ([_rounded(cell) for cell in row] for row in self.chart.csv_rows)
+        for row in self.chart.csv_rows:
+            yield [_rounded(cell) for cell in row]
 
 
 def _rounded(value: Any) -> Any:

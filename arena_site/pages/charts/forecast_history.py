@@ -31,28 +31,22 @@ def forecast_histories(
         return []
     option = _drawn_option(question, entries[0], until)
     days = {entry.pk: entry.question_set.day for entry in reversed(entries)}
-    stated: dict[str, dict[int, dict[datetime, float | None]]] = defaultdict(lambda: defaultdict(dict))
+    probabilities: dict[str, dict[int, dict[datetime, float | None]]] = defaultdict(lambda: defaultdict(dict))
     for forecast in sorted(forecasts, key=attrgetter("pk")):
-        stated[forecast.arm][forecast.family_id][days[forecast.entry_id]] = forecast.probabilities.get(option)
+        probabilities[forecast.arm][forecast.family_id][days[forecast.entry_id]] = forecast.probabilities.get(option)
     instants = sorted(set(days.values()))
     prices = {entry.question_set.day: entry.price(option) for entry in reversed(entries)}
-    market = Curve("Market", MARKET_COLOR, [prices.get(day) for day in instants], dashed=True)
+    market = Curve("Market", MARKET_COLOR, list(map(prices.get, instants)), dashed=True)
     drawn = option if option in BINARY_SIDES else "this option"
     histories = []
     for arm, condition in ARMS.items():
-        curves = [
-            family_curve(families[family], [by_day.get(day) for day in instants])
-            for family, by_day in sorted(stated[arm].items())
-        ]
-        several = curves and len(instants) > 1
-        chart = (
-            line_chart(
-                [*instants], [market, *curves], y_title=f"Probability of {drawn} (%)", height=340, unit="fraction"
-            )
-            if several
-            else None
-        )
-        if chart:
+        curves = [market]
+        for family, by_day in sorted(probabilities[arm].items()):
+            curves.append(family_curve(families[family], list(map(by_day.get, instants))))
+        if len(curves) == 1 or len(instants) == 1:
+            continue
+        y_title = f"Probability of {drawn} (%)"
+        if chart := line_chart(instants, curves, y_title=y_title, height=340, unit="fraction"):
             title = f"Each model’s probability for {drawn}, by day, {condition}."
             note = "The dashed line is the market’s price at the same time."
             histories.append((option, Figure(arm, title, chart, note, at=instants[-1])))
@@ -64,6 +58,8 @@ def _drawn_option(question: Question, latest: QuestionEntry, until: datetime | N
     options = list(question.options.all())
     if len(options) == 2:
         return options[0].name
-    known = until is None or (question.resolved_at is not None and question.resolved_at <= until)
-    happened = [option.name for option in options if option.happened and known]
-    return happened[0] if happened else max(options, key=lambda o: (latest.price(o.name) or 0.0, -o.index)).name
+    is_resolved = until is None or (question.resolved_at is not None and question.resolved_at <= until)
+    for option in options:
+        if option.happened and is_resolved:
+            return option.name
+    return max(options, key=lambda option: (latest.price(option.name) or 0.0, -option.index)).name

@@ -72,12 +72,11 @@ def svg_image(figure: Figure, address: str) -> str:
 def _heading(figure: Figure, width: int) -> list[HeadingLine]:
     lines: list[HeadingLine] = []
     y = MARGIN // 2
-    texts = ((figure.title, TITLE_SIZE, "#1b2430", True), (figure.note, NOTE_SIZE, "#586374", False))
-    for text, size, color, bold in texts:
+    for text, size, color in ((figure.title, TITLE_SIZE, "#1b2430"), (figure.note, NOTE_SIZE, "#586374")):
         y += MARGIN // 7
         for line in wrap(single_line(text), int((width - 2 * MARGIN) / size / CHARACTER_WIDTH)):
             y += round(size * 1.35)
-            lines.append(HeadingLine(line, y, size, color, bold))
+            lines.append(HeadingLine(line, y, size, color, bold=size == TITLE_SIZE))
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
@@ -46,7 +47,7 @@ class IntervalChart:
 
     kind: ClassVar[str] = "intervals"
     width: ClassVar[int] = 1000
-    left: ClassVar[int] = 200
+    left_edge: ClassVar[int] = 200
     span: ClassVar[int] = 660
     """Width of what is 100 % wide, in an image."""
     row_height: ClassVar[int] = 38
@@ -93,7 +94,7 @@ def interval_chart(
     The axis includes zero.
     """
     bounds = [entry[interval] or [entry[column]] * 2 for entry in entries]
-    ends = [end for both in bounds for end in both]
+    ends = list(chain(*bounds))
     low, high = value_range([0.0, *ends, *baselines.values()])
     low = 0.0 if min([0.0, *ends]) >= 0 else low
 
@@ -101,7 +102,10 @@ def interval_chart(
         return round(100 * (value - low) / (high - low), 2) + 0.0
 
     ties = {entry["display_name"] for entry in tied}
-    last = max((index for index, entry in enumerate(entries) if entry["display_name"] in ties), default=0)
+    last = 0
+    for index, entry in enumerate(entries):
+        if entry["display_name"] in ties:
+            last = index
 
     def bracket(index: int) -> str:
         if not last or index > last:
@@ -110,19 +114,19 @@ def interval_chart(
             return "last" if index else "first"
         return "tied" if entries[index]["display_name"] in ties else "spanned"
 
-    rows = [
-        IntervalRow(
-            entry["display_name"],
-            families.get(entry["family"]),
-            entry[column],
-            entry[interval],
-            x(entry[column]),
-            x(both[0]),
-            x(both[1]),
-            bracket(index),
+    rows = []
+    for index, (entry, (lower, upper)) in enumerate(zip(entries, bounds, strict=True)):
+        row = IntervalRow(
+            name=entry["display_name"],
+            family=families.get(entry["family"]),
+            value=entry[column],
+            interval=entry[interval],
+            x=x(entry[column]),
+            low=x(lower),
+            high=x(upper),
+            bracket=bracket(index),
         )
-        for index, (entry, both) in enumerate(zip(entries, bounds, strict=True))
-    ]
+        rows.append(row)
     lines = [Baseline(name, value, x(value)) for name, value in baselines.items()]
     ticks = [Tick(x(value), value) for value in value_ticks(low, high)]
     return IntervalChart(rows, lines, ticks, tick_decimals(low, high), x_title, unit, column)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
@@ -58,8 +59,10 @@ class Curve:
     @property
     def first_of_few(self) -> int:
         """The index from which on the curve is a mean of few things; the number of positions if it never is."""
-        few = (index for index, number in enumerate(self.numbers) if number is not None and number < FEW)
-        return next(few, len(self.values))
+        for index, number in enumerate(self.numbers):
+            if number is not None and number < FEW:
+                return index
+        return len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,15 @@ class DrawnLine:
     few: str = ""
 
 
+class CurvePoints(NamedTuple):
+    """The points of a curve in a drawing: of its line, of its band (x, low, high), and of its part of few things."""
+
+    curve: Curve
+    points: Sequence[tuple[float, float]]
+    band: Sequence[tuple[float, float, float]]
+    few: Sequence[tuple[float, float]]
+
+
 class TickNumber(NamedTuple):
     """A position on the axis, and of how many things the curves are means there."""
 
@@ -113,24 +125,24 @@ class LineChart:
 
     kind: ClassVar[str] = "lines"
     width: ClassVar[int] = WIDTH
-    left: ClassVar[int] = LEFT
-    right: ClassVar[int] = RIGHT
+    left_edge: ClassVar[int] = LEFT
+    right_edge: ClassVar[int] = RIGHT
     top: ClassVar[int] = TOP
     positions: Sequence[Any]
     curves: Sequence[Curve]
     height: int
     bottom: int
-    lines: tuple[DrawnLine, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    lines: Sequence[DrawnLine]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
     baseline: float | None
     axis: str
     unit: str
     y_title: str
     decimals: int
-    events: tuple[tuple[ChartEvent, str], ...]
+    events: Sequence[tuple[ChartEvent, str]]
     data: dict[str, Any]
-    numbers: tuple[TickNumber, ...] = ()
+    numbers: Sequence[TickNumber] = ()
     """Below each tick of the axis: how many things the curves are means of there."""
 
     @property
@@ -144,22 +156,27 @@ class LineChart:
 
     @property
     def contains_links(self) -> bool:
-        """Whether the chart contains links, which an element of the role `img` may not."""
+        """True for a chart with links, which an element of the role `img` may not contain."""
         return any(event.href for event, _ in self.events)
 
     @property
     def rows(self) -> list[tuple[Any, list[Value]]]:
         """The rows of the chart's table, newest first, thinned to MAXIMUM_ROWS."""
         step = max(1, -(-len(self.positions) // MAXIMUM_ROWS))
-        shown = [*enumerate(self.positions)][::-1][::step]
-        return [(at, [curve.values[index] for curve in self.curves]) for index, at in shown]
+        rows = []
+        for index in range(len(self.positions) - 1, -1, -step):
+            rows.append((self.positions[index], [curve.values[index] for curve in self.curves]))
+        return rows
 
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
         """The names of the columns, a row for each point of each curve, and one for each event."""
-        banded, numbered = (any(getattr(c, name) for c in self.curves) for name in ("band", "numbers"))
+        banded = any(curve.band for curve in self.curves)
+        numbered = any(curve.numbers for curve in self.curves)
         columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
-        yield [*columns, *(["lower_quartile", "upper_quartile"] if banded else []), *(["cohorts"] if numbered else [])]
+        columns += ["lower_quartile", "upper_quartile"] if banded else []
+        columns += ["cohorts"] if numbered else []
+        yield columns
         for curve in self.curves:
             for index, (position, value) in enumerate(zip(self.positions, curve.values, strict=True)):
                 if value is None:
@@ -191,18 +208,23 @@ def line_chart(
     None without values. `unit` is a kind that `filters.format_as` knows. `baseline` is drawn as a line of its own, such
     as the starting balance. Events outside the instants are left out.
     """
-    rows = [[None if value is None else float(value) for value in curve.values] for curve in curves]
-    values = [value for row in rows for value in row if value is not None]
-    if not values:
+    rows: list[list[float | None]] = []
+    bounds = [] if baseline is None else [float(baseline)]
+    for curve in curves:
+        row = [None if value is None else float(value) for value in curve.values]
+        rows.append(row)
+        bounds += [value for value in row if value is not None]
+        for ends in filter(None, curve.band):
+            bounds += ends
+    if not any(value is not None for value in chain(*rows)):
         return None
     first, last = positions[0], positions[-1]
     x_values: list[Any] = time_ticks(first, last) if axis == "time" else value_ticks(first, max(last, first + 1))
     if axis == "questions":
         x_values = [value for value in x_values if value == int(value)]
     events = [event for event in events if first <= event.at <= last]
-    ends = [end for curve in curves for band in curve.band if band for end in band]
-    bases = [] if baseline is None else [float(baseline)]
-    low, high = value_range([*values, *ends, *bases, *(float(event.value) for event in events)])
+    bounds += [float(event.value) for event in events]
+    low, high = value_range(bounds)
     numbered = any(curve.numbers for curve in curves)
     bottom = height - BOTTOM - (NUMBERS_HEIGHT if numbered else 0)
     x_scale = (RIGHT - LEFT) / ((_place(last) - _place(first)) or 1)
@@ -214,8 +236,8 @@ def line_chart(
     def y(value: Decimal | float) -> float:
         return round(bottom - (float(value) - low) * y_scale, 1)
 
-    xs = [x(position) for position in positions]
-    drawn = []
+    xs = list(map(x, positions))
+    drawn, curve_data = [], []
     for curve, row in zip(curves, rows, strict=True):
         # `y` inlined and not yet rounded: this runs for every point of every curve.
         points = [
@@ -223,21 +245,28 @@ def line_chart(
         ]
         if points:
             band = [(at, y(ends[0]), y(ends[1])) for at, ends in zip(xs, curve.band, strict=False) if ends]
-            few = [(at, height) for at, height in points if at >= _start_of_few(curve, xs)]
-            drawn.append((curve, points, band, few, row))
-    labels = _spread([points[-1][1] for _, points, *_ in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
-    lines = tuple(
-        _drawn_line(curve, points, band, few, label, index / len(drawn))
-        for index, ((curve, points, band, few, _), label) in enumerate(zip(drawn, labels, strict=True))
-    )
-    places = [(x(event.at), y(event.value)) for event in events]
+            start = _start_of_few(curve, xs)
+            drawn.append(CurvePoints(curve, points, band, few=[point for point in points if point[0] >= start]))
+            curve_data.append(_curve_data(curve, row))
+    labels = _spread([curve.points[-1][1] for curve in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+    lines = []
+    for index, (curve_points, label) in enumerate(zip(drawn, labels, strict=True)):
+        lines.append(_drawn_line(curve_points, label, index / len(drawn)))
+    event_paths, event_data = [], []
+    for event in events:
+        place = (x(event.at), y(event.value))
+        event_paths.append((event, marker_path(event.marker, *place, 5.5)))
+        event_data.append([_place(event.at), float(event.value), *place])
+    numbers = []
+    for value in x_values if numbered else ():
+        numbers.append(TickNumber(x(value), _numbers_at(curves, positions, value)))
     data = {
         "axis": axis,
         "unit": unit,
-        "positions": [_place(position) for position in positions],
+        "positions": list(map(_place, positions)),
         "baseline": None if baseline is None else float(baseline),
-        "curves": [_curve_data(curve, row) for curve, *_, row in drawn],
-        "events": [[_place(event.at), float(event.value), *place] for event, place in zip(events, places, strict=True)],
+        "curves": curve_data,
+        "events": event_data,
     }
     return LineChart(
         positions,
@@ -245,21 +274,21 @@ def line_chart(
         height,
         bottom,
         lines,
-        tuple(Tick(x(value), value) for value in x_values),
-        tuple(Tick(y(value), value) for value in value_ticks(low, high)),
+        [Tick(x(value), value) for value in x_values],
+        [Tick(y(value), value) for value in value_ticks(low, high)],
         None if baseline is None else y(baseline),
         axis,
         unit,
         y_title,
         tick_decimals(low, high),
-        tuple((e, marker_path(e.marker, *place, 5.5)) for e, place in zip(events, places, strict=True)),
+        event_paths,
         data,
-        tuple(TickNumber(x(value), _numbers_at(curves, positions, value)) for value in x_values) if numbered else (),
+        tuple(numbers),
     )
 
 
 def _start_of_few(curve: Curve, xs: Sequence[float]) -> float:
-    """Where the part of a curve begins that is a mean of few things: at the last point before it."""
+    """The place at which the part of a curve begins that is a mean of few things: the last point before it."""
     index = curve.first_of_few
     return xs[max(0, index - 1)] if index < len(xs) else xs[-1] + 1
 
@@ -268,12 +297,17 @@ def _numbers_at(curves: Sequence[Curve], positions: Sequence[Any], place: Any) -
     """Of how many things the curves are means at a place of the axis; a range where they differ."""
     index = max(0, bisect_right(positions, place + 1e-9) - 1)
     numbers = {number for curve in curves if curve.numbers and (number := curve.numbers[index])}
-    return "–".join(str(number) for number in sorted({min(numbers), max(numbers)})) if numbers else "0"
+    return "–".join(map(str, sorted({min(numbers), max(numbers)}))) if numbers else "0"
 
 
 def _place(position: Any) -> float:
     """A position as charts.js has it: an instant is its milliseconds since 1970."""
     return round(position.timestamp() * 1000) if isinstance(position, datetime) else position
+
+
+def _rounded(value: float) -> float:
+    """A value without more digits than charts.js shows, and without a negative zero."""
+    return round(value, 4) + 0.0
 
 
 def _curve_data(curve: Curve, row: Sequence[float | None]) -> dict[str, Any]:
@@ -283,28 +317,23 @@ def _curve_data(curve: Curve, row: Sequence[float | None]) -> dict[str, Any]:
         "color": readable_color(curve.color),
         "marker": marker_path(curve.marker, 0, 0, 3.5),
         "dashed": curve.dashed,
-        "values": [None if value is None else round(value, 4) + 0.0 for value in row],
+        "values": [None if value is None else _rounded(value) for value in row],
     }
     if curve.band:
-        data["band"] = [ends and [round(end, 4) + 0.0 for end in ends] for ends in curve.band]
+        data["band"] = [ends and [_rounded(ends[0]), _rounded(ends[1])] for ends in curve.band]
     if curve.numbers:
         data["numbers"] = list(curve.numbers)
         data["first_of_few"] = curve.first_of_few
     return data
 
 
-def _drawn_line(
-    curve: Curve,
-    points: Sequence[tuple[float, float]],
-    band: Sequence[tuple[float, float, float]],
-    few: Sequence[tuple[float, float]],
-    label: float,
-    offset: float,
-) -> DrawnLine:
+def _drawn_line(curve_points: CurvePoints, label: float, offset: float) -> DrawnLine:
     """The line through the points, with a few markers at equal distances, its band, and its part of few things.
 
     Markers are shifted by `offset`, a fraction of their distance, so that lines have them apart.
     """
+
+    curve, points, few = curve_points.curve, curve_points.points, curve_points.few
 
     def at_or_after(x: float) -> Point:
         at, height = points[min(bisect_left(points, (x,)), len(points) - 1)]
@@ -313,18 +342,25 @@ def _drawn_line(
     (first, _), (last, _) = points[0], points[-1]
     end = at_or_after(last)
     distance = (RIGHT - LEFT) / MARKERS_PER_LINE
-    spaced = [LEFT + distance * (index + 0.2 + 0.6 * offset) for index in range(MARKERS_PER_LINE)]
-    marked = [] if curve.dashed else [at_or_after(x) for x in spaced if first <= x < last - 20]
-    around = [*((x, low) for x, low, _ in band), *((x, high) for x, _, high in reversed(band))]
-    whole = [(x, height) for x, height in points if not few or x <= few[0][0]]
+    markers = ""
+    for index in range(0 if curve.dashed else MARKERS_PER_LINE):
+        x = LEFT + distance * (index + 0.2 + 0.6 * offset)
+        if first <= x < last - 20:
+            point = at_or_after(x)
+            markers += marker_path(curve.marker, point.x, point.y, 3.5)
+    lower, upper = [], []
+    for x, low, high in curve_points.band:
+        lower.append(f"{x} {low}")
+        upper.append(f"{x} {high}")
+    full = [point for point in points if not few or point[0] <= few[0][0]]
     return DrawnLine(
         curve,
-        _line_path(whole),
-        "".join(marker_path(curve.marker, point.x, point.y, 3.5) for point in marked),
+        _line_path(full),
+        markers,
         end,
         marker_path(curve.marker, end.x, end.y),
         Point(RIGHT + 24, label),
-        "M" + "L".join([f"{x} {height}" for x, height in around]) + "Z" if around else "",
+        "M" + "L".join([*lower, *reversed(upper)]) + "Z" if lower else "",
         _line_path(few),
     )
 

@@ -52,25 +52,23 @@ def _shaded(parts: tuple[float, ...], amount: float) -> tuple[float, ...]:
 
 
 def _circle(x: float, y: float, radius: float) -> str:
-    r, width = _number(radius), _number(2 * radius)
-    return f"M{_number(x - radius)} {_number(y)}a{r} {r} 0 1 0 {width} 0a{r} {r} 0 1 0 -{width} 0Z"
+    reach, width = _number(radius), _number(2 * radius)
+    return f"M{_number(x - radius)} {_number(y)}a{reach} {reach} 0 1 0 {width} 0a{reach} {reach} 0 1 0 -{width} 0Z"
 
 
 def _polygon(corners: int, rotation: float, *, inner: float = 0.0, size: float = CORNER_REACH) -> Callable[..., str]:
     """A regular polygon, its first corner `rotation` degrees from the top; a star where `inner` is given."""
 
     steps = corners * 2 if inner else corners
-    angles = [math.radians(rotation + 360 * step / steps) for step in range(steps)]
-    distances = [size * (inner if inner and step % 2 else 1) for step in range(steps)]
-    directions = [
-        (math.sin(angle), math.cos(angle), distance) for angle, distance in zip(angles, distances, strict=True)
-    ]
+    directions = []
+    for step in range(steps):
+        angle = math.radians(rotation + 360 * step / steps)
+        directions.append((math.sin(angle), math.cos(angle), size * (inner if inner and step % 2 else 1)))
 
     def path(x: float, y: float, radius: float) -> str:
-        points = [
-            f"{_number(x + radius * distance * sine)} {_number(y - radius * distance * cosine)}"
-            for sine, cosine, distance in directions
-        ]
+        points = []
+        for sine, cosine, distance in directions:
+            points.append(f"{_number(x + radius * distance * sine)} {_number(y - radius * distance * cosine)}")
         return "M" + "L".join(points) + "Z"
 
     return path

@@ -10,16 +10,16 @@ from django.utils import timezone
 
 from agents.models import Agent, Family
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import FEW, LineChart, family_curve, line_chart
+from arena_site.pages.charts.lines import FEW, Curve, LineChart, family_curve, line_chart
 from arena_site.pages.filters import dollars
-from scoring.cohort_returns import CohortReturns
+from scoring.cohort_returns import CohortReturns, MeanReturn
 from scoring.competition import AgentSummary
 from scoring.histories import agent_values, snapshot_ranges
 from scoring.performance import bucket_ends, release_changes
 
 RETURNS_TITLE = "Average change of {whose} by cohort age."
 FEWER_NOTE = "Later weeks rest on fewer cohorts (week {week}: {number}), so a line does not end at the mean return."
-"""What a line of a chart of returns is not, once some cohorts are younger than others."""
+"""The note of a chart of returns once some cohorts are younger than others."""
 VALUES_NOTE = "Cash and positions at their last accepted prices. The dashed line is the starting balance of {balance}."
 
 
@@ -38,17 +38,16 @@ def returns_figure(
     """
     if returns.newest is None:
         return None
-    started = [agent for agent in agents if agent.cohort.started_at <= returns.newest]
-    cohorts = len({agent.cohort.pk for agent in started})
-    changes = [
-        f"{families[change.family].display_name} is {change.after} from cohort {change.cohort} on."
-        for change in release_changes(started)
-    ]
+    competitors = [agent for agent in agents if agent.cohort.started_at <= returns.newest]
+    cohorts = len({agent.cohort.pk for agent in competitors})
+    notes = _returns_notes(returns)
+    for change in release_changes(competitors):
+        notes.append(f"{families[change.family].display_name} is {change.after} from cohort {change.cohort} on.")
     return Figure(
         "returns",
         title,
         _returns_chart(returns, families, height),
-        note=" ".join([*_returns_notes(returns), *changes]),
+        note=" ".join(notes),
         source=f"{cohorts} cohort{'' if cohorts == 1 else 's'}",
         at=returns.newest,
         **options,
@@ -56,8 +55,10 @@ def returns_figure(
 
 
 def _returns_notes(returns: CohortReturns) -> list[str]:
-    """What the lines are, on how many cohorts they rest, and what is faded."""
-    by_age = [max(mean.cohorts for mean in means if mean) for means in zip(*returns.families.values(), strict=True)]
+    """Sentences on the lines, the numbers of cohorts that they rest on, and the faded parts."""
+    by_age = []
+    for means in zip(*returns.families.values(), strict=True):
+        by_age.append(max(mean.cohorts for mean in means if mean))
     notes = ["Each line adds up the average changes of the cohorts that have reached that age."]
     if by_age[-1] < by_age[0]:
         week = max(1, ceil(returns.weeks[-1]))
@@ -70,15 +71,7 @@ def _returns_notes(returns: CohortReturns) -> list[str]:
 
 
 def _returns_chart(returns: CohortReturns, families: Mapping[str, Family], height: int) -> LineChart:
-    curves = [
-        family_curve(
-            families[slug],
-            [mean and mean.mean for mean in means],
-            band=[(mean.low, mean.high) if mean and mean.cohorts >= FEW else None for mean in means],
-            numbers=[mean and mean.cohorts for mean in means],
-        )
-        for slug, means in returns.families.items()
-    ]
+    curves = [_mean_curve(families[slug], means) for slug, means in returns.families.items()]
     chart = line_chart(
         returns.weeks,
         curves,
@@ -90,6 +83,18 @@ def _returns_chart(returns: CohortReturns, families: Mapping[str, Family], heigh
     )
     assert chart is not None, "there is a snapshot"
     return chart
+
+
+def _mean_curve(family: Family, means: Sequence[MeanReturn | None]) -> Curve:
+    """The curve of a family's mean returns, with their bands and numbers of cohorts."""
+    values: list[float | None] = []
+    band: list[tuple[float, float] | None] = []
+    numbers: list[int | None] = []
+    for mean in means:
+        values.append(mean and mean.mean)
+        band.append((mean.low, mean.high) if mean and mean.cohorts >= FEW else None)
+        numbers.append(mean and mean.cohorts)
+    return family_curve(family, values, band=band, numbers=numbers)
 
 
 def values_figure(

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from agents.models import Trade
@@ -38,17 +40,16 @@ def price_figure(
     trades = [trade for trade in trades if until is None or trade.executed_at <= until]
     drawn = _drawn_outcomes(outcomes, trades)
     accepted = _accepted_prices(market, drawn, until)
-    times = sorted({at for prices in accepted.values() for at, _ in prices} | {trade.executed_at for trade in trades})
+    times = sorted({at for at, _ in chain(*accepted.values())} | {trade.executed_at for trade in trades})
     if not accepted or not times:
         return None
     instants = times if len(times) <= MAXIMUM_INSTANTS else bucket_ends(times[0], times[-1])
-    names = {outcome.pk: single_line(outcome.side)[:NAME_LENGTH] for outcome in drawn}
-    curves = [
-        Curve(names[outcome.pk], color, _prices_at(accepted[outcome.pk], instants), marker=index)
-        for index, (outcome, color) in enumerate(zip(drawn, COLORS, strict=False))
-    ]
-    marked = [trade for trade in trades if trade.outcome in accepted][:MAXIMUM_EVENTS]
-    events = [_event(trade, agents[trade.agent], names[trade.outcome]) for trade in marked]
+    names, curves = {}, []
+    for index, (outcome, color) in enumerate(zip(drawn, COLORS, strict=False)):
+        name = names[outcome.pk] = single_line(outcome.side)[:NAME_LENGTH]
+        curves.append(Curve(name, color, _prices_at(accepted[outcome.pk], instants), marker=index))
+    marked = [trade for trade in trades if trade.outcome in accepted]
+    events = [_event(trade, agents[trade.agent], names[trade.outcome]) for trade in marked[:MAXIMUM_EVENTS]]
     chart = line_chart(instants, curves, y_title="Price (%)", height=360, unit="price", events=events)
     if chart is None:
         return None
@@ -64,33 +65,34 @@ def _drawn_outcomes(outcomes: Sequence[Outcome], trades: Sequence[Any]) -> list[
     """At most as many outcomes as COLORS, traded ones first, then by price; in the market's order."""
     traded = {trade.outcome for trade in trades}
     ranked = sorted(outcomes, key=lambda outcome: (outcome.pk not in traded, -(outcome.price or 0), outcome.index))
-    chosen = {outcome.pk for outcome in ranked[: len(COLORS)]}
-    return [outcome for outcome in outcomes if outcome.pk in chosen]
+    return sorted(ranked[: len(COLORS)], key=outcomes.index)
 
 
 def _accepted_prices(
     market: Market, outcomes: Sequence[Outcome], until: datetime | None
 ) -> dict[int, list[tuple[datetime, Decimal]]]:
     """The accepted prices of each outcome, in order of time."""
-    observed = PriceObservation.objects.filter(outcome__in=[o.pk for o in outcomes]).order_by("-observed_at", "-pk")
+    observed = PriceObservation.objects.filter(outcome__in=outcomes).order_by("-observed_at", "-pk")
     if until is not None:
         observed = observed.filter(observed_at__lte=until)
     rows = observed.values_list("outcome", "observed_at", "price")[:MAXIMUM_OBSERVATIONS]
     accepted: dict[int, list[tuple[datetime, Decimal]]] = defaultdict(list)
-    for outcome, at, value in reversed(rows):
+    for outcome_id, at, value in reversed(rows):
         if value is not None:
-            accepted[outcome].append((at, value))
+            accepted[outcome_id].append((at, value))
     if accepted and market.status == Market.Status.RESOLVED and market.resolved_by(until) and market.resolved_at:
-        for each in outcomes:
-            accepted[each.pk].append((market.resolved_at, Decimal(each.pk == market.winning_outcome_id)))
+        for outcome in outcomes:
+            accepted[outcome.pk].append((market.resolved_at, Decimal(outcome.pk == market.winning_outcome_id)))
     return accepted
 
 
 def _prices_at(prices: Sequence[tuple[datetime, Decimal]], instants: Sequence[datetime]) -> list[Decimal | None]:
     """The latest price at each instant."""
-    times = [at for at, _ in prices]
-    counts = [bisect_right(times, at) for at in instants]
-    return [prices[count - 1][1] if count else None for count in counts]
+    latest = []
+    for instant in instants:
+        number = bisect_right(prices, instant, key=itemgetter(0))
+        latest.append(prices[number - 1][1] if number else None)
+    return latest
 
 
 def _event(trade: Any, agent: AgentSummary, side: str) -> ChartEvent:

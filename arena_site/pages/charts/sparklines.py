@@ -25,18 +25,18 @@ class Sparkline:
 def sparkline(values: Sequence[Value], baseline: Decimal | float, low: float, high: float) -> Sparkline | None:
     """The sparkline of values at equal distances, on a scale from `low` to `high`; None for fewer than two values."""
     step = max(1, -(-len(values) // SPARKLINE_POINTS))
-    shown = values[::-1][::step][::-1]
-    if sum(value is not None for value in shown) < 2:
+    sample = values[::-1][::step][::-1]
+    if sum(value is not None for value in sample) < 2:
         return None
     scale = (SPARKLINE_HEIGHT - 2 * SPARKLINE_MARGIN) / ((high - low) or 1.0)
-    distance = (SPARKLINE_WIDTH - 2 * SPARKLINE_MARGIN) / (len(shown) - 1)
+    distance = (SPARKLINE_WIDTH - 2 * SPARKLINE_MARGIN) / (len(sample) - 1)
 
     def y(value: Decimal | float) -> float:
         return round(SPARKLINE_HEIGHT - SPARKLINE_MARGIN - (float(value) - low) * scale, 1)
 
     points = [
         Point(round(SPARKLINE_MARGIN + index * distance, 1), y(value))
-        for index, value in enumerate(shown)
+        for index, value in enumerate(sample)
         if value is not None
     ]
     return Sparkline("M" + "L".join([f"{point.x} {point.y}" for point in points]), points[-1], y(baseline))

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import AgentVersion, Family
 from arena_site.pages.board_figures import agents_figure
-from arena_site.pages.board_order import AGENT_COLUMNS, BoardOrder
+from arena_site.pages.board_order import AGENT_COLUMNS, BoardOrder, named_pairs
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import ChartEvent, Curve, family_curve, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
@@ -49,7 +49,6 @@ def agents_board(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     families = competition.by_slug
     headline = agents_headline(board, at=board.computed_at or now)
-    names = {entry["forecaster"]: entry["display_name"] for entry in board.entries}
     return render(
         request,
         "agents_board.html",
@@ -58,7 +57,7 @@ def agents_board(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "is_forecast": board.protocol == FORECAST,
             "order": order,
-            "rows": order.sorted([{"entry": e, "family": families.get(e["family"])} for e in board.entries]),
+            "rows": order.entry_rows(board.entries, families),
             "filters": selection.filter_links(
                 [
                     ("Protocol", "protocol", PROTOCOLS),
@@ -71,10 +70,7 @@ def agents_board(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "figure": agents_figure(board, headline, families, query=selection.suffix),
             "citation": citation(request, selection, _title(board), headline, board.computed_at),
-            "pairs": [
-                pair | {"first_name": names[pair["first"]], "second_name": names[pair["second"]]}
-                for pair in board.report.get("pairs", [])
-            ],
+            "pairs": named_pairs(board.entries, board.report.get("pairs", [])),
             "least": {"questions": LEAST_QUESTIONS, "decisions": LEAST_DECISIONS},
         },
     )
@@ -93,7 +89,12 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
     """An external agent: its place on each board, and the record of each of its versions."""
     family = _external_family(slug)
     as_of = requested_instant(request, timezone.now())
-    boards = {protocol: read_agents_board(protocol, track=family.track, at=as_of) for protocol in PROTOCOLS}
+    boards, standings = {}, []
+    for protocol, label in PROTOCOLS.items():
+        board = boards[protocol] = read_agents_board(protocol, track=family.track, at=as_of)
+        for entry in board.entries:
+            if entry["forecaster"] == slug:
+                standings.append({"protocol": protocol, "label": label, "board": board, "entry": entry})
     versions = _versions(family, as_of)
     answers = scored_answers(family, until=as_of)
     weeks = boards[TRADING].report.get("weeks", {}).get(slug, {})
@@ -104,12 +105,7 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
         {
             "family": family,
             "as_of": as_of,
-            "standings": [
-                {"protocol": protocol, "label": PROTOCOLS[protocol], "board": board, "entry": entry}
-                for protocol, board in boards.items()
-                for entry in board.entries
-                if entry["forecaster"] == slug
-            ],
+            "standings": standings,
             "records": version_records(versions, answers, weeks)[::-1],
             "figure": figure,
         },

@@ -21,7 +21,7 @@ from scoring.models import Leaderboard
 
 def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:
     """The calibration now, or as of an instant."""
-    arm, methodology, category = (selection.values[name] for name in ("arm", "methodology", "category"))
+    arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
     return calibration_of(arm, methodology, category, at=as_of)
 
 
@@ -78,8 +78,8 @@ def _figures(
 ) -> tuple[Figure | None, Figure | None, Figure | None]:
     """The figures of forecasts, of bets, and of stakes."""
     forecasts, trades, query = result.forecasts, result.trades, selection.suffix
-    forecast_at, trade_at = (_instant(each, as_of) for each in (forecasts, trades))
-    stakes = [scatter_diagram(each.family, each.points) for each in result.stakes]
+    forecast_at, trade_at = _instant(forecasts, as_of), _instant(trades, as_of)
+    stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
             _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"

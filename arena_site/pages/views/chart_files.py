@@ -57,5 +57,7 @@ def _csv(figure: Figure) -> str:
     from forecast_rank.files.csv_cells import csv_cell
 
     file = StringIO()
-    csv.writer(file).writerows([csv_cell(cell) for cell in row] for row in figure.rows)
+    writer = csv.writer(file)
+    for row in figure.rows:
+        writer.writerow(map(csv_cell, row))
     return file.getvalue()

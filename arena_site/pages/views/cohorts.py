@@ -45,7 +45,7 @@ class CohortRow(NamedTuple):
     leader: AgentSummary | None
     leader_return: Decimal | None
     mean_return: Decimal | None
-    held: int
+    open_positions: int
     awaiting: int
 
 
@@ -57,8 +57,8 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     newest_first = list(competition.cohorts.values())[::-1]
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    shown = {cohort.pk for cohort in page}
-    cash = dict(Agent.objects.filter(cohort__in=shown).order_by().values_list("pk", "cash"))
+    cohort_ids = {cohort.pk for cohort in page}
+    cash = dict(Agent.objects.filter(cohort__in=cohort_ids).order_by().values_list("pk", "cash"))
     agents = [replace(agent, cash=cash[agent.pk]) for agent in competition.agents if agent.pk in cash]
     worth = valuations(agents, awaiting=True)
     for agent in agents:
@@ -66,6 +66,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     rows = []
     for cohort in page:
         members = by_cohort[cohort.pk]
+        values = [worth[agent.pk] for agent in members]
         ranked = [agent for agent in members if not agent.family.external]
         returns = [worth[agent.pk].pnl_percent for agent in ranked]
         rows.append(
@@ -76,8 +77,8 @@ def cohorts(request: HttpRequest) -> HttpResponse:
                 leader=ranked[returns.index(max(returns))] if returns else None,
                 leader_return=max(returns, default=None),
                 mean_return=sum(returns, Decimal(0)) / len(returns) if returns else None,
-                held=sum([worth[agent.pk].open_positions for agent in members]),
-                awaiting=sum([worth[agent.pk].awaiting for agent in members]),
+                open_positions=sum(value.open_positions for value in values),
+                awaiting=sum(value.awaiting for value in values),
             )
         )
     context = {
@@ -120,7 +121,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "weeks": [(week, universes.get(week)) for week in weeks],
             "current_week": cohort.decision_week(now),
             "pause": current_pause([cohort], now),
-            "grid": [(row.agent.family, [by_agent[row.agent.pk].get(week) for week in weeks]) for row in ranked],
+            "grid": [(row.agent.family, list(map(by_agent[row.agent.pk].get, weeks))) for row in ranked],
             "decision_count": len(decisions),
             "cost": sum(costs.values(), Decimal(0)),
             "trade_count": Trade.objects.filter(agent__cohort=cohort).count(),
@@ -183,9 +184,9 @@ def _costs(cohort: Cohort) -> dict[int, Decimal]:
 
 def _universes(cohort: Cohort) -> dict[int, int]:
     """The id of each decision week's universe."""
-    found = Universe.objects.filter(
+    universes = Universe.objects.filter(
         methodology=cohort.methodology.version,
         week_start__gte=cohort.week_start,
         week_start__lt=cohort.decisions_end_at,
     )
-    return {cohort.decision_week(start): pk for pk, start in found.order_by().values_list("pk", "week_start")}
+    return {cohort.decision_week(start): pk for pk, start in universes.order_by().values_list("pk", "week_start")}

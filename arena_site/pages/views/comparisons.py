@@ -1,6 +1,7 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from datetime import datetime
+from operator import attrgetter
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -37,9 +38,10 @@ def comparisons(request: HttpRequest) -> HttpResponse:
     ranked = [family for family in families if not family.external]
     leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
     pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
-    rows = [
-        {"family": one, "cells": [(other, pairs.get((one.slug, other.slug))) for other in ranked]} for one in ranked
-    ]
+    rows = []
+    for family in ranked:
+        cells = [(rival, pairs.get((family.slug, rival.slug))) for rival in ranked]
+        rows.append({"family": family, "cells": cells})
     return render(
         request,
         "comparisons.html",
@@ -52,16 +54,19 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     """Two families under both protocols: tests of their difference, portfolios and largest disagreements."""
     as_of = requested_instant(request, timezone.now())
     competition = competition_index()
-    one, other = _families(competition, first, second)
-    result = comparison_of(one, other, competition)
+    first_family, second_family = _families(competition, first, second)
+    result = comparison_of(first_family, second_family, competition)
     ranked = [family for family in competition.families.values() if not family.external]
-    returns, calibration = _returns_figure(one, other, competition, as_of), _calibration_figure(result, as_of)
+    returns, calibration = (
+        _returns_figure(first_family, second_family, competition, as_of),
+        _calibration_figure(result, as_of),
+    )
     return render(
         request,
         "comparison.html",
         {
-            "first": one,
-            "second": other,
+            "first": first_family,
+            "second": second_family,
             "comparison": result,
             "forecasts": [(arm, ARMS[arm.arm]) for arm in result.forecasts],
             "returns": returns,
@@ -70,7 +75,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "as_of": as_of,
             "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,
-            "others": [family for family in ranked if family not in (one, other)],
+            "others": [family for family in ranked if family not in (first_family, second_family)],
         },
     )
 
@@ -78,10 +83,10 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
 def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Figure]:
     """The charts of a comparison's page."""
     competition = competition_index()
-    one, other = _families(competition, first, second)
+    first_family, second_family = _families(competition, first, second)
     as_of = requested_instant(request, timezone.now())
-    calibration = _calibration_figure(comparison_of(one, other, competition), as_of)
-    return list(filter(None, [_returns_figure(one, other, competition, as_of), calibration]))
+    calibration = _calibration_figure(comparison_of(first_family, second_family, competition), as_of)
+    return list(filter(None, [_returns_figure(first_family, second_family, competition, as_of), calibration]))
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
@@ -91,13 +96,15 @@ def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[F
     return competition.by_slug[first], competition.by_slug[second]
 
 
-def _returns_figure(one: Family, other: Family, competition: CompetitionIndex, as_of: datetime | None) -> Figure | None:
+def _returns_figure(
+    family: Family, rival: Family, competition: CompetitionIndex, as_of: datetime | None
+) -> Figure | None:
     """Both families' returns by weeks since a cohort's start."""
-    agents = [agent for agent in competition.counted if agent.family in (one, other)]
-    names = f"{one.display_name} and {other.display_name}"
+    agents = [agent for agent in competition.counted if agent.family in (family, rival)]
+    names = f"{family.display_name} and {rival.display_name}"
     title = RETURNS_TITLE.format(whose=names)
     returns = cohort_returns(agents, at=as_of or timezone.now())
-    return returns_figure(returns, agents, {one.slug: one, other.slug: other}, title, height=360)
+    return returns_figure(returns, agents, {family.slug: family, rival.slug: rival}, title, height=360)
 
 
 def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figure | None:
@@ -107,9 +114,10 @@ def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figur
         return None
     bins, at = priced.bins, priced.computed_at
     if as_of is not None:
-        both = (comparison.first.slug, comparison.second.slug)
-        past = {slug: reliability_bins(slug, PRICED, as_of) for slug in both}
-        bins, at = {slug: found for slug, found in past.items() if found}, as_of
-    families = [family for family in (comparison.first, comparison.second) if family.slug in bins]
-    diagrams = [reliability_diagram(family.display_name, bins[family.slug], family) for family in families]
-    return reliability_figure(diagrams, who=" or ".join(family.display_name for family in families), at=at)
+        slugs = (comparison.first.slug, comparison.second.slug)
+        bins, at = {slug: reliability_bins(slug, PRICED, as_of) for slug in slugs}, as_of
+    diagrams = []
+    for family in (comparison.first, comparison.second):
+        if family_bins := bins.get(family.slug):
+            diagrams.append(reliability_diagram(family.display_name, family_bins, family))
+    return reliability_figure(diagrams, forecasters=" or ".join(map(attrgetter("name"), diagrams)), at=at)

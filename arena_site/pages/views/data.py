@@ -44,17 +44,16 @@ def archives(request: HttpRequest) -> HttpResponse:
     from forecast_rank.files.checksums import zip_checksum
 
     days = published_days()
-    rows = [
-        {"day": day, "bytes": file.stat().st_size, "sha256": zip_checksum(file).read_text().split()[0]}
-        for day in days
-        for file in [published_file(day)]
-    ]
+    rows = []
+    for day in days:
+        file = published_file(day)
+        checksum = zip_checksum(file).read_text().split()[0]
+        rows.append({"day": day, "bytes": file.stat().st_size, "sha256": checksum})
     manifest = json.loads(published_file(days[0], "manifest.json").read_text()) if days else {"files": {}}
-    tables = [
-        {"name": name.partition("/")[2].removesuffix(".parquet"), **facts}
-        for name, facts in sorted(manifest["files"].items())
-        if name.startswith("parquet/")
-    ]
+    tables = []
+    for name, facts in sorted(manifest["files"].items()):
+        if name.startswith("parquet/"):
+            tables.append({"name": name.partition("/")[2].removesuffix(".parquet"), **facts})
     home = request.build_absolute_uri("/")
     return render(request, "data.html", {"archives": rows, "tables": tables, "rule": RETENTION_RULE, "home": home})
 

@@ -148,13 +148,17 @@ def _instruction_rows(instructions: Sequence[Instruction], trades: Sequence[Any]
         targets["market_id", str(trade.market_id)] = (trade.market_id, trade.market__question, "")
         position = (trade.market_id, trade.market__question, trade.outcome__side)
         targets["position_id", str(trade.position_id)] = position
-    missing = {(key, text) for _, key, text in written if (key, text) not in targets and PLAIN_ID.fullmatch(text)}
-    markets = Market.objects.filter(pk__in=[text for key, text in missing if key == "market_id"]).order_by()
+    missing: dict[str, set[str]] = {"market_id": set(), "position_id": set()}
+    for _, key, text in written:
+        if (key, text) not in targets and PLAIN_ID.fullmatch(text):
+            missing[key].add(text)
+    markets = Market.objects.filter(pk__in=missing["market_id"]).order_by()
     for pk, question in markets.values_list("pk", "question"):
         targets["market_id", str(pk)] = (pk, question, "")
-    positions = Position.objects.filter(pk__in=[text for key, text in missing if key == "position_id"]).order_by()
-    for pk, market, question, side in positions.values_list("pk", "market_id", "market__question", "outcome__side"):
-        targets["position_id", str(pk)] = (market, question, side)
+    positions = Position.objects.filter(pk__in=missing["position_id"]).order_by()
+    columns = ("pk", "market_id", "market__question", "outcome__side")
+    for row in positions.values_list(*columns, named=True):
+        targets["position_id", str(row.pk)] = (row.market_id, row.market__question, row.outcome__side)
     return [_instruction_row(instruction, text, targets.get((key, text))) for instruction, key, text in written]
 
 

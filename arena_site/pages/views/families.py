@@ -56,20 +56,20 @@ def families(request: HttpRequest) -> HttpResponse:
     """Every family with its current release and its rank under both protocols."""
     competition = competition_index()
     stored = overall_leaderboards()
-    trading, forecast = (stored[key].entries if key in stored else {} for key in ((TRADING, ""), (FORECAST, PRICED)))
+    trading, forecast = stored.get((TRADING, "")), stored.get((FORECAST, PRICED))
     cohorts = Counter(agent.family.pk for agent in competition.counted)
     released: Any = Family.objects.with_release(timezone.now())
     releases = {family.pk: family.release for family in released}
-    rows = [
-        {
+    rows = []
+    for family in competition.families.values():
+        row = {
             "family": family,
             "release": releases.get(family.pk),
             "cohorts": cohorts[family.pk],
-            "trading": trading.get(family.slug),
-            "forecast": forecast.get(family.slug),
+            "trading": trading and trading.entries.get(family.slug),
+            "forecast": forecast and forecast.entries.get(family.slug),
         }
-        for family in competition.families.values()
-    ]
+        rows.append(row)
     return render(request, "families.html", {"rows": rows})
 
 
@@ -82,8 +82,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = _agents(family, competition)
     newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    shown = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
-    ranked = rank_agents(attach_competition(shown, competition))
+    page_agents = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
+    ranked = rank_agents(attach_competition(page_agents, competition))
     results = sorted(ranked, key=lambda row: row.agent.cohort.number, reverse=True)
     usage = usage_of_family(family)
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
@@ -92,6 +92,12 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
     returns = _returns_figure(family, agents, as_of)
     calibration = _calibration_figure(family, forecast_leaderboards, as_of)
+    forecasts = []
+    for arm, forecast_leaderboard in forecast_leaderboards.items():
+        entry = forecast_leaderboard.entries.get(slug)
+        if entry and entry["n"]:
+            forecasts.append({"arm": arm, "label": ARMS[arm], "entry": entry})
+    rivals = [rival for rival in competition.families.values() if rival != family and not rival.external]
     return render(
         request,
         "family.html",
@@ -100,11 +106,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "release": competition.releases.get(family.pk),
             "leaderboard": leaderboard,
             "entry": leaderboard.entries.get(slug) if leaderboard else None,
-            "forecasts": [
-                {"arm": arm, "label": ARMS[arm], "entry": entry}
-                for arm, forecast_leaderboard in forecast_leaderboards.items()
-                if (entry := forecast_leaderboard.entries.get(slug)) and entry["n"]
-            ],
+            "forecasts": forecasts,
             "returns": returns,
             "calibration": calibration,
             "shared_figure": returns or calibration,
@@ -119,7 +121,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "decisions": _latest_decisions(family),
             "latest_forecasts": _latest_forecasts(family),
             "beginning": EFFECTIVE_FROM,
-            "others": [each for each in competition.families.values() if each != family and not each.external],
+            "others": rivals,
         },
     )
 
@@ -151,18 +153,19 @@ def _calibration_figure(
     family: Family, leaderboards: Mapping[str, StoredLeaderboard], as_of: datetime | None
 ) -> Figure | None:
     """The family's reliability diagram in each arm, now or as of an instant."""
-    bins_by_arm = {arm: (board.computed_at, board.parts[1]) for arm, board in leaderboards.items()}
-    if as_of is not None:
-        bins_by_arm = {arm: (as_of, reliability_bins(family.slug, arm, as_of)) for arm in leaderboards}
-    shown = {arm: bins for arm, (_, bins) in bins_by_arm.items() if bins}
-    diagrams = [reliability_diagram(ARMS[arm], bins, family) for arm, bins in shown.items()]
-    at = max(filter(None, (bins_by_arm[arm][0] for arm in shown)), default=None)
-    return reliability_figure(diagrams, who=family.display_name, at=at)
+    diagrams, instants = [], []
+    for arm, board in leaderboards.items():
+        bins = board.parts[1] if as_of is None else reliability_bins(family.slug, arm, as_of)
+        if bins:
+            diagrams.append(reliability_diagram(ARMS[arm], bins, family))
+            instants.append(as_of or board.computed_at)
+    at = max(filter(None, instants), default=None)
+    return reliability_figure(diagrams, forecasters=family.display_name, at=at)
 
 
 def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> list[dict[str, Any]]:
     """The usage under each protocol with calls, with its completed tasks and the mean cost of one."""
-    by_agent = [own for agent, own in usage.items() if agent is not None]
+    by_agent = [agent_usage for agent, agent_usage in usage.items() if agent is not None]
     trading = Usage._make(map(sum, zip(NO_USAGE, *by_agent, strict=True)))
     spending = []
     for protocol, tasks, total in (
@@ -198,8 +201,8 @@ def _latest_forecasts(family: Family) -> list[Any]:
     """
     completed = Elicitation.objects.filter(family=family, status=Elicitation.Status.COMPLETED)
     batches = list(completed.order_by("-pk").values_list("pk", flat=True)[:NEWEST_BATCHES])
-    found = Forecast.objects.filter(elicitation__in=batches).order_by().values_list("made_at", "pk")
-    latest = [pk for _, pk in sorted(found, reverse=True)[:LATEST]]
+    forecasts = Forecast.objects.filter(elicitation__in=batches).order_by().values_list("made_at", "pk")
+    latest = [pk for _, pk in sorted(forecasts, reverse=True)[:LATEST]]
     rows = Forecast.objects.filter(pk__in=latest).order_by("-made_at", "-pk")
     return list(rows.values_list(*FORECAST_COLUMNS, named=True))
 
@@ -214,16 +217,17 @@ def _releases(family: Family, agents: Iterable[AgentSummary]) -> list[dict[str, 
         *("pk", "model_id", "display_name", "effective_from", "price_prompt", "price_completion"),
         "supported_parameters",
     )
-    return [
-        {
+    rows = []
+    for release in family.releases.order_by("-effective_from", "-pk").values_list(*columns, named=True):
+        row = {
             "release": release,
             "cohorts": _consecutive_ranges(cohorts[release.pk]),
             "support": parameter_support(release.supported_parameters),
             "prompt": release.price_prompt * million,
             "completion": release.price_completion * million,
         }
-        for release in family.releases.order_by("-effective_from", "-pk").values_list(*columns, named=True)
-    ]
+        rows.append(row)
+    return rows
 
 
 def _consecutive_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:

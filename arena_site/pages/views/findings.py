@@ -15,13 +15,13 @@ SHOWN = 5
 @require_safe
 def findings(request: HttpRequest) -> HttpResponse:
     """The first five supported comparisons, and those that the data does not support yet."""
-    found = comparisons.findings()
-    made = found.comparisons if found.events >= MINIMUM_EVENTS else []
+    result = comparisons.findings()
+    pairs = result.comparisons if result.events >= MINIMUM_EVENTS else []
     context = {
-        "supported": [statement(finding) for finding in made if finding.supported][:SHOWN],
-        "open": [statement(finding) for finding in made if not finding.supported],
-        "events": found.events,
+        "supported": [statement(finding) for finding in pairs if finding.supported][:SHOWN],
+        "open": [statement(finding) for finding in pairs if not finding.supported],
+        "events": result.events,
         "minimum_events": MINIMUM_EVENTS,
-        "at": found.at,
+        "at": result.at,
     }
     return render(request, "findings.html", context)

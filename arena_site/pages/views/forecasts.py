@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
+from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder, named_pairs
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
@@ -55,7 +55,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
-    entries, report, computed_at, _ = leaderboard
+    entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
     events = report.get("data", {}).get("events", 0)
     headline = forecast_headline(
         entries, report.get("pairs", []), events=events, at=computed_at or now, arm=selection["arm"]
@@ -63,7 +63,9 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
-    names = {entry["forecaster"]: entry["display_name"] for entry in entries}
+    bet_rows = []
+    for row in report.get("forecasts_and_trades", []):
+        bet_rows.append(row | {"row_family": families.get(row["family"])})
     return render(
         request,
         "forecasts.html",
@@ -71,7 +73,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "leaderboard": leaderboard,
             "selection": selection,
             "order": order,
-            "rows": order.sorted([{"entry": entry, "family": families.get(entry["family"])} for entry in entries]),
+            "rows": order.entry_rows(entries, families),
             "ranked_by": ranked_by(entries),
             "has_external": any(entry["external"] for entry in entries),
             "report": report,
@@ -88,16 +90,10 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, title, headline, computed_at),
             "returns": returns,
-            "risk_aversions": selection.links("gamma", {gamma: gamma for gamma in GAMMAS}),
+            "risk_aversions": selection.links("gamma", dict(zip(GAMMAS, GAMMAS, strict=True))),
             "calibration": calibration,
-            "pairs": [
-                pair | {"first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])}
-                for pair in report.get("pairs", [])
-                if pair["n"]
-            ],
-            "forecasts_and_trades": [
-                row | {"row_family": families.get(row["family"])} for row in report.get("forecasts_and_trades", [])
-            ],
+            "pairs": named_pairs(entries, [pair for pair in report.get("pairs", []) if pair["n"]]),
+            "forecasts_and_trades": bet_rows,
             "agreement": agreement,
             "metric_groups": GROUPS,
             "metric_names": METRICS,
@@ -120,8 +116,8 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
     leaderboards = list(
         Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
     )
-    versions = sorted({version for version, _, _ in leaderboards if version})
-    categories = sorted({category for _, _, category in leaderboards if category})
+    versions = sorted({version for version, *_ in leaderboards if version})
+    categories = sorted({category for *_, category in leaderboards if category})
     selection = PageSelection.from_request(
         request,
         {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
@@ -130,8 +126,8 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
 
 
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
-    narrowed = {name: selection[name] for name in ("arm", "methodology", "category")}
-    return forecast_board(**narrowed, at=at)
+    arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
+    return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
 
 
 def _figures(
@@ -142,11 +138,11 @@ def _figures(
     drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in DRAWN_REFERENCES]
     reliability = curves.get("reliability", {})
     bins = reliability.get("forecasters", {}) | reliability.get("references", {})
-    diagrams = [
-        reliability_diagram(e["display_name"], bins[e["forecaster"]], families.get(e["family"]), e["forecaster"])
-        for e in drawn
-        if bins.get(e["forecaster"])
-    ]
+    diagrams = []
+    for entry in drawn:
+        name, family = entry["forecaster"], families.get(entry["family"])
+        if bins.get(name):
+            diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
     title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
@@ -184,11 +180,11 @@ def _return_chart(
 def _latest_questions() -> list[dict[str, Any]]:
     columns = ("text", "category", "exclusive", "status", "first_asked_at", "closes_at")
     latest = list(Question.objects.only(*columns).order_by("-pk")[:LATEST_QUESTIONS])
-    resolved = [question.pk for question in latest if question.status == Question.Status.RESOLVED]
-    options = QuestionOption.objects.filter(question__in=resolved, happened=True)
+    options = QuestionOption.objects.filter(question__in=latest, happened=True)
     happened: dict[int, list[str]] = defaultdict(list)
     for question_id, name in options.values_list("question_id", "name"):
         happened[question_id].append(name)
-    return [
-        {"question": question, "outcome": question_outcome_text(question, happened[question.pk])} for question in latest
-    ]
+    rows = []
+    for question in latest:
+        rows.append({"question": question, "outcome": question_outcome_text(question, happened[question.pk])})
+    return rows

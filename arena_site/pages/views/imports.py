@@ -1,5 +1,6 @@
 """Collections of imported forecasts, with their boards and sources."""
 
+from itertools import chain
 from typing import Any
 
 from django.db.models import Prefetch
@@ -33,42 +34,42 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     """A collection's board, and the source of every row in it."""
     from forecast_rank.readers.formats import FORMAT_NOTES  # loads NumPy and polars
 
-    found = get_object_or_404(
+    row = get_object_or_404(
         ImportCollection.objects.filter(leaderboard__isnull=False).select_related("leaderboard"), slug=slug
     )
     as_of = requested_instant(request, timezone.now())
-    imported = found.imports.filter(completed=True)
-    board: ImportLeaderboard | None = found.leaderboard
+    imported = row.imports.filter(completed=True)
+    board: ImportLeaderboard | None = row.leaderboard
     if as_of is not None:
         from scoring.services.import_leaderboards import past_import_leaderboard
 
         imported = imported.filter(imported_at__lte=as_of)
-        board = past_import_leaderboard(collection=found, at=as_of)
+        board = past_import_leaderboard(collection=row, at=as_of)
     if board is None:
         raise Http404("as_of: nothing had been imported by then")
     report = board.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
-    imports = [
-        {
-            "import": done,
-            "note": FORMAT_NOTES.get(done.format),
-            "rejections": done.first_rejections,
-            "hidden": max(0, done.rejected - REJECTED_ROWS_SHOWN),
+    imports = []
+    for batch in imported.prefetch_related(Prefetch("rejections", first, "first_rejections")):
+        batch_row = {
+            "import": batch,
+            "note": FORMAT_NOTES.get(batch.format),
+            "rejections": batch.first_rejections,
+            "hidden": max(0, batch.rejected - REJECTED_ROWS_SHOWN),
         }
-        for done in imported.prefetch_related(Prefetch("rejections", first, "first_rejections"))
-    ]
+        imports.append(batch_row)
+    ranked = []
+    for rank, name in enumerate(report.get("rankings", {}).get(RANKED_BY, []), start=1):
+        ranked.append({"rank": rank, "name": name, "figures": report["forecasters"][name]})
     context: dict[str, Any] = {
-        "collection": found,
+        "collection": row,
         "board": board,
         "as_of": as_of,
         "citation": citation(
-            request, PageSelection({}, {}).with_text("as_of", ""), f"forecasts of {found.name}", None, board.computed_at
+            request, PageSelection({}, {}).with_text("as_of", ""), f"forecasts of {row.name}", None, board.computed_at
         ),
         "data": report.get("data", {}),
-        "ranked": [
-            {"rank": rank, "name": name, "figures": report["forecasters"][name]}
-            for rank, name in enumerate(report.get("rankings", {}).get(RANKED_BY, []), start=1)
-        ],
+        "ranked": ranked,
         "references": [{"name": name, "figures": figures} for name, figures in report.get("references", {}).items()],
         "categories": _categories(report),
         "imports": imports,
@@ -80,6 +81,6 @@ def _categories(report: dict[str, Any]) -> dict[str, Any]:
     """The Brier score of each forecaster and reference in each category; empty without categories."""
     forecasters = {**report.get("forecasters", {}), **report.get("references", {})}
     by_name = {name: figures.get("brier_by_category") or {} for name, figures in forecasters.items()}
-    names = sorted({category for scores in by_name.values() for category in scores})
-    rows = [{"name": name, "scores": [scores.get(category) for category in names]} for name, scores in by_name.items()]
+    names = sorted(set(chain(*by_name.values())))
+    rows = [{"name": name, "scores": list(map(scores.get, names))} for name, scores in by_name.items()]
     return {"names": names, "rows": rows} if names else {}

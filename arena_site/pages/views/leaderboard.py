@@ -40,8 +40,8 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     board, headline = _board(as_of, now)
-    entries, report, computed_at, _ = board
-    data = report.get("data", {})
+    entries, computed_at = board.entries, board.computed_at
+    data = board.report.get("data", {})
     trading, return_pairs = trading_board(at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
     cited = citation(request, selection, "forecast leaderboard", headline, computed_at)
@@ -105,10 +105,8 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     writer = csv.writer(response)
     writer.writerow(CSV_COLUMNS)
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
-        bounds = {
-            f"{name}_{end}": value
-            for name in ("adjusted_brier", "brier", "alpha")
-            for end, value in zip(("low", "high"), entry[f"{name}_ci"] or ("", ""), strict=True)
-        }
-        writer.writerow([csv_cell({**entry, **bounds}[column]) for column in CSV_COLUMNS])
+        cells = {**entry}
+        for score_name in ("adjusted_brier", "brier", "alpha"):
+            cells[f"{score_name}_low"], cells[f"{score_name}_high"] = entry[f"{score_name}_ci"] or ("", "")
+        writer.writerow([csv_cell(cells[column]) for column in CSV_COLUMNS])
     return response

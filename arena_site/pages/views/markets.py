@@ -46,6 +46,10 @@ TRADE_COLUMNS = (
     *("agent", "outcome", "outcome__side", "decision", "kind", "shares", "price", "amount", "implied_confidence"),
     *("executed_at", "brier_score__score"),
 )
+DUPLICATE_COLUMNS = (
+    *("question__text", "question__source"),
+    *("duplicate__text", "duplicate__source"),
+)
 OBSERVATIONS, ROWS = 20, 30
 """Rows of each kind that a market's page shows without `?all`."""
 
@@ -81,16 +85,22 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
     outcomes = Outcome.objects.filter(market__in=pks).only("market", "side", "price", "quote")
     for outcome in outcomes.order_by("market_id", "index"):
         sides[outcome.market_id].append(outcome)
-    return [
-        {
+    rows = []
+    for market in markets:
+        prices, winner = [], None
+        for outcome in sides[market.pk]:
+            prices.append((outcome.side, shown_price(market, outcome)))
+            if outcome.pk == market.winning_outcome_id:
+                winner = outcome.side
+        row = {
             "market": market,
             "sealed_until": seals_in_force().trading_until,
-            "sides": [(outcome.side, shown_price(market, outcome)) for outcome in sides[market.pk]],
-            "winner": next((o.side for o in sides[market.pk] if o.pk == market.winning_outcome_id), None),
+            "sides": prices,
+            "winner": winner,
             "holders": holders.get(market.pk),
         }
-        for market in markets
-    ]
+        rows.append(row)
+    return rows
 
 
 def _selected(selection: PageSelection, families: Mapping[str, Family]) -> QuerySet[Market]:
@@ -112,17 +122,20 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     market = get_object_or_404(Market, pk=pk)
     source, outcomes = SOURCES[market.source], list(market.outcomes.all())
-    by_pk = {outcome.pk: outcome for outcome in outcomes}
-    if market.winning_outcome_id in by_pk:
-        market.winning_outcome = by_pk[market.winning_outcome_id]
-    held, past = positions_of(market)
+    for outcome in outcomes:
+        if outcome.pk == market.winning_outcome_id:
+            market.winning_outcome = outcome
+    current, past = positions_of(market)
     trades = _trades(market)
     # Read after the rows, so that it includes all their agents.
-    agents = {agent.pk: agent for agent in competition_index().agents} if held or past or trades else {}
+    agents = {agent.pk: agent for agent in competition_index().agents} if current or past or trades else {}
     bets = Counter(trade.outcome for trade in trades if trade.kind == Trade.Kind.BUY)
-    results = {pk: side_result(market.status, won=pk == market.winning_outcome_id) for pk in by_pk}
+    sides, results = [], {}
+    for outcome in outcomes:
+        sides.append((outcome, shown_price(market, outcome), bets[outcome.pk]))
+        results[outcome.pk] = side_result(market.status, won=outcome.pk == market.winning_outcome_id)
     limit = None if "all" in request.GET else ROWS
-    observations = PriceObservation.objects.filter(outcome__in=by_pk).select_related("outcome")
+    observations = PriceObservation.objects.filter(outcome__in=outcomes).select_related("outcome")
     questions = list(
         Question.objects.filter(options__outcome__market=market).only("text", "status").distinct().order_by("-pk")
     )
@@ -131,15 +144,15 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
         "market.html",
         {
             "market": market,
-            "sides": [(outcome, shown_price(market, outcome), bets[outcome.pk]) for outcome in outcomes],
+            "sides": sides,
             "resolution_rule": source.rule,
             "manual": manual_settlements(market),
             "alarm_hours": OVERDUE_AFTER // timedelta(hours=1),
             "agents": agents,
-            "held": held[:limit],
+            "held": current[:limit],
             "past": past[:limit],
-            "hidden": sum(max(0, len(rows) - limit) for rows in (held, past)) if limit else 0,
-            "states": count_states([*held, *past]),
+            "hidden": len(current[limit:]) + len(past[limit:]) if limit else 0,
+            "states": count_states([*current, *past]),
             "realized": sum(position.realized_pnl for position in past),
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
@@ -169,14 +182,13 @@ def _trades(market: Market) -> list[Any]:
 
 def _duplicate_question(questions: Sequence[Question]) -> Question | None:
     """The question at another venue that duplicates a question on this market."""
-    own = {question.pk for question in questions}
-    if not own:
+    question_ids = [question.pk for question in questions]
+    if not question_ids:
         return None
-    pairs = QuestionEntry.objects.filter(Q(question__in=own) | Q(duplicate__in=own), duplicate__isnull=False).order_by(
-        "-pk"
-    )
-    columns = [f"{side}__{column}" for side in ("question", "duplicate") for column in ("pk", "text", "source")]
-    for pair in pairs.values_list(*columns)[:1]:
-        pk, text, source = pair[3:] if pair[0] in own else pair[:3]
-        return Question(pk=pk, text=text, source=source)
-    return None
+    pairs = QuestionEntry.objects.filter(
+        Q(question__in=question_ids) | Q(duplicate__in=question_ids), duplicate__isnull=False
+    ).order_by("-pk")
+    entry = pairs.select_related("question", "duplicate").only(*DUPLICATE_COLUMNS).first()
+    if entry is None:
+        return None
+    return entry.duplicate if entry.question_id in question_ids else entry.question

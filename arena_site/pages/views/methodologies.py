@@ -36,26 +36,26 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
     """A published version in full; by default the one of new cohorts."""
     published = Methodology.objects.filter(published_at__isnull=False).prefetch_related("cohorts")
     current = Methodology.objects.current()
-    shown = get_object_or_404(published, version=version or current.version)
-    rules = shown.forecast_rules
+    row = get_object_or_404(published, version=version or current.version)
+    rules = row.forecast_rules
     return render(
         request,
         "methodology.html",
         {
-            "methodology": shown,
+            "methodology": row,
             "current": current,
             "versions": published.order_by("published_at", "pk"),
-            "universe_rule": _plainly(shown.universe_rule),
+            "universe_rule": _plainly(row.universe_rule),
             "choice_rule": _plainly(rules.choice_rule) if rules else "",
-            "maximum_bet_percent": shown.maximum_bet_fraction * 100,
-            "retry_hours": shown.retry_window.total_seconds() / 3600,
+            "maximum_bet_percent": row.maximum_bet_fraction * 100,
+            "retry_hours": row.retry_window.total_seconds() / 3600,
             "forecast": rules,
             "category_percent": rules and rules.category_share * 100,
-            "prompts": [*_prompts(shown), *(_prompts(rules, prefix="Forecasts: ") if rules else ())],
-            "formulas": scoring_formulas(shown),
+            "prompts": [*_prompts(row), *(_prompts(rules, prefix="Forecasts: ") if rules else ())],
+            "formulas": scoring_formulas(row),
             "anchors": _anchors(),
             "chains": Chain.objects.all(),
-            "largest_first_bet": shown.maximum_bet(shown.starting_balance),
+            "largest_first_bet": row.maximum_bet(row.starting_balance),
         },
     )
 

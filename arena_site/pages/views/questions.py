@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
@@ -39,7 +40,7 @@ ROWS_OPEN = 8
 """Options, and purchases, that stand on a question's page; where there are more, the others are folded away."""
 RULES_OPEN = 600
 """Characters of a venue's rules; longer ones are folded away."""
-REFUSAL_COLUMNS = ("call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
+REFUSAL_COLUMNS = ("entry_id", "call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
 
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
 FORECAST_COLUMNS = (
@@ -91,8 +92,8 @@ def questions(request: HttpRequest) -> HttpResponse:
         [ASKED, CLOSING],
     )
     selection = listing.selection
-    asked = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
-    rows = matching_questions(asked.defer("rules"), selection["q"])
+    questions = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
+    rows = matching_questions(questions.defer("rules"), selection["q"])
     rows = rows.filter(**{name: selection[name] for name in ("status", "category", "source") if selection[name]})
     if selection["model"]:
         forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=families[selection["model"]])
@@ -100,13 +101,14 @@ def questions(request: HttpRequest) -> HttpResponse:
     page = listing.page(rows.prefetch_related(Prefetch("options", _options())))
     forecasts = Forecast.objects.filter(question__in=[question.pk for question in page.object_list]).order_by()
     counts = dict(forecasts.values_list("question").annotate(Count("pk")))
+    page_rows = []
+    for question in page.object_list:
+        outcome, number = question_outcome_text(question), counts.get(question.pk, 0)
+        page_rows.append((question, leading_option(question), outcome, number))
     context = {
         "page": page,
         "listing": listing,
-        "rows": [
-            (question, leading_option(question), question_outcome_text(question), counts.get(question.pk, 0))
-            for question in page.object_list
-        ],
+        "rows": page_rows,
     }
     return render(request, "questions.html", context)
 
@@ -118,11 +120,11 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
-    shown, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
-    forecasts = list(_forecasts(shown).values_list(*FORECAST_COLUMNS, named=True))
+    latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
+    forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
     before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
-    refused = RefusedForecast.objects.filter(entry__in=[entry.pk for entry in shown])
-    refusals = list(refused.values_list("entry_id", *REFUSAL_COLUMNS))
+    refused = RefusedForecast.objects.filter(entry__in=[entry.pk for entry in latest])
+    refusals = list(refused.values_list(*REFUSAL_COLUMNS, named=True))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
     if as_of:
@@ -142,17 +144,17 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "rows_open": ROWS_OPEN,
             "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
-            "question_days": _question_days(question, shown, forecasts, refusals),
+            "question_days": _question_days(question, latest, forecasts, refusals),
             "histories": histories,
             "shared_figure": next((figure for _, figure in histories), None),
             "as_of": as_of,
             "days": len(entries),
-            "days_shown": len(shown),
+            "days_shown": len(latest),
             "duplicate": next((entry.duplicate for entry in entries if entry.duplicate), None),
             "asked_instead": _asked_instead(question),
             "difficulties": list(question.difficulties.all()),
             "bets": bets,
-            "sealed_until": _sealed_until(shown),
+            "sealed_until": _sealed_until(latest),
         },
     )
 
@@ -217,7 +219,7 @@ def _question_days(
     question: Question,
     entries: Sequence[QuestionEntry],
     forecasts: Sequence[Any],
-    refusals: Sequence[tuple[int, str, int, str]],
+    refusals: Sequence[Any],
 ) -> list[dict[str, Any]]:
     """The days and arms with forecasts or refused ones, the latest day first.
 
@@ -227,28 +229,34 @@ def _question_days(
     for forecast in forecasts:
         by_day[forecast.entry_id, forecast.arm].append(forecast)
     refused: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
-    for entry_id, arm, family, reason in refusals:
-        refused[entry_id, arm].append((family, reason))
-    return [
-        {
-            "entry": entry,
-            "arm": arm,
-            "forecasts": by_day[entry.pk, arm],
-            "rows": [
-                (
-                    option,
-                    entry.prices.get(option.name) or {},
-                    [f.probabilities.get(option.name) for f in by_day[entry.pk, arm]],
-                )
-                for option in question.options.all()
-            ],
-            "refused": refused[entry.pk, arm],
-            "latest": entry is entries[0],
-        }
-        for entry in entries
-        for arm in ARMS
-        if by_day[entry.pk, arm] or refused[entry.pk, arm]
-    ]
+    for refusal in refusals:
+        key = (refusal.entry_id, refusal.call__elicitation__batch__arm)
+        refused[key].append((refusal.call__elicitation__family_id, refusal.reason))
+    days = []
+    for entry, arm in product(entries, ARMS):
+        key = (entry.pk, arm)
+        if by_day[key] or refused[key]:
+            day = {
+                "entry": entry,
+                "arm": arm,
+                "forecasts": by_day[key],
+                "rows": _option_rows(question, entry, by_day[key]),
+                "refused": refused[key],
+                "latest": entry is entries[0],
+            }
+            days.append(day)
+    return days
+
+
+def _option_rows(
+    question: Question, entry: QuestionEntry, forecasts: Sequence[Any]
+) -> list[tuple[QuestionOption, Any, list[float | None]]]:
+    """Each option with its prices of a day and its probability in each forecast."""
+    rows = []
+    for option in question.options.all():
+        probabilities = [forecast.probabilities.get(option.name) for forecast in forecasts]
+        rows.append((option, entry.prices.get(option.name) or {}, probabilities))
+    return rows
 
 
 def _asked_instead(question: Question) -> Question | None:
@@ -286,7 +294,11 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
     calls, record = [call.pk for call, _ in context["calls"]], context["record"]
     refused = RefusedForecast.objects.filter(call__in=calls).order_by("call__sequence", "entry_id")
     batch_size = len(record["forecasts"]) if record else elicitation.forecasts.count()
-    prices = forecast.entry.prices
+    rows = []
+    for option in forecast.question.options.all():
+        prices = forecast.entry.prices.get(option.name) or {}
+        probability, answer = forecast.probabilities.get(option.name), forecast.stated.get(option.name)
+        rows.append((option, prices, probability, answer))
     return render(
         request,
         "forecast.html",
@@ -297,11 +309,7 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
             "family": forecast.family,
             "day": elicitation.batch.question_set.day,
             "score": getattr(forecast, "score", None),
-            "rows": [
-                (option, prices.get(option.name) or {}, forecast.probabilities.get(option.name),
-                 forecast.stated.get(option.name))
-                for option in forecast.question.options.all()
-            ],
+            "rows": rows,
             "refused": list(refused.values_list("entry__question_id", "entry__question__text", "reason")),
             "others_in_batch": batch_size - 1,
         },

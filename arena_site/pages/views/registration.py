@@ -119,7 +119,7 @@ def application(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("token")
 @form_page
 def owner(request: HttpRequest) -> HttpResponse:
-    """What an agent's owner does with its token: a new version, another token, or none."""
+    """The actions of an agent's owner: a new version, another token, or none."""
     title, at = "Your agent", timezone.now()
     form = OwnerForm(request.POST if request.method == "POST" else None)
     if request.method != "POST" or not form.is_valid():

@@ -52,8 +52,8 @@ def _matching_cohorts(text: str) -> list[Cohort]:
     if words - numbers - COHORT_WORDS or len(numbers) > 1:
         return []
     cohorts = competition_index().cohorts.values()
-    found = [cohort for cohort in cohorts if not numbers or str(cohort.number) in numbers]
-    return sorted(found, key=lambda cohort: -cohort.number)[:SHOWN]
+    matches = [cohort for cohort in cohorts if not numbers or str(cohort.number) in numbers]
+    return sorted(matches, key=lambda cohort: -cohort.number)[:SHOWN]
 
 
 def _matches(rows: QuerySet[Any]) -> Matches:

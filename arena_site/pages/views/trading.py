@@ -46,7 +46,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     """The ranking by return, returns by weeks since a cohort's start, and the latest decisions."""
     order = BoardOrder.from_request(request, TRADING_COLUMNS)
     choices = _choices(request)
-    now, as_of, computed_at, selection, versions, categories = choices
+    now, as_of, computed_at, selection = choices.now, choices.as_of, choices.computed_at, choices.selection
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
@@ -57,6 +57,10 @@ def trading(request: HttpRequest) -> HttpResponse:
     sparklines = _sparklines(returns)
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
+    rows = []
+    for entry in entries:
+        slug = entry["family"]
+        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
     return render(
         request,
         "trading.html",
@@ -67,19 +71,14 @@ def trading(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
-            "rows": order.sorted(
-                [
-                    {"entry": e, "family": families[e["family"]], "sparkline": sparklines.get(e["family"])}
-                    for e in entries
-                ]
-            ),
-            "choices": [families[entry["family"]] for entry in entries],
+            "rows": order.sorted(rows),
+            "choices": [row["family"] for row in rows],
             "has_external": any(entry["external"] for entry in entries),
             "most_cohorts": max((entry["cohorts"] for entry in entries), default=0),
             "filters": selection.filter_links(
                 [
-                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
-                    ("Category", "category", all_or_one("all", categories)),
+                    ("Methodology", "methodology", all_or_one("all versions", choices.versions, minimum=2)),
+                    ("Category", "category", all_or_one("all", choices.categories)),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
@@ -113,19 +112,17 @@ def _choices(request: HttpRequest) -> TradingChoices:
     versions = sorted(filter(None, computed))
     by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
     categories = sorted(by_category.values_list("category", flat=True).distinct())
-    known = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.from_request(request, known).with_text("as_of", request.GET.get("as_of", ""))
+    options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
+    selection = PageSelection.from_request(request, options).with_text("as_of", request.GET.get("as_of", ""))
     computed_at = as_of or computed.get(selection["methodology"])
     return TradingChoices(now, as_of, computed_at, selection, versions, categories)
 
 
 def _agents(competition: CompetitionIndex, selection: PageSelection) -> list[AgentSummary]:
     """The ranked agents of the chosen methodology."""
-    return [
-        agent
-        for agent in competition.counted
-        if not agent.family.external and selection["methodology"] in ("", agent.cohort.methodology.version)
-    ]
+    version = selection["methodology"]
+    agents = [agent for agent in competition.counted if not agent.family.external]
+    return [agent for agent in agents if version in ("", agent.cohort.methodology.version)]
 
 
 def _figure(
@@ -156,6 +153,10 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
 
 def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
     """A sparkline of the average change of each family by cohort age, all on one scale."""
-    curves = {slug: [mean and mean.mean for mean in means] for slug, means in returns.families.items()}
-    shown = [0.0, *(value for curve in curves.values() for value in curve if value is not None)]
-    return {slug: sparkline(curve, 0.0, min(shown), max(shown)) for slug, curve in curves.items()}
+    curves, low, high = {}, 0.0, 0.0
+    for slug, means in returns.families.items():
+        curve = [mean and mean.mean for mean in means]
+        numbers = [value for value in curve if value is not None]
+        low, high = min([low, *numbers]), max([high, *numbers])
+        curves[slug] = curve
+    return {slug: sparkline(curve, 0.0, low, high) for slug, curve in curves.items()}

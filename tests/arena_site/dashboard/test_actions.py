@@ -409,10 +409,10 @@ def test_all_failed_question_batches_of_the_week_are_retried() -> None:
         batch=batch, methodology=done.methodology, release=release, family=release.family, status="failed", error="down"
     )
     operator = sign_in("operator")
-    assert operator.get(action_path("retry"), {"all": "elicitation"}).context["preview"].possible
-    perform(operator, "retry", all="elicitation")
+    assert operator.get(action_path("retry"), {"kind": "elicitation"}).context["preview"].possible
+    perform(operator, "retry", kind="elicitation")
     assert queue() == [("arena_site.jobs.forecasts", ())]
-    assert perform(operator, "retry", all="decision").status_code == 400
+    assert perform(operator, "retry", kind="decision").status_code == 400
 
 
 def test_live_claim_is_not_released() -> None:

@@ -201,7 +201,7 @@ def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out(
     ((placed, _),) = chart.events
     (_, _, x, y) = chart.data["events"][0]
     assert placed is bought
-    assert x == (chart.left + chart.right) / 2
+    assert x == (chart.left_edge + chart.right_edge) / 2
     assert f"L{x}" in chart.lines[0].path.replace(f" {y}", "")
 
 
@@ -256,7 +256,7 @@ def test_diagrams_have_forecasts_on_x_and_outcomes_on_y():
     diagram = reliability_diagram("one", bins, family)
     (bin_,) = diagram.bins
     grid = reliability_grid([diagram])
-    assert (bin_.x, bin_.y) == (grid.right, grid.bottom)
+    assert (bin_.x, bin_.y) == (grid.right_edge, grid.bottom)
     assert bin_.high < bin_.low
     assert bin_.number == "4"
     assert diagram.points == [(1.0, 0.0, "4 forecasts, 95 % interval 0.0\u202f% to 30.0\u202f%")]
