@@ -51,18 +51,18 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     from cohorts.forecast_rules import ForecastRules
     from cohorts.methodology_specification import MethodologySpecification
 
-    stated = {name: value for name, value in values.items() if value is not None}
+    present_values = {name: value for name, value in values.items() if value is not None}
     try:
-        MethodologySpecification.model_validate(stated)
+        MethodologySpecification.model_validate(present_values)
     except ValidationError as error:
         yield from _field_errors(error)
-    routing = stated.get("provider_routing")
+    routing = present_values.get("provider_routing")
     if isinstance(routing, dict) and routing.get("allow_fallbacks") is not False:
         yield "provider_routing", "allow_fallbacks must be false, or another model could answer"
     for name, places in PLACEHOLDERS.items():
-        if name in stated:
-            yield from ((name, message) for message in _template_errors(stated[name], places))
-    if forecast := stated.get("forecast"):
+        if name in present_values:
+            yield from ((name, message) for message in _template_errors(present_values[name], places))
+    if forecast := present_values.get("forecast"):
         try:
             rules = ForecastRules.model_validate(forecast)
         except ValidationError as error:
@@ -88,27 +88,27 @@ def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
 
 def _template_errors(text: str, places: set[str]) -> Iterator[str]:
     try:
-        named = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        names = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
     except ValueError as broken:
         yield f"can not be filled in: {broken}"
         return
-    if missing := places - named:
+    if missing := places - names:
         yield f"lacks the placeholders {', '.join(f'{{{name}}}' for name in sorted(missing))}"
-    if unknown := named - places:
+    if unknown := names - places:
         yield f"has unknown placeholders {', '.join(f'{{{name}}}' for name in sorted(unknown))}"
 
 
 def differences(before: Methodology, after: Methodology) -> list[tuple[str, str]]:
     """The fields in which two versions differ, each with a diff of its lines."""
-    shown = []
+    diffs = []
     for field in Methodology._meta.concrete_fields:
         if field.name == "id":
             continue
         old, new = _lines(getattr(before, field.name)), _lines(getattr(after, field.name))
         if old != new:
             changed = difflib.unified_diff(old, new, lineterm="", n=1)
-            shown.append((field.name, "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))))
-    return shown
+            diffs.append((field.name, "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))))
+    return diffs
 
 
 def _lines(value: Any) -> list[str]:

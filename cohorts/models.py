@@ -112,8 +112,8 @@ class Methodology(models.Model):
 
     def maximum_bet_shown(self, cash: Decimal) -> Decimal:
         """The largest legal bet in whole cents; zero if none is legal."""
-        shown = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
-        return shown if shown >= self.minimum_bet else Decimal("0.00")
+        amount = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+        return amount if amount >= self.minimum_bet else Decimal("0.00")
 
     @property
     def price_rule(self) -> PriceRule:

@@ -173,10 +173,10 @@ class ArenaCommand(BaseCommand):
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(title, total=None)
 
-            def update(done: int, of: int, caption: str = "") -> None:
+            def update(number: int, of: int, caption: str = "") -> None:
                 beat()
-                bar.update(task, completed=done, total=of, description=f"{title} {caption}".strip())
-                run_log.record_progress(done, of, caption)
+                bar.update(task, completed=number, total=of, description=f"{title} {caption}".strip())
+                run_log.record_progress(number, of, caption)
 
             yield update
 

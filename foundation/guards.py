@@ -53,8 +53,8 @@ class Trigger:
         return f"CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}{when} BEGIN {refuse} END"
 
     def _clause(self) -> str:
-        each = "STATEMENT" if self.event == "TRUNCATE" else "ROW"
-        return f"BEFORE {self.event} ON {self.table} FOR EACH {each} EXECUTE FUNCTION {self.name}()"
+        level = "STATEMENT" if self.event == "TRUNCATE" else "ROW"
+        return f"BEFORE {self.event} ON {self.table} FOR EACH {level} EXECUTE FUNCTION {self.name}()"
 
     def _body(self) -> str:
         # The condition may look into other tables, which a trigger's own WHEN may not. The clause stands in the
@@ -75,9 +75,11 @@ class Trigger:
 def fixed(model: type[Model], *names: str, when: str = "", name: str = "", message: str = "") -> Trigger:
     """A trigger that refuses to update a row, or only its fields `names`, wherever `when` holds."""
     change = differs(model, names) if names else ""
-    both = f"({change}) AND ({when})" if change and when else change or when
+    condition = f"({change}) AND ({when})" if change and when else change or when
     default = f"{model._meta.verbose_name_plural} are on record: {', '.join(names) or 'they'} {CHANGED}"
-    return Trigger(name or f"{model._meta.db_table}_is_fixed", model._meta.db_table, "UPDATE", message or default, both)
+    return Trigger(
+        name or f"{model._meta.db_table}_is_fixed", model._meta.db_table, "UPDATE", message or default, condition
+    )
 
 
 def protected(model: type[Model], when: str = "", when_on_sqlite: str = "") -> Iterator[Trigger]:
@@ -108,9 +110,9 @@ def all_but(model: type[Model], *names: str) -> list[str]:
 def not_replaced(model: type[Model], *events: str) -> Iterator[Trigger]:
     """Triggers of SQLite that refuse an INSERT or UPDATE with a key that another row has, and so its REPLACE."""
     table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {REPLACED}"
-    taken = " OR ".join(_key_is_taken(table, columns, condition) for columns, condition in _keys(model))
+    has_key = " OR ".join(_key_is_taken(table, columns, condition) for columns, condition in _keys(model))
     names = {"INSERT": f"{table}_is_not_replaced", "UPDATE": f"{table}_replaces_no_other"}
-    conditions = {"INSERT": taken.format(but=""), "UPDATE": taken.format(but=f" AND {table}.id <> OLD.id")}
+    conditions = {"INSERT": has_key.format(but=""), "UPDATE": has_key.format(but=f" AND {table}.id <> OLD.id")}
     for event in events:
         yield Trigger(names[event], table, event, message, when_on_sqlite=conditions[event], only_on="sqlite")
 
@@ -129,10 +131,10 @@ def _keys(model: type[Model]) -> Iterator[tuple[list[Any], Mapping[Any, Any]]]:
 
 def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, Any]) -> str:
     """The condition that a row, but for the one that is updated, has the new row's key."""
-    same = [f'{table}."{column}" = NEW."{column}"' for column in columns]
+    equalities = [f'{table}."{column}" = NEW."{column}"' for column in columns]
     for column, value in condition.items():
-        same += [f"{row}.\"{column}\" = '{value}'" for row in (table, "NEW")]
-    return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(same)}{{but}})"  # noqa: S608 - our own names
+        equalities += [f"{row}.\"{column}\" = '{value}'" for row in (table, "NEW")]
+    return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(equalities)}{{but}})"  # noqa: S608 - our own names
 
 
 # ── the triggers of a database ────────────────────────────────────────────────────────────────────

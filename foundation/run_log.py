@@ -77,10 +77,10 @@ def write(level: str, text: str, **rows: int) -> None:
         log.store()
 
 
-def record_progress(done: int, of: int, caption: str = "") -> None:
+def record_progress(number: int, of: int, caption: str = "") -> None:
     """Stores how far the run under way is."""
     if (log := _current.get()) is not None:
-        log.run.progress = {"done": done, "of": of, "caption": caption}
+        log.run.progress = {"done": number, "of": of, "caption": caption}
         log.store()
 
 

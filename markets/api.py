@@ -139,8 +139,8 @@ class UniverseViewSet(ReadOnlyViewSet):
         if self.is_requested("size"):
             # A subquery for each row of the page: a join would count the entries of all universes first.
             entries = UniverseEntry.objects.filter(universe=OuterRef("pk"), bettable=True).order_by()
-            counted = entries.values("universe").annotate(number=Count("pk")).values("number")
-            universes = universes.annotate(bettable=Coalesce(Subquery(counted), 0))
+            counts = entries.values("universe").annotate(number=Count("pk")).values("number")
+            universes = universes.annotate(bettable=Coalesce(Subquery(counts), 0))
         if self.is_requested("entries"):
             # Two fields of each market: making 500 market instances is a third of the response time.
             entries = UniverseEntry.objects.order_by("position").annotate(

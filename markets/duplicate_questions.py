@@ -124,18 +124,22 @@ class VenueQuestion:
         return _words(" ".join([self.question, *self._own_options]))
 
 
-def duplicate_questions(left: Sequence[VenueQuestion], right: Sequence[VenueQuestion]) -> list[tuple[str, str]]:
+def duplicate_questions(
+    originals: Sequence[VenueQuestion], candidates: Sequence[VenueQuestion]
+) -> list[tuple[str, str]]:
     """Pairs of ids of the same question at two venues, sorted. No id is in two pairs."""
-    weights = _word_weights([*left, *right])
+    weights = _word_weights([*originals, *candidates])
     by_word: dict[str, list[VenueQuestion]] = {}
-    for other in right:
-        for word in other.words:
-            by_word.setdefault(word, []).append(other)
+    for candidate in candidates:
+        for word in candidate.words:
+            by_word.setdefault(word, []).append(candidate)
     scores: dict[tuple[str, str], float] = {}
-    for one in left:
-        for other in {other.id: other for word in sorted(one.words) for other in by_word.get(word, ())}.values():
-            if (score := _similarity(one, other, weights)) is not None:
-                scores[one.id, other.id] = score
+    for original in originals:
+        for candidate in {
+            candidate.id: candidate for word in sorted(original.words) for candidate in by_word.get(word, ())
+        }.values():
+            if (score := _similarity(original, candidate, weights)) is not None:
+                scores[original.id, candidate.id] = score
     return sorted(_best_pairs(scores))
 
 
@@ -150,39 +154,39 @@ def _best_pairs(scores: Mapping[tuple[str, str], float]) -> Iterator[tuple[str, 
             yield pair
 
 
-def _similarity(one: VenueQuestion, other: VenueQuestion, weights: Mapping[str, float]) -> float | None:
+def _similarity(original: VenueQuestion, candidate: VenueQuestion, weights: Mapping[str, float]) -> float | None:
     """The similarity of two questions; None if they certainly differ."""
-    if (one.words ^ other.words) & DISTINGUISHING_WORDS or not _same_date(one, other):
+    if (original.words ^ candidate.words) & DISTINGUISHING_WORDS or not _same_date(original, candidate):
         return None
-    if bool(one.listed_options) != bool(other.listed_options):
+    if bool(original.listed_options) != bool(candidate.listed_options):
         return None
-    if not (one.names <= other.words or other.names <= one.words):
+    if not (original.names <= candidate.words or candidate.names <= original.words):
         return None
     threshold = MIN_SIMILARITY
-    if one.listed_options:
-        shared = one.listed_options & other.listed_options
-        shorter = min(len(one.listed_options), len(other.listed_options))
+    if original.listed_options:
+        shared = original.listed_options & candidate.listed_options
+        shorter = min(len(original.listed_options), len(candidate.listed_options))
         if len(shared) < max(MIN_SHARED_OPTIONS, MIN_SHARED_SHARE * shorter):
             return None
         threshold = MIN_SIMILARITY_WITH_OPTIONS
-    elif not (one.names | other.names) & one.words & other.words:
+    elif not (original.names | candidate.names) & original.words & candidate.words:
         return None
-    similarity = _total_weight(one.words & other.words, weights) / (
-        _total_weight(one.words | other.words, weights) or 1
+    similarity = _total_weight(original.words & candidate.words, weights) / (
+        _total_weight(original.words | candidate.words, weights) or 1
     )
     return similarity if similarity >= threshold else None
 
 
-def _same_date(one: VenueQuestion, other: VenueQuestion) -> bool:
+def _same_date(original: VenueQuestion, candidate: VenueQuestion) -> bool:
     """True if both have the same numbers and months, apart from those that follow from the closing times."""
-    for question in (one, other):
-        missing = (one.date_words | other.date_words) - question.date_words
-        if missing - _date_words(one.closes) - _date_words(other.closes):
+    for question in (original, candidate):
+        missing = (original.date_words | candidate.date_words) - question.date_words
+        if missing - _date_words(original.closes) - _date_words(candidate.closes):
             return False
-    if one.closes is None or other.closes is None:
-        return bool(one.date_words & other.date_words)
-    dated = any(word in MONTHS or 1900 < float(word) < 2200 for word in one.date_words & other.date_words)
-    return abs(one.closes - other.closes) <= (MAX_DATED_DIFFERENCE if dated else MAX_CLOSING_DIFFERENCE)
+    if original.closes is None or candidate.closes is None:
+        return bool(original.date_words & candidate.date_words)
+    dated = any(word in MONTHS or 1900 < float(word) < 2200 for word in original.date_words & candidate.date_words)
+    return abs(original.closes - candidate.closes) <= (MAX_DATED_DIFFERENCE if dated else MAX_CLOSING_DIFFERENCE)
 
 
 def _date_words(closes: datetime | None) -> set[str]:
@@ -196,11 +200,11 @@ def _date_words(closes: datetime | None) -> set[str]:
 
 def _word_weights(questions: Iterable[VenueQuestion]) -> dict[str, float]:
     """Each word's weight, higher for rarer words."""
-    total, seen = 0, Counter[str]()
+    total, frequencies = 0, Counter[str]()
     for question in questions:
         total += 1
-        seen.update(question.words)
-    return {word: 1 + log(total / times) for word, times in seen.items()}
+        frequencies.update(question.words)
+    return {word: 1 + log(total / times) for word, times in frequencies.items()}
 
 
 def _total_weight(words: Iterable[str], weights: Mapping[str, float]) -> float:
@@ -240,4 +244,4 @@ def _canonical(token: str) -> str:
 
 def _fold(text: str) -> str:
     folded = normalize("NFKD", text.replace("’", "'").replace("–", "-"))
-    return "".join(c for c in folded if not "\u0300" <= c <= "\u036f")
+    return "".join(character for character in folded if not "\u0300" <= character <= "\u036f")

@@ -121,8 +121,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Retry the chosen ones", permissions=["retry"])
     def retry(self, request: HttpRequest, tasks: QuerySet[Any]) -> HttpResponseRedirect:
-        chosen = {str(self.opts.model_name): [task.pk for task in tasks]}
-        return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=chosen))
+        query = {str(self.opts.model_name): [task.pk for task in tasks]}
+        return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=query))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
@@ -349,9 +349,9 @@ class MaintenanceAdmin(ReadOnlyAdmin):
 
 @admin.register(CreditReading)
 class CreditReadingAdmin(ReadOnlyAdmin):
-    list_display = ("read_at", "key_label", "used")
+    list_display = ("read_at", "key_label", "usage")
     search_fields = ("=key_label",)
-    used = cost_column("used_usd", ordering="used_usd")
+    usage = cost_column("used_usd", ordering="used_usd")
 
 
 @admin.register(RunSetting)

@@ -54,7 +54,7 @@ def check_lineup(catalogue: ModelCatalogue, *, at: datetime) -> LineUpCheck:
         before = [entry.release for entry in current.active_entries().order_by("position")]
         check.unusable = unusable_releases(before, catalogue, week=effective_from(at=at))
         raise_unusable_alerts(before, check.unusable, at=at)
-        unusable = {each.release.pk for each in check.unusable}
+        unusable = {fault.release.pk for fault in check.unusable}
         after = []
         for release in before:
             usable = release.pk not in unusable

@@ -46,7 +46,7 @@ def run_decisions(
     clob: Clob | None,
     cohort: Cohort | None = None,
     family: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
+    progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> DecisionReport:
     """Asks every agent that is due in the week of `at` and has no final decision yet.
 
@@ -63,8 +63,8 @@ def run_decisions(
     universes = _open_universes(deciding, at=at, clob=clob, report=report)
     agents = agents_to_ask([cohort for cohort in deciding if cohort.methodology_id in universes], family)
     ahead = agents_with_later_entries(agents, at)
-    for done, agent in enumerate(agents):
-        progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
+    for number, agent in enumerate(agents):
+        progress(number, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
             report.skipped += 1
             report.log.add(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
@@ -92,7 +92,7 @@ def _open_universes(
                 methodology=methodology.version,
                 size=methodology.universe_size,
                 rule=methodology.price_rule,
-                held=positions.values_list("market_id", flat=True).distinct(),
+                held_ids=positions.values_list("market_id", flat=True).distinct(),
                 at=at,
                 clob=clob,
                 on_priced=report.add_price_failures,
@@ -114,12 +114,12 @@ def cohorts_with_open_window(at: datetime) -> list[Cohort]:
     """The cohorts that decide in the week of `at` and whose agents may be asked now, its universe frozen or not."""
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     frozen = dict(Universe.objects.filter(week_start=week_start(at)).values_list("methodology", "frozen_at"))
-    found = []
+    cohorts_to_ask = []
     for cohort in cohorts:
         frozen_at = frozen.get(cohort.methodology.version, at)
         if cohort.is_deciding(at) and frozen_at <= at < frozen_at + cohort.methodology.retry_window:
-            found.append(cohort)
-    return found
+            cohorts_to_ask.append(cohort)
+    return cohorts_to_ask
 
 
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:

@@ -57,7 +57,7 @@ def run_forecasts(
     clob: Clob | None,
     questions: int | None = None,
     family: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
+    progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> ForecastReport:
     """Freezes the day's questions if need be, and asks each release without a final answer to them.
 
@@ -82,8 +82,8 @@ def run_forecasts(
     releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
     batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
     work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
-    for done, (batch, release) in enumerate(work):
-        progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
+    for number, (batch, release) in enumerate(work):
+        progress(number, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
         if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):
             continue
         if report.is_stopped(release.model_id, f"{release}, {batch}"):
@@ -143,13 +143,13 @@ def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[in
 
     A question about a market of a sealed bet would tell it: a later run adds it.
     """
-    held = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
+    positions = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
     if sealed:  # what its run sold then included
-        held = held.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
-        return set(held.values_list("market", flat=True))
-    held = held.exclude(closed_at__lte=universe.frozen_at)
+        positions = positions.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
+        return set(positions.values_list("market", flat=True))
+    positions = positions.exclude(closed_at__lte=universe.frozen_at)
     bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
-    return set(bets.values_list("market", flat=True)) | set(held.values_list("market", flat=True))
+    return set(bets.values_list("market", flat=True)) | set(positions.values_list("market", flat=True))
 
 
 def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
@@ -204,7 +204,7 @@ class ElicitationConversation(Conversation[Elicitation]):
         block = ""
         if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
             heading, *lines = task.batch.block.split("\n")
-            answered = {forecast.question_id for _, _, forecast in _valid(_read_answers(task))}
+            answered = {row.forecast.question_id for row in _valid(_read_answers(task))}
             missing = [line for line in lines if json.loads(line)[0] not in answered]
             if 0 < len(missing) < len(lines):
                 block = "\n".join([heading, *missing])
@@ -245,7 +245,7 @@ def _read_answers(task: Elicitation) -> list[ReadForecast]:
 
 
 def _valid(read: Iterable[ReadForecast]) -> list[ReadForecast]:
-    return [each for each in read if each[2].probabilities is not None]
+    return [row for row in read if row.forecast.probabilities is not None]
 
 
 def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation:
@@ -257,32 +257,34 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
     read = _read_answers(task)
     with transaction.atomic():
         claim.renew()
-        refused = [each for each in read if each[2].probabilities is None]
-        RefusedForecast.objects.bulk_create(
-            RefusedForecast(call=call, entry=entry, stated=forecast.stated, reason=forecast.reason)
-            for entry, call, forecast in refused
-        )
+        refused = [row for row in read if row.forecast.probabilities is None]
+        RefusedForecast.objects.bulk_create(map(_refused_forecast, refused))
         if len(refused) == len(read):
-            reasons = [forecast.reason for _, _, forecast in refused]
-            return claim.refuse(read[0][1], reasons, "no forecast could be taken")
-        Forecast.objects.bulk_create(
-            Forecast(
-                elicitation=task,
-                call=call,
-                entry=entry,
-                question=entry.question,
-                family_id=task.family_id,
-                release_id=task.release_id,
-                methodology=task.methodology.version,
-                arm=task.batch.arm,
-                probabilities=forecast.probabilities,
-                stated=forecast.stated,
-                normalised=forecast.normalised,
-                rationale=forecast.rationale,
-                made_at=at,
-            )
-            for entry, call, forecast in _valid(read)
-        )
-        mark_if_resolved({entry.question_id for entry, _, _ in read})
+            reasons = [row.forecast.reason for row in refused]
+            return claim.refuse(read[0].call, reasons, "no forecast could be taken")
+        Forecast.objects.bulk_create(_forecast(task, row, at) for row in _valid(read))
+        mark_if_resolved({row.entry.question_id for row in read})
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)
+
+
+def _refused_forecast(row: ReadForecast) -> RefusedForecast:
+    return RefusedForecast(call=row.call, entry=row.entry, stated=row.forecast.stated, reason=row.forecast.reason)
+
+
+def _forecast(task: Elicitation, row: ReadForecast, at: datetime) -> Forecast:
+    return Forecast(
+        elicitation=task,
+        call=row.call,
+        entry=row.entry,
+        question=row.entry.question,
+        family_id=task.family_id,
+        release_id=task.release_id,
+        methodology=task.methodology.version,
+        arm=task.batch.arm,
+        probabilities=row.forecast.probabilities,
+        stated=row.forecast.stated,
+        normalised=row.forecast.normalised,
+        rationale=row.forecast.rationale,
+        made_at=at,
+    )

@@ -79,17 +79,17 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
     """Raises ValidationError if these releases are no valid line-up for approval at `at`."""
     if not releases:
         raise ValidationError({"releases": "a line-up needs at least one release"})
-    seen: set[int] = set()
+    families: set[int] = set()
     for release in releases:
         if release.family.external:
             raise ValidationError({"releases": f"{release.family} is external: it plays by its registration"})
-        if release.family_id in seen:
+        if release.family_id in families:
             raise ValidationError({"releases": f"{release.family} has two releases in it"})
         if release.effective_from > max(at, effective_from(at=at)):
             raise ValidationError(
                 {"releases": f"{release} may play from {release.effective_from:%Y-%m-%d %H:%M} UTC on, not before"}
             )
-        seen.add(release.family_id)
+        families.add(release.family_id)
     refuse_aliases(releases, {})
 
 
@@ -175,9 +175,9 @@ def _describe(release: Release | None) -> str:
 
 
 def _format_prices(release: Release) -> str:
-    stated, dearest = (release.price_prompt, release.price_completion), release.token_prices.dearest(None)
-    conditions = f", under conditions up to {_per_million(dearest)}" if dearest != stated else ""
-    return f"{_per_million(stated)} per million tokens{conditions}"
+    prices, dearest = (release.price_prompt, release.price_completion), release.token_prices.dearest(None)
+    conditions = f", under conditions up to {_per_million(dearest)}" if dearest != prices else ""
+    return f"{_per_million(prices)} per million tokens{conditions}"
 
 
 def _per_million(prices: Prices) -> str:

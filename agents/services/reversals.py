@@ -63,8 +63,8 @@ def reverse_settlement(market: Market, resolution: Resolution, *, by: str, reaso
     status, winner = resolution.market_status, resolution.winner
     with transaction.atomic():
         final = Market.objects.filter(pk=market.pk, status__in=FINAL)
-        other = final.exclude(status=status, winning_outcome=winner)
-        if not other.update(status=status, winning_outcome=winner, resolved_at=at):
+        reversible = final.exclude(status=status, winning_outcome=winner)
+        if not reversible.update(status=status, winning_outcome=winner, resolved_at=at):
             return None
         agent_ids = Settlement.objects.filter(market=market).values_list("agent_id", flat=True)
         agents = {agent_id: ledger.lock_agent(agent_id) for agent_id in sorted(set(agent_ids))}

@@ -58,7 +58,7 @@ def check_resolutions(
     *,
     catalogues: Sequence[Catalogue],
     at: datetime,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> SettlementReport:
     """Looks up every market that positions or forecasts depend on at its venue, and settles those that are final."""
     report = SettlementReport()
@@ -66,7 +66,7 @@ def check_resolutions(
         report.log.append("a replay: newer instants are on record, so nothing is settled for this one")
         return report
     unsettled = _unsettled_markets(at)
-    total, done = sum(map(len, unsettled.values())), 0
+    total, number = sum(map(len, unsettled.values())), 0
     for catalogue in catalogues:
         markets = unsettled.pop(catalogue.source, [])
         looked_up = SyncReport()
@@ -78,16 +78,16 @@ def check_resolutions(
         report.checked += sum(market.external_id in rows for market in markets)
         to_settle = [market for market in markets if market.external_id in closed]
         prefetch_related_objects(to_settle, "outcomes")
-        done += len(markets) - len(to_settle)
+        number += len(markets) - len(to_settle)
         for start in range(0, len(to_settle), SETTLED_AT_ONCE):
             batch = to_settle[start : start + SETTLED_AT_ONCE]
-            progress(done, total)
+            progress(number, total)
             _settle_documented(batch, rows, catalogue, at=at, report=report)
-            done += len(batch)
+            number += len(batch)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
         report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
-    progress(done, total)
+    progress(number, total)
     report.positions_settled += _settle_late_positions(at=at, report=report)
     report.missed = record_missed_decisions(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = complete_cohorts(at=at)
@@ -204,7 +204,9 @@ def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[
     by_id = {market.pk: resolution for market, resolution in resolutions.items()}
     # A market may go from open to final between two looks.
     Market.objects.filter(pk__in=by_id, status=Market.Status.ACTIVE).update(status=Market.Status.CLOSED, closed_at=at)
-    final = {pk: (own.market_status, own.winner and own.winner.pk, at) for pk, own in by_id.items()}
+    final = {}
+    for pk, resolution in by_id.items():
+        final[pk] = (resolution.market_status, resolution.winner and resolution.winner.pk, at)
     fields = ("status", "winning_outcome", "resolved_at")
     closed = dict.fromkeys(final, Market.Status.CLOSED)
     swapped = compare_and_swap(Market, final, fields, field="status", expected=closed)
@@ -221,15 +223,15 @@ def _settle_positions(
     agents: Mapping[int, Agent], resolutions: Mapping[int, Resolution], *, at: datetime
 ) -> list[Position]:
     """Settles the open positions of locked agents on markets, whose resolutions are given by id; returns them."""
-    held = list(
+    positions = list(
         Position.objects.open().filter(market__in=resolutions, agent__in=agents).order_by("market", "agent", "pk")
     )
-    if not held:
+    if not positions:
         return []
-    ledger.settle(agents, held, resolutions=resolutions, at=at)
+    ledger.settle(agents, positions, resolutions=resolutions, at=at)
     for agent in agents.values():
         ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
-    return held
+    return positions
 
 
 def _settle_late_positions(*, at: datetime, report: SettlementReport) -> int:

@@ -59,13 +59,13 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
 def _raise_missed(at: datetime) -> None:
     """Raises an alert for each day with tasks that were newly missed."""
     since = at - MISSED_WITHIN
-    known = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
+    subjects = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
     oldest = since - MOST_WEEKS * WEEK
     missed: list[Decision | Elicitation] = [
         *_decisions(status=Task.Status.MISSED, cohort__week_start__range=(oldest, at)),
         *_elicitations(status=Task.Status.MISSED, batch__question_set__day__range=(since, at)),
     ]
-    new = [task for task in missed if since <= _day(task) <= at and _key(task) not in known]
+    new = [task for task in missed if since <= _day(task) <= at and _key(task) not in subjects]
     for day in sorted({_day(task) for task in new}):
         tasks = [task for task in new if _day(task) == day]
         raise_alert(

@@ -82,10 +82,10 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
     forecasts = task.forecasts.order_by("entry__position").values_list(
-        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale"
+        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale", named=True
     )
     refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
-    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason")
+    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason", named=True)
     return forecast_record(
         day=instant_text(questions.day),
         part=questions.part,
@@ -96,21 +96,24 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
         methodology=task.methodology.version,
         questions=questions.sha256,
         declined=task.declined,
-        forecasts=[
-            forecast_entry_record(
-                call=call,
-                question=question,
-                probabilities=probabilities,
-                stated=stated,
-                normalised=normalised,
-                rationale=rationale,
-            )
-            for call, question, probabilities, stated, normalised, rationale in forecasts
-        ],
-        refused=[
-            refusal_record(call=call, question=question, stated=stated, reason=reason)
-            for call, question, stated, reason in refusals
-        ],
+        forecasts=list(map(_forecast_entry_record, forecasts)),
+        refused=list(map(_refusal_record, refusals)),
         made_at=instant_text(task.made_at),
         **common,
     )
+
+
+def _forecast_entry_record(row: Any) -> dict[str, Any]:
+    return forecast_entry_record(
+        call=row.call__sequence,
+        question=row.question__options_sha256,
+        probabilities=row.probabilities,
+        numbers=row.stated,
+        normalised=row.normalised,
+        rationale=row.rationale,
+    )
+
+
+def _refusal_record(row: Any) -> dict[str, Any]:
+    question = row.entry__question__options_sha256
+    return refusal_record(call=row.call__sequence, question=question, numbers=row.stated, reason=row.reason)

@@ -34,11 +34,11 @@ class ReadOnlySchema(AutoSchema):
         return parameters
 
     def get_response_serializers(self) -> Any:
-        first, *others = self.rows()
+        first, *variants = self.rows()
         name = f"Any{first.__name__.removesuffix('Serializer')}"
-        any_row = PolymorphicProxySerializer(name, [first, *others], resource_type_field_name=None)
+        any_row = PolymorphicProxySerializer(name, [first, *variants], resource_type_field_name=None)
         responses = {
-            200: any_row if others else super().get_response_serializers(),
+            200: any_row if variants else super().get_response_serializers(),
             304: OpenApiResponse(description="Not modified since the given ETag or time."),
         }
         responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row." if self.view.detail else "No such page.")

@@ -29,8 +29,8 @@ def raise_alert(
     They join the open alert of the same kind and `subject`, by default the first item's, and its message is renewed.
     """
     with transaction.atomic():
-        held = AlertItem.objects.filter(kind=kind, subject__in=list(items), cleared_at=None)
-        new = items.keys() - set(held.values_list("subject", flat=True))
+        open_items = AlertItem.objects.filter(kind=kind, subject__in=list(items), cleared_at=None)
+        new = items.keys() - set(open_items.values_list("subject", flat=True))
         if not new:
             return None
         first = next(name for name in items if name in new)

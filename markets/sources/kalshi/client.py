@@ -60,9 +60,9 @@ class Kalshi(Catalogue):
             pages.append(page)
             if self.bytes_received - before > CHANGED_BYTES:
                 break
-        shown = {row.external_id for page in pages for row in page.rows}
-        shown |= {row.ref for page in pages for row in page.skipped}
-        tickers = (ticker for ticker in external_ids if ticker not in shown)
+        ids = {row.external_id for page in pages for row in page.rows}
+        ids |= {row.ref for page in pages for row in page.skipped}
+        tickers = (ticker for ticker in external_ids if ticker not in ids)
         while batch := list(islice(tickers, LARGEST_BATCH)):
             pages.append(self._markets_by_ticker(batch))
         return pages

@@ -119,13 +119,13 @@ def _outcomes(raw: Raw, names: Sequence[str], token_field: str, *, closed: bool)
     lengths = {"outcomes": len(names), "outcomePrices": len(prices)} | ({token_field: len(tokens)} if tokens else {})
     if len(set(lengths.values())) > 1:
         raise Unusable("lengths disagree: " + ", ".join(f"{number} {field}" for field, number in lengths.items()))
-    stated = [token for token in tokens if token]
-    if len(set(stated)) < len(stated):
+    ids = [token for token in tokens if token]
+    if len(set(ids)) < len(ids):
         raise Unusable(f"{token_field}: two outcomes share a token")
     bid, ask = price_or_none(raw.get("bestBid")), price_or_none(raw.get("bestAsk"))
     # A bid on one of two sides is an ask on the other.
-    others = [(complement(ask), complement(bid))] if len(names) == 2 else [(None, None)] * (len(names) - 1)
-    rows = zip(names, tokens or [None] * len(names), prices, [(bid, ask), *others], strict=True)
+    quotes = [(complement(ask), complement(bid))] if len(names) == 2 else [(None, None)] * (len(names) - 1)
+    rows = zip(names, tokens or [None] * len(names), prices, [(bid, ask), *quotes], strict=True)
     return tuple(
         VenueOutcome(index, name, token, price, *quote) for index, (name, token, price, quote) in enumerate(rows)
     )
@@ -145,7 +145,7 @@ def _outcome_names(raw: Raw) -> list[str]:
 def _prices(raw: Raw, number: int, *, closed: bool) -> list[Decimal | None]:
     try:
         prices = list(map(price_or_none, _required_list(raw, "outcomePrices")))
-        if all(stated is None for stated in prices):
+        if all(value is None for value in prices):
             raise Unusable(f"outcomePrices: none usable in {shown(raw['outcomePrices'])}")
     except Unusable:
         if not closed:
