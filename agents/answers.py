@@ -64,9 +64,8 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The decision as it is stored with its call."""
-        bets, sells = (
-            [instruction.as_json() for instruction in instructions] for instructions in (self.bets, self.sells)
-        )
+        bets = [bet.as_json() for bet in self.bets]
+        sells = [sell.as_json() for sell in self.sells]
         return asdict(self) | {"bets": bets, "sells": sells}
 
     @classmethod

@@ -89,11 +89,11 @@ def _call_would_change() -> str:
     unanswered = f"OLD.result IN ('{Result.SENT}', '{Result.LOST}')"
     marks_refused = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REFUSED}'"
     reconciles = "OLD.cost_source = 'booked' AND NEW.reconciled_at IS NOT NULL"
-    exceptions = (
-        f"({condition} AND NOT ({differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))}))"
-        for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED))
-    )
-    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join((unanswered, *exceptions))})"
+    exceptions = [unanswered]
+    for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED)):
+        change = differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))
+        exceptions.append(f"({condition} AND NOT ({change}))")
+    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join(exceptions)})"
 
 
 def _chain_grows_by_links() -> Trigger:

@@ -55,16 +55,15 @@ class MethodologyAdmin(FixedOnceUsedAdmin):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _confirm_differences(self, request: HttpRequest, before: Methodology, after: Methodology) -> HttpResponse:
+        posted: list[tuple[str, Any]] = []
+        for name, values in request.POST.lists():
+            if name != "csrfmiddlewaretoken":
+                posted += [(name, value) for value in values]
         context = {
             "title": f"{after.version}: what differs from {before.version}",
             "opts": self.opts,
             "differences": differences(before, after),
-            "posted": [
-                (name, value)
-                for name, values in request.POST.lists()
-                for value in values
-                if name != "csrfmiddlewaretoken"
-            ],
+            "posted": posted,
             "confirmed": CONFIRMED,
         }
         request.current_app = self.admin_site.name  # type: ignore[attr-defined]

@@ -37,7 +37,9 @@ class MethodologyForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data
         # Browsers send line breaks as CR LF; prompts are stored byte for byte.
-        values |= {name: values[name].replace("\r\n", "\n") for name in TEXTS & values.keys() if values[name]}
+        for name in TEXTS & values.keys():
+            if values[name]:
+                values[name] = values[name].replace("\r\n", "\n")
         for field, message in methodology_errors(values):
             if field not in self.errors:
                 self.add_error(field, message)
@@ -61,17 +63,18 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "provider_routing", "allow_fallbacks must be false, or another model could answer"
     for name, places in PLACEHOLDERS.items():
         if name in present_values:
-            yield from ((name, message) for message in _template_errors(present_values[name], places))
+            for message in _template_errors(present_values[name], places):
+                yield name, message
     if forecast := present_values.get("forecast"):
         try:
             rules = ForecastRules.model_validate(forecast)
         except ValidationError as error:
-            yield "forecast", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            messages = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+            yield "forecast", "; ".join(messages)
             return
         for name, places in FORECAST_PLACEHOLDERS.items():
-            yield from (
-                ("forecast", f"{name}: {message}") for message in _template_errors(getattr(rules, name), places)
-            )
+            for message in _template_errors(getattr(rules, name), places):
+                yield "forecast", f"{name}: {message}"
 
 
 def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
@@ -93,9 +96,13 @@ def _template_errors(text: str, places: set[str]) -> Iterator[str]:
         yield f"can not be filled in: {broken}"
         return
     if missing := places - names:
-        yield f"lacks the placeholders {', '.join(f'{{{name}}}' for name in sorted(missing))}"
+        yield f"lacks the placeholders {_in_braces(missing)}"
     if unknown := names - places:
-        yield f"has unknown placeholders {', '.join(f'{{{name}}}' for name in sorted(unknown))}"
+        yield f"has unknown placeholders {_in_braces(unknown)}"
+
+
+def _in_braces(names: set[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names))
 
 
 def differences(before: Methodology, after: Methodology) -> list[tuple[str, str]]:

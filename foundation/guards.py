@@ -98,8 +98,12 @@ def append_only(*models: type[Model]) -> Iterator[Trigger]:
 
 def differs(model: type[Model], names: Sequence[str]) -> str:
     """The SQL condition that an UPDATE changes one of these fields."""
-    columns = [str(model._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
+    columns = _columns(model, names)
     return " OR ".join(f'OLD."{column}" IS DISTINCT FROM NEW."{column}"' for column in columns)
+
+
+def _columns(model: type[Model], names: Iterable[str]) -> list[str]:
+    return [str(model._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
 
 
 def all_but(model: type[Model], *names: str) -> list[str]:
@@ -124,16 +128,15 @@ def _keys(model: type[Model]) -> Iterator[tuple[list[Any], Mapping[Any, Any]]]:
             yield [field.column], {}
     for constraint in model._meta.constraints:
         if isinstance(constraint, UniqueConstraint):
-            columns: Any = [model._meta.get_field(name) for name in constraint.fields]
             condition: Any = constraint.condition.children if constraint.condition else ()
-            yield [field.column for field in columns], dict(condition)
+            yield _columns(model, constraint.fields), dict(condition)
 
 
 def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, Any]) -> str:
     """The condition that a row, but for the one that is updated, has the new row's key."""
     equalities = [f'{table}."{column}" = NEW."{column}"' for column in columns]
     for column, value in condition.items():
-        equalities += [f"{row}.\"{column}\" = '{value}'" for row in (table, "NEW")]
+        equalities += [f"{table}.\"{column}\" = '{value}'", f"NEW.\"{column}\" = '{value}'"]
     return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(equalities)}{{but}})"  # noqa: S608 - our own names
 
 
@@ -142,12 +145,10 @@ def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, An
 
 def declared() -> list[Trigger]:
     """Every trigger that an app declares, and those of SQLite that go with them."""
-    modules = [
-        import_module(f"{app.name}.triggers")
-        for app in apps.get_app_configs()
-        if app.module is not None and module_has_submodule(app.module, "triggers")
-    ]
-    triggers = [trigger for module in modules for trigger in module.triggers()]
+    triggers: list[Trigger] = []
+    for app in apps.get_app_configs():
+        if app.module is not None and module_has_submodule(app.module, "triggers"):
+            triggers += import_module(f"{app.name}.triggers").triggers()
     tables = {trigger.table for trigger in triggers}
     never_updated = {trigger.table for trigger in triggers if trigger.event == "UPDATE" and not trigger.when}
     for model in apps.get_models():
@@ -162,13 +163,12 @@ def missing(connection: Any) -> list[Trigger]:
     installed = _installed(connection)
     tables = set(connection.introspection.table_names())
     vendor = connection.vendor
-    return [
-        trigger
-        for trigger in declared()
-        if trigger.table in tables
-        and trigger.statements(vendor)
-        and installed.get((trigger.table, trigger.name)) != trigger.definition(vendor)
-    ]
+    triggers = []
+    for trigger in declared():
+        definition = installed.get((trigger.table, trigger.name))
+        if trigger.table in tables and trigger.statements(vendor) and definition != trigger.definition(vendor):
+            triggers.append(trigger)
+    return triggers
 
 
 def unguarded(connection: Any) -> list[str]:
@@ -179,7 +179,10 @@ def unguarded(connection: Any) -> list[str]:
 def install(connection: Any) -> list[Trigger]:
     """Creates the missing triggers and returns them; a table that has all of its own is not locked."""
     triggers = missing(connection)
-    _execute(connection, [sql for trigger in triggers for sql in trigger.statements(connection.vendor)])
+    statements: list[str] = []
+    for trigger in triggers:
+        statements += trigger.statements(connection.vendor)
+    _execute(connection, statements)
     return triggers
 
 
@@ -187,8 +190,11 @@ def remove(connection: Any, triggers: Iterable[Trigger]) -> None:
     """Drops those of the triggers that the database has."""
     installed = _installed(connection)
     on = " ON {}" if connection.vendor == "postgresql" else ""
-    drop = [trigger for trigger in triggers if (trigger.table, trigger.name) in installed]
-    _execute(connection, [f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}" for trigger in drop])
+    statements = []
+    for trigger in triggers:
+        if (trigger.table, trigger.name) in installed:
+            statements.append(f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}")
+    _execute(connection, statements)
 
 
 def _installed(connection: Any) -> dict[tuple[str, str], str]:

@@ -184,16 +184,17 @@ class QuestionSerializer(ReadSerializer):
     @extend_schema_field(QuestionOptionSerializer(many=True))
     def get_options(self, question: Question) -> Any:
         # Without a serializer: making one for each row would be most of the page's time.
-        return [
-            {
+        options = []
+        for priced in option_prices(question):
+            option = {
                 "name": priced.option.name,
                 "market": priced.option.outcome.market_id if priced.option.outcome else None,
                 "price": None if priced.price is None else decimal_text(priced.price),
                 "no_price": None if priced.no_price is None else decimal_text(priced.no_price),
                 "happened": priced.option.happened,
             }
-            for priced in option_prices(question)
-        ]
+            options.append(option)
+        return options
 
     @extend_schema_field(
         {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]}

@@ -23,38 +23,37 @@ MIN_MARGIN = 0.05
 MAX_CLOSING_DIFFERENCE, MAX_DATED_DIFFERENCE = timedelta(days=3), timedelta(days=21)
 """Maximum difference between closing times; larger where both texts name the date, since venues allow for delays."""
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-         "september sep sept", "october oct", "november nov", "december dec"), start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
-SYNONYMS = {
-    word: canon
-    for canon, words in {
-        "above": "above over exceed exceeds greater more higher least",
-        "below": "below under less fewer most",
-        "cut": "cut cuts decrease decreases lower lowers reduce reduces",
-        "hike": "hike hikes increase increases raise raises rise rises",
-        "hold": "hold holds maintain maintains unchanged",
-        "win": "win wins winner winning won",
-        "reach": "reach reaches qualify qualifies advance advances make makes",
-        "fed": "fed fomc",
-        "us": "us usa",
-        "bitcoin": "bitcoin btc",
-        "ethereum": "ethereum eth",
-        "elect": "election elections elected elect electoral",
-        "mayor": "mayor mayoral",
-        "president": "president presidential presidency",
-        "semifinal": "semifinal semifinals semis",
-        "quarterfinal": "quarterfinal quarterfinals quarters",
-        "not": "not no never without fail fails nobody none",
-        "bp": "bps bp point points",
-    }.items()
-    for word in words.split()
+MONTH_NAMES = (
+    "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+    "september sep sept", "october oct", "november nov", "december dec",
+)  # fmt: skip
+FORMS = {
+    "above": "above over exceed exceeds greater more higher least",
+    "below": "below under less fewer most",
+    "cut": "cut cuts decrease decreases lower lowers reduce reduces",
+    "hike": "hike hikes increase increases raise raises rise rises",
+    "hold": "hold holds maintain maintains unchanged",
+    "win": "win wins winner winning won",
+    "reach": "reach reaches qualify qualifies advance advances make makes",
+    "fed": "fed fomc",
+    "us": "us usa",
+    "bitcoin": "bitcoin btc",
+    "ethereum": "ethereum eth",
+    "elect": "election elections elected elect electoral",
+    "mayor": "mayor mayoral",
+    "president": "president presidential presidency",
+    "semifinal": "semifinal semifinals semis",
+    "quarterfinal": "quarterfinal quarterfinals quarters",
+    "not": "not no never without fail fails nobody none",
+    "bp": "bps bp point points",
 }
+"""The forms of a word by the one that stands for them."""
+MONTHS: dict[str, int] = {}
+for _number, _names in enumerate(MONTH_NAMES, start=1):
+    MONTHS |= dict.fromkeys(_names.split(), _number)
+SYNONYMS: dict[str, str] = {}
+for _word, _forms in FORMS.items():
+    SYNONYMS |= dict.fromkeys(_forms.split(), _word)
 PHRASES = {
     "federal reserve": "fed",
     "united states": "us",
@@ -135,9 +134,11 @@ def duplicate_questions(
             by_word.setdefault(word, []).append(candidate)
     scores: dict[tuple[str, str], float] = {}
     for original in originals:
-        for candidate in {
-            candidate.id: candidate for word in sorted(original.words) for candidate in by_word.get(word, ())
-        }.values():
+        with_shared_word: dict[str, VenueQuestion] = {}
+        for word in sorted(original.words):
+            for candidate in by_word.get(word, ()):
+                with_shared_word[candidate.id] = candidate
+        for candidate in with_shared_word.values():
             if (score := _similarity(original, candidate, weights)) is not None:
                 scores[original.id, candidate.id] = score
     return sorted(_best_pairs(scores))
@@ -150,7 +151,10 @@ def _best_pairs(scores: Mapping[tuple[str, str], float]) -> Iterator[tuple[str, 
         for side in enumerate(pair):
             rivals.setdefault(side, []).append(score)
     for pair, score in scores.items():
-        if all(sum(rival > score - MIN_MARGIN for rival in rivals[side]) == 1 for side in enumerate(pair)):
+        near = 0
+        for side in enumerate(pair):
+            near += sum(rival > score - MIN_MARGIN for rival in rivals[side])
+        if near == len(pair):  # on each side the pair itself
             yield pair
 
 
@@ -195,7 +199,10 @@ def _date_words(closes: datetime | None) -> set[str]:
         return set()
     names = {number: name for name, number in reversed(MONTHS.items())}
     days = (closes, closes - timedelta(days=1))
-    return {word for day in days for word in (str(day.year), names[day.month], str(day.day))}
+    words: set[str] = set()
+    for day in days:
+        words |= {str(day.year), names[day.month], str(day.day)}
+    return words
 
 
 def _word_weights(questions: Iterable[VenueQuestion]) -> dict[str, float]:

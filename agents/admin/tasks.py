@@ -184,10 +184,10 @@ class DecisionAdmin(TaskAdmin):
     def instructions(self, decision: Decision) -> SafeString:
         """The instructions of all answers, with their results."""
         instructions = Instruction.objects.filter(call__decision=decision).select_related("call")
-        rows = (
-            (i.call.sequence, i.sequence, i.kind, verbatim_json(i.payload), "executed" if i.executed else i.reason)
-            for i in instructions.order_by("call", "sequence")
-        )
+        rows = []
+        for row in instructions.order_by("call", "sequence"):
+            result = "executed" if row.executed else row.reason
+            rows.append((row.call.sequence, row.sequence, row.kind, verbatim_json(row.payload), result))
         head = format_html_join("", "<th>{}</th>", [(n,) for n in ("call", "no.", "kind", "instruction", "result")])
         body = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
         return format_html('<table class="plain"><tr>{}</tr>{}</table>', head, body)

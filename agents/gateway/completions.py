@@ -137,9 +137,8 @@ class CompletionParser:
         content = message.get("content")
         if (text := _join_content(content)) is None:
             self._fail(f"answered content that is no text but {type(content).__name__}")
-        reason, native = (
-            _short_text(choice.get(name), MAX_FINISH_REASON) for name in ("finish_reason", "native_finish_reason")
-        )
+        reason = _short_text(choice.get("finish_reason"), MAX_FINISH_REASON)
+        native = _short_text(choice.get("native_finish_reason"), MAX_FINISH_REASON)
         end = answer_end(reason, native, states_native="native_finish_reason" in choice)
         if end == AnswerEnd.ERROR:
             self._fail("broke off with finish_reason error", retryable=True)
@@ -276,7 +275,7 @@ def parse_generation(body: Any) -> Accounting | None:
 def parse_credits(body: Any) -> tuple[str, Decimal] | None:
     """The label of a key and the US dollars used with it, as `/key` states them."""
     data = _object(_object(body).get("data"))
-    usage, byok = (_decimal(data.get(name)) for name in ("usage", "byok_usage"))
+    usage, byok = _decimal(data.get("usage")), _decimal(data.get("byok_usage"))
     total = (usage or Decimal(0)) + (byok or 0)
     return None if usage is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
 
@@ -306,8 +305,11 @@ def _join_content(content: Any) -> str | None:
         return storable(content)
     if not isinstance(content, list):
         return None
-    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-    texts = [part for part in parts if isinstance(part, str)]
+    texts = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            texts.append(text)
     return storable("".join(texts)) if texts or not content else None
 
 

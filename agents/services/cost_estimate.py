@@ -310,11 +310,10 @@ def estimate_forecasts(
         return ForecastEstimate((), Decimal(0), frozen=False)
     rules = methodology.forecast_rules
     paused = paused_families(Elicitation.PROTOCOL)
-    releases = [
-        release
-        for release in releases_to_ask(methodology, at)
-        if family in (None, release.family.slug) and release.family_id not in paused
-    ]
+    releases = []
+    for release in releases_to_ask(methodology, at):
+        if family in (None, release.family.slug) and release.family_id not in paused:
+            releases.append(release)
     answers = _answers_on_record(Elicitation, releases)
     todays = list(_batches(methodology).filter(question_set__day=day_of(at)).select_related("question_set"))
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]

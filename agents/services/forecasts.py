@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -80,8 +81,10 @@ def run_forecasts(
     if len(open_sets) < len(sets):
         report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
     releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
-    batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
-    work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
+    work: list[tuple[QuestionBatch, Release]] = []
+    for question_set in open_sets:
+        batches = question_set.batches.select_related("question_set")
+        work += [(batch, release) for release, batch in product(releases, batches)]
     for number, (batch, release) in enumerate(work):
         progress(number, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
         if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):

@@ -38,7 +38,8 @@ class LineUpChange:
         return f"{self.family}: {_describe(self.before)} becomes {_describe(self.after)}"
 
     def as_row(self) -> dict[str, str | None]:
-        before, after = (release.model_id if release else None for release in (self.before, self.after))
+        before = self.before.model_id if self.before else None
+        after = self.after.model_id if self.after else None
         return {"family": self.family, "from": before, "to": after}
 
 
@@ -59,10 +60,11 @@ def propose_lineup(
     check_releases(releases, at=at)
     with transaction.atomic():
         line_up = LineUp.objects.create(proposed_at=at, proposed_by=by, reason=reason, findings=list(findings))
-        LineUpEntry.objects.bulk_create(
-            LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
-            for position, release in enumerate(releases, start=1)
-        )
+        entries = []
+        for position, release in enumerate(releases, start=1):
+            entry = LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
+            entries.append(entry)
+        LineUpEntry.objects.bulk_create(entries)
         raise_alert(
             kind=PROPOSED_ALERT,
             items={str(line_up.pk): f"line-up {line_up.pk}"},
@@ -110,9 +112,13 @@ def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
 
 def lineup_changes(before: Iterable[Release], after: Iterable[Release]) -> tuple[LineUpChange, ...]:
     """The changes between two lists of releases, in the order of the later one."""
-    old, new = ({release.family.slug: release for release in releases} for releases in (before, after))
-    families = [family for family in dict.fromkeys([*new, *old]) if old.get(family) != new.get(family)]
-    return tuple(LineUpChange(family, old.get(family), new.get(family)) for family in families)
+    old = {release.family.slug: release for release in before}
+    new = {release.family.slug: release for release in after}
+    changes = []
+    for family in new | old:
+        if old.get(family) != new.get(family):
+            changes.append(LineUpChange(family, old.get(family), new.get(family)))
+    return tuple(changes)
 
 
 def approve_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
@@ -181,5 +187,5 @@ def _format_prices(release: Release) -> str:
 
 
 def _per_million(prices: Prices) -> str:
-    prompt, completion = (json_number(price * 10**6) for price in prices)
-    return f"${prompt} and ${completion}"
+    prompt, completion = prices
+    return f"${json_number(prompt * 10**6)} and ${json_number(completion * 10**6)}"

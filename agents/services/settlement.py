@@ -282,11 +282,9 @@ def complete_cohorts(*, at: datetime) -> int:
     )
     candidates = Cohort.objects.active().filter(~Exists(positions), ~Exists(claims)).select_related("methodology")
     with transaction.atomic():
-        completed = sum(
-            Cohort.objects.active().filter(pk=cohort.pk).update(status=Cohort.Status.COMPLETED, completed_at=at)
-            for cohort in candidates
-            if cohort.decisions_end_at <= at
-        )
+        ids = [cohort.pk for cohort in candidates if cohort.decisions_end_at <= at]
+        active = Cohort.objects.active().filter(pk__in=ids)
+        completed = active.update(status=Cohort.Status.COMPLETED, completed_at=at)
         if completed:
             renew_versions(Scope.COMPETITION)
     return completed

@@ -262,8 +262,10 @@ class StrictFilterSet(filters.FilterSet):
     @classmethod
     def get_fields(cls) -> dict[str, list[str]]:
         column = cls._meta.model._meta.get_field
-        times = {name for name in cls._meta.fields if isinstance(column(name), models.DateTimeField)}
-        return {name: ["gte", "lt"] if name in times else ["exact"] for name in cls._meta.fields}
+        lookups = {}
+        for name in cls._meta.fields:
+            lookups[name] = ["gte", "lt"] if isinstance(column(name), models.DateTimeField) else ["exact"]
+        return lookups
 
     @classmethod
     def filter_for_lookup(cls, field: Any, lookup_type: str) -> Any:
@@ -363,7 +365,9 @@ class StrictOrderingBackend(BaseFilterBackend):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         if not view.orderings:
             return []
-        terms = [sign + name for name in view.orderings for sign in ("", "-")]
+        terms: list[str] = []
+        for name in view.orderings:
+            terms += [name, f"-{name}"]
         return [
             {
                 "name": "ordering",

@@ -40,14 +40,11 @@ def raise_alert(
         )
         if not created:
             Alert.objects.filter(pk=alert.pk).update(**fields)
-        AlertItem.objects.bulk_create(
-            [
-                AlertItem(alert=alert, kind=kind, subject=name, name=items[name][:NAME] or name)
-                for name in items
-                if name in new
-            ],
-            ignore_conflicts=True,  # another process has just raised them
-        )
+        rows = []
+        for key, name in items.items():
+            if key in new:
+                rows.append(AlertItem(alert=alert, kind=kind, subject=key, name=name[:NAME] or key))
+        AlertItem.objects.bulk_create(rows, ignore_conflicts=True)  # another process may just have raised them
         if created and not alert.items.exists():
             alert.delete()
             return None

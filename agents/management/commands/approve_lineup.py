@@ -41,12 +41,13 @@ class Command(ArenaCommand):
         except GatewayFailure as failure:
             return CommandResult(summary, failures=[failure.reason])
         except UnusableLineUp as error:
-            rows = [fault.as_row() for fault in error.unusable]
-            return CommandResult(summary | {"lineup": rows}, failures=approval_lines(error.unusable))
+            unusable = [fault.as_row() for fault in error.unusable]
+            return CommandResult(summary | {"lineup": unusable}, failures=approval_lines(error.unusable))
         except ValidationError as error:
             self.refuse("; ".join(error.messages))
         if line_up is None:
             return CommandResult(summary, log=["every release of the line-up can be used: nothing to approve"])
-        replaced = [row for row in (change.as_row() for change in changes) if row["from"] != row["to"]]
+        rows = [change.as_row() for change in changes]
+        replaced = [row for row in rows if row["from"] != row["to"]]
         summary = {"line_up": line_up.pk, "effective_from": week, "replaced": replaced}
         return CommandResult(summary, log=[str(change) for change in changes])

@@ -104,10 +104,12 @@ def _first_event(raw: Raw) -> Raw:
 def _labels(raw: object) -> list[str]:
     """The labels of tags that name a subject."""
     tags = raw if isinstance(raw, list) else []
-    labels = (
-        label(tag.get("label")) or label(tag.get("slug")) if isinstance(tag, dict) else label(tag) for tag in tags
-    )
-    return [text for text in labels if text and text.lower() not in GENERIC_TAGS]
+    labels = []
+    for tag in tags:
+        text = label(tag.get("label")) or label(tag.get("slug")) if isinstance(tag, dict) else label(tag)
+        if text and text.lower() not in GENERIC_TAGS:
+            labels.append(text)
+    return labels
 
 
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────
@@ -124,11 +126,13 @@ def _outcomes(raw: Raw, names: Sequence[str], token_field: str, *, closed: bool)
         raise Unusable(f"{token_field}: two outcomes share a token")
     bid, ask = price_or_none(raw.get("bestBid")), price_or_none(raw.get("bestAsk"))
     # A bid on one of two sides is an ask on the other.
-    quotes = [(complement(ask), complement(bid))] if len(names) == 2 else [(None, None)] * (len(names) - 1)
-    rows = zip(names, tokens or [None] * len(names), prices, [(bid, ask), *quotes], strict=True)
-    return tuple(
-        VenueOutcome(index, name, token, price, *quote) for index, (name, token, price, quote) in enumerate(rows)
-    )
+    quotes = [(bid, ask), (complement(ask), complement(bid))] if len(names) == 2 else [(bid, ask)]
+    outcomes = []
+    for index, outcome_name in enumerate(names):
+        token = tokens[index] if tokens else None
+        quote = quotes[index] if index < len(quotes) else (None, None)
+        outcomes.append(VenueOutcome(index, outcome_name, token, prices[index], *quote))
+    return tuple(outcomes)
 
 
 def _outcome_names(raw: Raw) -> list[str]:
