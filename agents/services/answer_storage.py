@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.claims import Claim, ClaimLost
 from foundation.locks import lock_rows
 from foundation.raw_sql import database_name
+from foundation.run_log import ReportLines
 from foundation.services.alerts import raise_alert
 
 RETRY_S = 1
@@ -95,8 +96,8 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
         raise claim_loss
 
 
-def take_spooled_answers() -> Iterator[str]:
-    """Stores the answers that earlier workers on this machine left in files; a line for each file.
+def store_spooled_answers(lines: ReportLines) -> None:
+    """Stores the answers that earlier workers on this machine left in files, and logs a line for each file.
 
     A stored answer belongs to its task as if it had come in time, unless the model was asked again or another worker
     holds the task; then it counts as late. The file is removed in the end; one that is refused is renamed.
@@ -110,20 +111,20 @@ def take_spooled_answers() -> Iterator[str]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield f"spool file {path.name} is held by a worker that is alive"
+                lines.write(f"spool file {path.name} is held by a worker that is alive")
                 continue
             if not path.exists():
                 continue
             try:
                 call = _store_file(file)
             except ForeignFile as why:
-                yield f"spool file {path.name} is left alone: {why}"
+                lines.write(f"spool file {path.name} is left alone: {why}")
             except RefusedFile as why:
                 path.rename(path.with_suffix(".refused"))
-                yield f"spool file {path.name} is refused: {why}"
+                lines.write(f"spool file {path.name} is refused: {why}")
             else:
                 path.unlink()
-                yield f"{call}: the answer of an earlier worker was stored from {path.name}"
+                lines.write(f"{call}: the answer of an earlier worker was stored from {path.name}")
 
 
 def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:

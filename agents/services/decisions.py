@@ -12,7 +12,7 @@ from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
 from agents.models.task import PromptParts
 from agents.prompts import portfolio_parts
 from agents.services import ledger
-from agents.services.answer_storage import take_spooled_answers
+from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim
 from agents.services.conversation import Conversation
 from agents.services.execution import execute_answer
@@ -53,8 +53,8 @@ def run_decisions(
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
-    report.log += take_spooled_answers()
-    report.log += prepare_run(settings, Decision.PROTOCOL, at=at)
+    store_spooled_answers(report.log)
+    report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -67,7 +67,7 @@ def run_decisions(
         progress(number, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
             report.skipped += 1
-            report.log.add(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
+            report.log.write(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
             continue
         if report.is_paused(Decision.PROTOCOL, agent.family_id, str(agent)):
             continue
@@ -98,13 +98,13 @@ def _open_universes(
                 on_priced=report.add_price_failures,
             )
         except NoMarkets as error:
-            report.failures.append(str(error))
+            report.failures.write(str(error))
             continue
         report.universe = universe.pk
         if at < universe.frozen_at:
-            report.log.append(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
+            report.log.write(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
         elif at >= universe.frozen_at + methodology.retry_window:
-            report.log.append(f"the retry window of universe {universe.pk} has ended: nobody is asked")
+            report.log.write(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
     return universes
@@ -156,7 +156,7 @@ def _ask_agent(
     report.fallback_holds += decision.fallback
     report.trades += decision.trades.count()
     if decision.fallback:
-        report.log.add(f"{agent}: held by fallback: {decision.error}", decision=decision.pk)
+        report.log.write(f"{agent}: held by fallback: {decision.error}", decision=decision.pk)
 
 
 class DecisionConversation(Conversation[Decision]):

@@ -18,7 +18,7 @@ from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, Ref
 from agents.models.forecast import ReadForecast, read_forecasts
 from agents.models.task import PromptParts
 from agents.sealing import open_seals
-from agents.services.answer_storage import take_spooled_answers
+from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation
 from agents.services.lineups import lineup_releases
@@ -65,21 +65,21 @@ def run_forecasts(
     `questions` may lower the number of questions to choose, if they are frozen by this run; `family` asks it alone.
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
-    report.log += take_spooled_answers()
-    report.log += prepare_run(settings, Elicitation.PROTOCOL, at=at)
+    store_spooled_answers(report.log)
+    report.log.write_all(prepare_run(settings, Elicitation.PROTOCOL, at=at))
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
-        report.failures.append("no published methodology has a forecast protocol")
+        report.failures.write("no published methodology has a forecast protocol")
         return report
     rules = methodology.forecast_rules
     completed = record_cut_elicitations(at=at, lease=settings.lease)
-    report.log += [f"elicitation {pk}: recorded what its cut answers state" for pk in completed]
+    report.log.write_all([f"elicitation {pk}: recorded what its cut answers state" for pk in completed])
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)
     open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]
     if len(open_sets) < len(sets):
-        report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
+        report.log.write(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
     releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
     work: list[tuple[QuestionBatch, Release]] = []
     for question_set in open_sets:
@@ -113,7 +113,7 @@ def _freeze_question_sets(
     universe = _todays_universe(methodology, at)
     seal = open_seals(at).universes.get(universe.pk) if universe else None
     if seal is not None:
-        report.log.append(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
+        report.log.write(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
     traded = _traded_markets(universe, at, sealed=seal is not None) if universe else set()
     freeze = FreezeParameters(
         day=day_of(at),
@@ -129,7 +129,7 @@ def _freeze_question_sets(
         freeze_question_set(freeze, traded=traded)
         extend_question_set(freeze, traded=traded)
     except NoQuestions as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
     return list(QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology).order_by("part"))
 
 
@@ -195,7 +195,7 @@ def _elicit(
         log.info("recorded", extra=task.log_context | {"declined": task.declined})
         if task.declined:
             report.declined += 1
-            report.log.add(f"{label}: no forecast: {task.error}", elicitation=task.pk)
+            report.log.write(f"{label}: no forecast: {task.error}", elicitation=task.pk)
     return task
 
 

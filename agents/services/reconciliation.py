@@ -1,6 +1,6 @@
 """Reconciliation: what the gateway billed for the calls that stay booked at their worst case."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -59,11 +59,11 @@ def reconcile_costs(gateway: Gateway, *, now: datetime) -> Reconciliation:
         if reading is not None:
             _reconcile_with_credits(reading, result, now=now)
     except GatewayFailure as failure:
-        result.failures.append(failure.reason)
+        result.failures.write(failure.reason)
     return result
 
 
-def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> list[str]:
+def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> Sequence[str]:
     """Reads the credits before a run's first call; at the spend limit, first releases what was booked and not billed.
 
     Returns a line for each correction. A gateway that does not answer is the run's own failure, not this one's.
@@ -155,7 +155,7 @@ def _correct(
         add_to_totals(call, before=before)
         _correct_run(call, booked=booked, billed=call.cost_usd)
     result.corrected += 1
-    result.log.append(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
+    result.log.write(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
 
 
 def _correct_run(call: ModelCall, *, booked: Decimal, billed: Decimal) -> None:

@@ -71,7 +71,7 @@ class RunReport:
         reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
         if reason:
             self.unasked += 1
-            self.log.add(f"{label}: not asked: {reason}")
+            self.log.write(f"{label}: not asked: {reason}")
         return bool(reason)
 
     def is_paused(self, protocol: str, family_id: int, label: str) -> bool:
@@ -79,13 +79,13 @@ class RunReport:
         paused = is_paused(protocol, family_id)
         if paused:
             self.paused += 1
-            self.log.add(f"{label}: not asked: paused by an operator")
+            self.log.write(f"{label}: not asked: paused by an operator")
         return paused
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""
-        self.log += pricing.failures
-        self.failures += filter(None, [pricing.total_failure])
+        self.log.write_all(pricing.failures)
+        self.failures.write_all(filter(None, [pricing.total_failure]))
 
 
 def run_task(
@@ -113,7 +113,7 @@ def run_task(
         task, scope = converse(claim, conversation, at=at, settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
-        report.log.add(f"{label}: {lost}", **{kind: claim.task.pk})
+        report.log.write(f"{label}: {lost}", **{kind: claim.task.pk})
         log.info("lost", extra=claim.task.log_context | {"reason": str(lost)})
         return None
     finally:
@@ -123,7 +123,7 @@ def run_task(
     failpoint(f"{kind}.finished")
     if task.status == Task.Status.FAILED:
         report.failed += 1
-        report.failures.add(f"{label}: {task.error}", **{kind: task.pk})
+        report.failures.write(f"{label}: {task.error}", **{kind: task.pk})
         log.info("failed", extra=claim.task.log_context | {"reason": task.error})
         if scope != FailureScope.REQUEST:
             report.stops[ALL_MODELS if scope == FailureScope.ACCOUNT else task.model_id] = task.error

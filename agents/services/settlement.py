@@ -63,7 +63,7 @@ def check_resolutions(
     """Looks up every market that positions or forecasts depend on at its venue, and settles those that are final."""
     report = SettlementReport()
     if is_replay(at):
-        report.log.append("a replay: newer instants are on record, so nothing is settled for this one")
+        report.log.write("a replay: newer instants are on record, so nothing is settled for this one")
         return report
     unsettled = _unsettled_markets(at)
     total, number = sum(map(len, unsettled.values())), 0
@@ -71,8 +71,8 @@ def check_resolutions(
         markets = unsettled.pop(catalogue.source, [])
         looked_up = SyncReport()
         rows = refresh_markets(catalogue=catalogue, markets=markets, at=at, report=looked_up)
-        report.log += looked_up.log
-        report.failures += looked_up.failures
+        report.log.write_all(looked_up.log)
+        report.failures.write_all(looked_up.failures)
         failpoint("settlement.refreshed")
         closed = {external_id for external_id, row in rows.items() if row.closed}
         report.checked += sum(market.external_id in rows for market in markets)
@@ -86,7 +86,7 @@ def check_resolutions(
             number += len(batch)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
-        report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
+        report.log.write(f"{source} is not among the sources: {len(markets)} not looked up")
     progress(number, total)
     report.positions_settled += _settle_late_positions(at=at, report=report)
     report.missed = record_missed_decisions(Cohort.objects.active().select_related("methodology"), at=at)
@@ -128,10 +128,10 @@ def _settle_documented(
             continue  # settled by another process in the meantime, or failed
         if resolution.winner:
             report.resolved += 1
-            report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
+            report.log.write(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
         else:
             report.cancelled += 1
-            report.log.add(f"market {market.external_id} cancelled: refunded", market=market.pk)
+            report.log.write(f"market {market.external_id} cancelled: refunded", market=market.pk)
 
 
 def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: SettlementReport) -> Resolution | None:
@@ -139,14 +139,14 @@ def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: 
     try:
         resolution = read_resolution(market, row, catalogue)
     except UpstreamError as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
         return None
     except OutcomesChanged as error:
         resolution = Unresolved(str(error))
     if isinstance(resolution, Resolution):
         return resolution
     report.waiting += 1
-    report.log.add(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
+    report.log.write(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
     waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
     waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
     return None
@@ -167,7 +167,7 @@ def _settle_together_or_singly(
         if len(resolutions) == 1:
             (market,) = resolutions
             reason = str(error).strip().splitlines()[0]
-            report.failures.append(f"market {market.external_id} could not be settled: {reason}")
+            report.failures.write(f"market {market.external_id} could not be settled: {reason}")
             return {}
     settled: dict[int, int] = {}
     for market, resolution in resolutions.items():

@@ -52,13 +52,13 @@ class SyncReport:
         self.skipped += 1
         self._skips[row.reason] += 1
         if self._skips[row.reason] <= MAX_LOGGED_SKIPS:
-            self.log.append(f"skipped {row.ref}: {row.reason}")
+            self.log.write(f"skipped {row.ref}: {row.reason}")
 
     def finish(self) -> None:
         """Logs how many markets were skipped beyond those that the log names."""
         for reason, count in self._skips.items():
             if count > MAX_LOGGED_SKIPS:
-                self.log.append(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
+                self.log.write(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
         self._skips.clear()
 
 
@@ -145,7 +145,7 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     for skip in skipped:
         report.skip(skip)
     for external_id in reopened:
-        report.log.append(f"market {external_id} is open again at its venue; it stays closed here")
+        report.log.write(f"market {external_id} is open again at its venue; it stays closed here")
 
 
 def match_outcomes(stored: list[Outcome], rows: tuple[VenueOutcome, ...]) -> list[tuple[Outcome, VenueOutcome]]:

@@ -65,7 +65,7 @@ def sync_markets(
     """
     report = SyncReport(replay=is_replay(at))
     if report.replay:
-        report.log.append("a replay: newer instants are recorded, so no service is asked")
+        report.log.write("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
         failures = len(report.failures)
@@ -88,7 +88,7 @@ def sync_markets(
     refresh_stale_prices(at=at)
     if not report.seen and not report.failures:
         services = ", ".join(catalogue.service for catalogue in catalogues)
-        report.failures.append(f"{services}: no market was returned")
+        report.failures.write(f"{services}: no market was returned")
     report.finish()
     return report
 
@@ -130,7 +130,7 @@ def _walk(
                 break
         fetched.complete = changes is None
     except UpstreamError as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
         if not catalogue.by_volume:
             # As of an earlier day, so that the next sync walks the catalogue again.
             fetched.listed_at = walked or at - DAY
@@ -156,7 +156,7 @@ def _changes(catalogue: Catalogue, markets: MarketQuerySet, report: SyncReport) 
             f"Sync less often, or take {catalogue.source} out of ARENA_SOURCES, until its client is adapted."
         )
         log.warning(warning, extra={"reason": str(error)})
-        report.log.append(warning)
+        report.log.write(warning)
         return None
 
 
@@ -242,16 +242,16 @@ def _look_up(
         except UpstreamError as error:
             failures += 1
             if failures > MAX_FAILURES:
-                report.failures.append(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
+                report.failures.write(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
                 break
-            report.failures.append(str(error))
+            report.failures.write(str(error))
             continue
         failures = 0
         report.seen += 1
         if row is None or isinstance(row, SkippedMarket):
             Market.objects.filter(pk=market.pk).update(refreshed_at=at)
         if row is None:
-            report.log.add(f"market {market.external_id} no longer exists at its venue", market=market.pk)
+            report.log.write(f"market {market.external_id} no longer exists at its venue", market=market.pk)
             if market.traded or market.has_questions:
                 missing.append(market)
         elif isinstance(row, SkippedMarket):
@@ -268,7 +268,7 @@ def _listed(catalogue: Catalogue, markets: Collection[Market], report: SyncRepor
     try:
         return catalogue.markets([market.external_id for market in markets])
     except UpstreamError as error:
-        report.log.append(f"{error}: each market is looked up by a request of its own")
+        report.log.write(f"{error}: each market is looked up by a request of its own")
         return {}
 
 
@@ -306,9 +306,9 @@ def _accept_quotes(fetched: FetchedMarkets, *, clob: Clob, rule: PriceRule, at: 
         (jumped if has_jumped else unchanged).append(market)
     update_prices(unchanged, rule=rule, at=at, clob=None)
     if jumped:
-        report.failures += update_prices(jumped, rule=rule, at=at, clob=clob).failures
+        report.failures.write_all(update_prices(jumped, rule=rule, at=at, clob=clob).failures)
         for market in jumped:
-            report.log.add(f"market {market.external_id}: price jump, checked against the CLOB", market=market.pk)
+            report.log.write(f"market {market.external_id}: price jump, checked against the CLOB", market=market.pk)
 
 
 def _has_jumped(outcome: Outcome, rule: PriceRule) -> bool:
