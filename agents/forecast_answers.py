@@ -143,12 +143,13 @@ def _parse_forecast(value: Any, path: str) -> StatedForecast:
     options, options_path = get_field(value, path, "probabilities")
     if not isinstance(options, dict):
         raise Malformed(f"{options_path} must be an object, not {abbreviate(options)}")
+    probabilities = []
+    for option, probability in options.items():
+        number = _parse_probability(probability, f"{options_path}[{abbreviate(option)}]")
+        probabilities.append((storable(option), number))
     return StatedForecast(
         question_id=question_id,
-        probabilities=tuple(
-            (storable(option), _parse_probability(probability, f"{options_path}[{abbreviate(option)}]"))
-            for option, probability in options.items()
-        ),
+        probabilities=tuple(probabilities),
         rationale=parse_optional_text(value.get("rationale"), f"{path}.rationale"),
     )
 

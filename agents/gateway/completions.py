@@ -77,7 +77,7 @@ class Completion(Accounting):
 
 
 class FailureScope(Enum):
-    """What a failed request tells of the requests after it."""
+    """The reach of a failure: the later requests that fail with it."""
 
     REQUEST = auto()
     MODEL = auto()

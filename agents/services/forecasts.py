@@ -73,7 +73,8 @@ def run_forecasts(
         return report
     rules = methodology.forecast_rules
     completed = record_cut_elicitations(at=at, lease=settings.lease)
-    report.log.write_all([f"elicitation {pk}: recorded what its cut answers state" for pk in completed])
+    for pk in completed:
+        report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)

@@ -237,11 +237,12 @@ def stored_or_new(release: Release, *, at: datetime) -> Release:
 def current_releases(*, at: datetime) -> list[Release]:
     """The releases of the current line-up that ships with the arena, of active families."""
     families = {family.slug: family for family in Family.objects.active()}
-    return [
-        stored_or_new(Release(family=families[competitor.slug], **competitor.release_fields), at=at)
-        for competitor in CURRENT_LINEUP
-        if competitor.slug in families
-    ]
+    releases = []
+    for competitor in CURRENT_LINEUP:
+        if competitor.slug in families:
+            release = Release(family=families[competitor.slug], **competitor.release_fields)
+            releases.append(stored_or_new(release, at=at))
+    return releases
 
 
 def renew_lineup(

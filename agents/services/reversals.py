@@ -46,11 +46,12 @@ def reversal_changes(market: Market, resolution: Resolution) -> list[ReversalCha
     for change in changes:
         totals[change.settlement.agent_id] += change.amount
     agents = {change.settlement.agent_id: change.settlement.agent for change in changes}
-    short = [agent for pk, agent in agents.items() if agent.cash + totals[pk] < 0]
-    if short:
-        raise InsufficientCash(
-            "; ".join(f"{agent} has {agent.cash} and would give back {-totals[agent.pk]}" for agent in short)
-        )
+    faults = []
+    for pk, agent in agents.items():
+        if agent.cash + totals[pk] < 0:
+            faults.append(f"{agent} has {agent.cash} and would give back {-totals[pk]}")
+    if faults:
+        raise InsufficientCash("; ".join(faults))
     return changes
 
 

@@ -63,7 +63,9 @@ class Cursor:
     backwards: bool
 
     def encode(self) -> str:
-        values = [value if isinstance(value, int) else str(value) for value in self.values]
+        values = []
+        for value in self.values:
+            values.append(value if isinstance(value, int) else str(value))
         text = json.dumps([list(self.terms), values, self.backwards])
         return urlsafe_b64encode(text.encode()).decode()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 from django.http import JsonResponse
@@ -76,7 +77,7 @@ def _sentences(detail: Any) -> list[str]:
     if isinstance(detail, ErrorDetail):
         return [str(detail)]
     details = detail.values() if isinstance(detail, dict) else detail
-    return [sentence for part in details for sentence in _sentences(part)]
+    return list(chain.from_iterable(map(_sentences, details)))
 
 
 PROBLEM_SCHEMA = {

@@ -143,7 +143,8 @@ def _happened_independently(
     cancelled = {option for option, market in markets.items() if market.status == Market.Status.CANCELLED}
     if len(cancelled) == len(markets) or not all(market.is_final for market in markets.values()):
         return None
-    return {option.pk: None if option.pk in cancelled else option in won for option in options}
+    happened: HappenedByOption = {option.pk: option in won for option in options}
+    return happened | dict.fromkeys(cancelled)
 
 
 def mark_if_resolved(questions: Iterable[int]) -> None:

@@ -169,9 +169,10 @@ class Quote:
 
     def as_json(self) -> dict[str, Any]:
         numbers = {"price": self.price, "ask": self.ask, "no_ask": self.no_ask}
-        return {name: None if value is None else json_number(value) for name, value in numbers.items()} | {
-            "stale": self.stale
-        }
+        stored: dict[str, Any] = {}
+        for name, number in numbers.items():
+            stored[name] = None if number is None else json_number(number)
+        return stored | {"stale": self.stale}
 
 
 NO_QUOTE = Quote(None, None, None, True)
