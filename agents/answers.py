@@ -64,7 +64,8 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The decision as it is stored with its call."""
-        bets, sells = ([each.as_json() for each in instructions] for instructions in (self.bets, self.sells))
+        bets = [bet.as_json() for bet in self.bets]
+        sells = [sell.as_json() for sell in self.sells]
         return asdict(self) | {"bets": bets, "sells": sells}
 
     @classmethod
@@ -309,7 +310,7 @@ def _extract_objects(text: str, last: LastObject) -> tuple[list[dict[str, Any]],
             # Thinking that the chat template opened may hold anything, a truncated object too.
             objects, skipped_thinking, position = [], True, answer_start
             continue
-        if value is not None and len(objects) < 2 and not any(_equal(value, other) for other in objects):
+        if value is not None and len(objects) < 2 and not any(_equal(value, item) for item in objects):
             objects.append(value)
     return objects, skipped_thinking
 
@@ -392,13 +393,13 @@ def _decode_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(left_value: Any, right: Any) -> bool:
     """Equality of JSON values; in Python alone, True equals 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+    if isinstance(left_value, dict) and isinstance(right, dict):
+        return left_value.keys() == right.keys() and all(_equal(left_value[key], right[key]) for key in left_value)
+    if isinstance(left_value, list) and isinstance(right, list):
+        return len(left_value) == len(right) and all(map(_equal, left_value, right))
+    return isinstance(left_value, bool) == isinstance(right, bool) and left_value == right
 
 
 _DECODER = json.JSONDecoder(

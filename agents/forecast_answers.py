@@ -143,12 +143,13 @@ def _parse_forecast(value: Any, path: str) -> StatedForecast:
     options, options_path = get_field(value, path, "probabilities")
     if not isinstance(options, dict):
         raise Malformed(f"{options_path} must be an object, not {abbreviate(options)}")
+    probabilities = []
+    for option, probability in options.items():
+        number = _parse_probability(probability, f"{options_path}[{abbreviate(option)}]")
+        probabilities.append((storable(option), number))
     return StatedForecast(
         question_id=question_id,
-        probabilities=tuple(
-            (storable(option), _parse_probability(probability, f"{options_path}[{abbreviate(option)}]"))
-            for option, probability in options.items()
-        ),
+        probabilities=tuple(probabilities),
         rationale=parse_optional_text(value.get("rationale"), f"{path}.rationale"),
     )
 
@@ -165,11 +166,11 @@ class _InvalidForecast(ValueError):
 
 
 def check_forecasts(
-    stated: Sequence[StatedForecast], questions: Sequence[PromptQuestion]
+    answers: Sequence[StatedForecast], questions: Sequence[PromptQuestion]
 ) -> tuple[CheckedForecast, ...]:
     """One result for each question, in their order; forecasts of other questions are ignored."""
     by_question: dict[str, list[StatedForecast]] = {}
-    for forecast in stated:
+    for forecast in answers:
         by_question.setdefault(forecast.question_id, []).append(forecast)
     return tuple(_check_question(question, by_question.get(question.question_id, [])) for question in questions)
 
@@ -181,22 +182,22 @@ def _check_question(question: PromptQuestion, forecasts: Sequence[StatedForecast
         probabilities, normalised = _normalise(question, vector)
     except _InvalidForecast as fault:
         reason = f"question {question.question_id}: {fault}"
-        stated = {option: str(value) for option, value in first.probabilities}
-        return CheckedForecast(question.question_id, None, stated, False, first.rationale, reason)
-    stated = {option: str(value) for option, value in vector.items()}
-    return CheckedForecast(question.question_id, probabilities, stated, normalised, first.rationale, "")
+        numbers = {option: str(value) for option, value in first.probabilities}
+        return CheckedForecast(question.question_id, None, numbers, False, first.rationale, reason)
+    numbers = {option: str(value) for option, value in vector.items()}
+    return CheckedForecast(question.question_id, probabilities, numbers, normalised, first.rationale, "")
 
 
 def _merge_forecasts(question: PromptQuestion, forecasts: Sequence[StatedForecast]) -> dict[str, Decimal]:
     """The stated numbers in the question's order of options; repeated forecasts must agree."""
     if not forecasts:
         raise _InvalidForecast("no forecast")
-    first, *others = (_match_options(question, forecast) for forecast in forecasts)
-    for other in others:
+    first, *repetitions = (_match_options(question, forecast) for forecast in forecasts)
+    for repetition in repetitions:
         for option, value in first.items():
-            if other[option] != value:
+            if repetition[option] != value:
                 raise _InvalidForecast(
-                    f"{abbreviate(option)} is given as {abbreviate(value)} and as {abbreviate(other[option])}"
+                    f"{abbreviate(option)} is given as {abbreviate(value)} and as {abbreviate(repetition[option])}"
                 )
     return first
 

@@ -64,7 +64,9 @@ class TokenPrices:
         return prompt, completion
 
     def _reached_by(self, prompt_tokens: int | None) -> Iterable[PriceOverride]:
-        return (each for each in self.overrides if prompt_tokens is None or prompt_tokens >= each.min_prompt_tokens)
+        for override in self.overrides:
+            if prompt_tokens is None or prompt_tokens >= override.min_prompt_tokens:
+                yield override
 
 
 def clean_overrides(raw: Any) -> list[dict[str, Any]]:

@@ -48,7 +48,26 @@ def trading_record(
     decided_at: str,
 ) -> dict[str, Any]:
     """The record of a decision; `universe`, `prompt` and `answer` (of the last call) and `reasoning` are SHA-256."""
-    return {"protocol": TRADING, **locals()}
+    return {
+        "protocol": TRADING,
+        "cohort": cohort,
+        "week": week,
+        "family": family,
+        "model": model,
+        "methodology": methodology,
+        "universe": universe,
+        "prompt": prompt,
+        "answer": answer,
+        "action": action,
+        "fallback": fallback,
+        "refusals": refusals,
+        "reasoning": reasoning,
+        "error": error,
+        "calls": calls,
+        "instructions": instructions,
+        "trades": trades,
+        "decided_at": decided_at,
+    }
 
 
 def forecast_record(
@@ -72,7 +91,26 @@ def forecast_record(
     made_at: str,
 ) -> dict[str, Any]:
     """The record of an elicitation; `questions` (of the day's set), `prompt` and `answer` are SHA-256."""
-    return {"protocol": FORECAST, **locals()}
+    return {
+        "protocol": FORECAST,
+        "day": day,
+        "part": part,
+        "batch": batch,
+        "arm": arm,
+        "family": family,
+        "model": model,
+        "methodology": methodology,
+        "questions": questions,
+        "prompt": prompt,
+        "answer": answer,
+        "declined": declined,
+        "refusals": refusals,
+        "error": error,
+        "calls": calls,
+        "forecasts": forecasts,
+        "refused": refused,
+        "made_at": made_at,
+    }
 
 
 def call_record(
@@ -90,14 +128,33 @@ def call_record(
     raw_response: str,
 ) -> dict[str, Any]:
     """The part of a task's record about one of its calls that has an answer, or failed, in time."""
-    return {**locals(), "raw_response": sha256(raw_response)}
+    return {
+        "sequence": sequence,
+        "attempt": attempt,
+        "model": model,
+        "returned_model": returned_model,
+        "provider": provider,
+        "quantization": quantization,
+        "result": result,
+        "finish_reason": finish_reason,
+        "error": error,
+        "prompt_sha256": prompt_sha256,
+        "raw_response": sha256(raw_response),
+    }
 
 
 def instruction_record(
     *, call: int, sequence: int, kind: str, payload: Mapping[str, Any], executed: bool, reason: str
 ) -> dict[str, Any]:
     """The part of a decision's record about an instruction; `call` is the sequence of its call."""
-    return dict(locals())
+    return {
+        "call": call,
+        "sequence": sequence,
+        "kind": kind,
+        "payload": payload,
+        "executed": executed,
+        "reason": reason,
+    }
 
 
 def trade_record(
@@ -110,12 +167,12 @@ def trade_record(
     **amounts: Decimal,
 ) -> dict[str, Any]:
     """The part of a decision's record about a trade: `market` as `venue:id`, amounts (TRADE_AMOUNTS) as plain text."""
-    named = {"sequence": sequence, "market": market, "side": side, "kind": kind}
-    return (
-        named
-        | {"implied_confidence": implied_confidence}
-        | {name: json_number(amounts[name]) for name in TRADE_AMOUNTS}
-    )
+    identity = {"sequence": sequence, "market": market, "side": side, "kind": kind}
+    return {
+        **identity,
+        "implied_confidence": implied_confidence,
+        **{name: json_number(amounts[name]) for name in TRADE_AMOUNTS},
+    }
 
 
 def forecast_entry_record(
@@ -123,17 +180,24 @@ def forecast_entry_record(
     call: int,
     question: str,
     probabilities: Mapping[str, float],
-    stated: Mapping[str, str],
+    numbers: Mapping[str, str],
     normalised: bool,
     rationale: str,
 ) -> dict[str, Any]:
     """The part of an elicitation's record about a forecast; `question` is the hash of its options."""
-    return {**locals(), "rationale": sha256(rationale)}
+    return {
+        "call": call,
+        "question": question,
+        "probabilities": probabilities,
+        "stated": numbers,
+        "normalised": normalised,
+        "rationale": sha256(rationale),
+    }
 
 
-def refusal_record(*, call: int, question: str, stated: Mapping[str, str], reason: str) -> dict[str, Any]:
+def refusal_record(*, call: int, question: str, numbers: Mapping[str, str], reason: str) -> dict[str, Any]:
     """The part of an elicitation's record about a refused forecast."""
-    return dict(locals())
+    return {"call": call, "question": question, "stated": numbers, "reason": reason}
 
 
 def canonical(value: Any) -> str:

@@ -54,8 +54,8 @@ def _last_window(protocol: str, version: str, *, frozen_at: datetime) -> timedel
     if protocol == Elicitation.PROTOCOL:
         tracks = set(registrations.order_by().values_list("family__track", flat=True))
     else:
-        playing = Agent.objects.playing().filter(cohort__methodology__version=version)
-        agents = playing.filter(family__in=registrations.values("family"))
+        participants = Agent.objects.playing().filter(cohort__methodology__version=version)
+        agents = participants.filter(family__in=registrations.values("family"))
         tracks = set()
         for agent in agents.select_related("cohort__methodology", "family"):
             if agent.cohort.is_deciding(week_start(frozen_at)):

@@ -25,12 +25,12 @@ def available_keys() -> dict[str, bytes]:
     """The private keys of the settings by their public ones in hex: the present one, then its successor if any."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    private_keys = [_private_key(), settings.ARENA_NEXT_SIGNING_KEY]
-    return {
-        Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw().hex(): key
-        for key in private_keys
-        if key is not None
-    }
+    keys = {}
+    for private_key in (_private_key(), settings.ARENA_NEXT_SIGNING_KEY):
+        if private_key is not None:
+            public_key = Ed25519PrivateKey.from_private_bytes(private_key).public_key()
+            keys[public_key.public_bytes_raw().hex()] = private_key
+    return keys
 
 
 def sign(statement: Mapping[str, Any], private_key: bytes) -> str:

@@ -47,8 +47,8 @@ def triggers() -> Iterator[Trigger]:
     yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission, AgentVersion)
     yield from append_only(Receipt, Attempt)
     yield fixed(Family, "external", "track")
-    ended = "OLD.ended_at IS NOT NULL"
-    yield fixed(SigningKey, when=f"{ended} OR {differs(SigningKey, all_but(SigningKey, 'ended_at'))}")
+    has_ended = "OLD.ended_at IS NOT NULL"
+    yield fixed(SigningKey, when=f"{has_ended} OR {differs(SigningKey, all_but(SigningKey, 'ended_at'))}")
     yield from protected(SigningKey)
     for task in (Decision, Elicitation):
         yield fixed(task, when=f"OLD.status IN ('{Status.COMPLETED}', '{Status.MISSED}')")
@@ -89,11 +89,11 @@ def _call_would_change() -> str:
     unanswered = f"OLD.result IN ('{Result.SENT}', '{Result.LOST}')"
     marks_refused = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REFUSED}'"
     reconciles = "OLD.cost_source = 'booked' AND NEW.reconciled_at IS NOT NULL"
-    allowed = (
-        f"({condition} AND NOT ({differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))}))"
-        for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED))
-    )
-    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join((unanswered, *allowed))})"
+    exceptions = [unanswered]
+    for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED)):
+        change = differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))
+        exceptions.append(f"({condition} AND NOT ({change}))")
+    return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join(exceptions)})"
 
 
 def _chain_grows_by_links() -> Trigger:

@@ -44,25 +44,26 @@ class MethodologyAdmin(FixedOnceUsedAdmin):
     ) -> HttpResponse:
         if request.method == "POST" and CONFIRMED not in request.POST:
             edited = self.get_object(request, object_id) if object_id else None  # type: ignore[arg-type]
-            allowed = self.has_change_permission(request, edited) if object_id else self.has_add_permission(request)
+            has_permission = (
+                self.has_change_permission(request, edited) if object_id else self.has_add_permission(request)
+            )
             # Loaded again, because the form writes to `edited`.
             before = Methodology.objects.get(pk=(edited or _source(request)).pk)
             form = self.get_form(request, edited, change=bool(object_id))(request.POST, instance=edited)
-            if allowed and form.is_valid():
+            if has_permission and form.is_valid():
                 return self._confirm_differences(request, before, form.instance)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _confirm_differences(self, request: HttpRequest, before: Methodology, after: Methodology) -> HttpResponse:
+        posted: list[tuple[str, Any]] = []
+        for name, values in request.POST.lists():
+            if name != "csrfmiddlewaretoken":
+                posted += [(name, value) for value in values]
         context = {
             "title": f"{after.version}: what differs from {before.version}",
             "opts": self.opts,
             "differences": differences(before, after),
-            "posted": [
-                (name, value)
-                for name, values in request.POST.lists()
-                for value in values
-                if name != "csrfmiddlewaretoken"
-            ],
+            "posted": posted,
             "confirmed": CONFIRMED,
         }
         request.current_app = self.admin_site.name  # type: ignore[attr-defined]
@@ -82,8 +83,8 @@ class MethodologyAdmin(FixedOnceUsedAdmin):
 def _source(request: HttpRequest) -> Methodology:
     """The version that a new one is copied from: the one in `?copy=`, else the current one."""
     number = request.GET.get("copy", "")
-    chosen = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
-    return chosen or Methodology.objects.current()
+    methodology = Methodology.objects.filter(pk=number).first() if number.isascii() and number.isdigit() else None
+    return methodology or Methodology.objects.current()
 
 
 @admin.register(Cohort)

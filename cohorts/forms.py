@@ -37,7 +37,9 @@ class MethodologyForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data
         # Browsers send line breaks as CR LF; prompts are stored byte for byte.
-        values |= {name: values[name].replace("\r\n", "\n") for name in TEXTS & values.keys() if values[name]}
+        for name in TEXTS & values.keys():
+            if values[name]:
+                values[name] = values[name].replace("\r\n", "\n")
         for field, message in methodology_errors(values):
             if field not in self.errors:
                 self.add_error(field, message)
@@ -51,27 +53,28 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     from cohorts.forecast_rules import ForecastRules
     from cohorts.methodology_specification import MethodologySpecification
 
-    stated = {name: value for name, value in values.items() if value is not None}
+    present_values = {name: value for name, value in values.items() if value is not None}
     try:
-        MethodologySpecification.model_validate(stated)
+        MethodologySpecification.model_validate(present_values)
     except ValidationError as error:
         yield from _field_errors(error)
-    routing = stated.get("provider_routing")
+    routing = present_values.get("provider_routing")
     if isinstance(routing, dict) and routing.get("allow_fallbacks") is not False:
         yield "provider_routing", "allow_fallbacks must be false, or another model could answer"
     for name, places in PLACEHOLDERS.items():
-        if name in stated:
-            yield from ((name, message) for message in _template_errors(stated[name], places))
-    if forecast := stated.get("forecast"):
+        if name in present_values:
+            for message in _template_errors(present_values[name], places):
+                yield name, message
+    if forecast := present_values.get("forecast"):
         try:
             rules = ForecastRules.model_validate(forecast)
         except ValidationError as error:
-            yield "forecast", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            messages = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+            yield "forecast", "; ".join(messages)
             return
         for name, places in FORECAST_PLACEHOLDERS.items():
-            yield from (
-                ("forecast", f"{name}: {message}") for message in _template_errors(getattr(rules, name), places)
-            )
+            for message in _template_errors(getattr(rules, name), places):
+                yield "forecast", f"{name}: {message}"
 
 
 def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
@@ -88,27 +91,31 @@ def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
 
 def _template_errors(text: str, places: set[str]) -> Iterator[str]:
     try:
-        named = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        names = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
     except ValueError as broken:
         yield f"can not be filled in: {broken}"
         return
-    if missing := places - named:
-        yield f"lacks the placeholders {', '.join(f'{{{name}}}' for name in sorted(missing))}"
-    if unknown := named - places:
-        yield f"has unknown placeholders {', '.join(f'{{{name}}}' for name in sorted(unknown))}"
+    if missing := places - names:
+        yield f"lacks the placeholders {_in_braces(missing)}"
+    if unknown := names - places:
+        yield f"has unknown placeholders {_in_braces(unknown)}"
+
+
+def _in_braces(names: set[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(names))
 
 
 def differences(before: Methodology, after: Methodology) -> list[tuple[str, str]]:
     """The fields in which two versions differ, each with a diff of its lines."""
-    shown = []
+    diffs = []
     for field in Methodology._meta.concrete_fields:
         if field.name == "id":
             continue
         old, new = _lines(getattr(before, field.name)), _lines(getattr(after, field.name))
         if old != new:
             changed = difflib.unified_diff(old, new, lineterm="", n=1)
-            shown.append((field.name, "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))))
-    return shown
+            diffs.append((field.name, "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))))
+    return diffs
 
 
 def _lines(value: Any) -> list[str]:

@@ -112,8 +112,8 @@ class Methodology(models.Model):
 
     def maximum_bet_shown(self, cash: Decimal) -> Decimal:
         """The largest legal bet in whole cents; zero if none is legal."""
-        shown = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
-        return shown if shown >= self.minimum_bet else Decimal("0.00")
+        amount = self.maximum_bet(cash).quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+        return amount if amount >= self.minimum_bet else Decimal("0.00")
 
     @property
     def price_rule(self) -> PriceRule:
@@ -141,12 +141,12 @@ class Methodology(models.Model):
     @property
     def sha256(self) -> str:
         """Hash of all that a result depends on; rules that came later are left out where a version has none."""
-        frozen = {
-            HASHED_NAMES.get(field.name, field.name): value if isinstance(field, models.JSONField) else str(value)
-            for field in self.frozen_fields()
-            for value in [getattr(self, field.name)]
-            if value or field.name not in LATER_FIELDS
-        }
+        frozen = {}
+        for field in self.frozen_fields():
+            value = getattr(self, field.name)
+            if value or field.name not in LATER_FIELDS:
+                name = HASHED_NAMES.get(field.name, field.name)
+                frozen[name] = value if isinstance(field, models.JSONField) else str(value)
         return hashlib.sha256(json.dumps(frozen, sort_keys=True).encode()).hexdigest()
 
 

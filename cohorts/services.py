@@ -22,7 +22,7 @@ def sync_markets_in_play(
     catalogues: Sequence[Catalogue],
     clob: Clob,
     at: datetime,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> SyncReport:
     """Syncs as many markets of each source as the largest universe in use needs, and all tracked markets."""
     current = Methodology.objects.current()

@@ -8,15 +8,15 @@ from foundation.guards import CHANGED, Trigger, fixed, protected
 
 def triggers() -> Iterator[Trigger]:
     cohorts = Cohort._meta.db_table
-    used = f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)"  # noqa: S608 - our own names
+    in_use = f"EXISTS (SELECT 1 FROM {cohorts} WHERE {cohorts}.methodology_id = OLD.id)"  # noqa: S608 - our own names
     yield fixed(
         Methodology,
         *(field.name for field in Methodology.frozen_fields()),
-        when=used,
+        when=in_use,
         name="methodology_in_use_is_frozen",
         message=f"a methodology that a cohort uses {CHANGED}",
     )
-    yield from protected(Methodology, used)
+    yield from protected(Methodology, in_use)
     yield fixed(Cohort, "number", "week_start", "methodology", "started_at")
     yield fixed(
         Cohort,

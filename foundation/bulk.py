@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from django.db import connections, models, router, transaction
@@ -66,7 +67,7 @@ def insert_rows(model: Any, names: Sequence[str], rows: Iterable[Sequence[Any]])
 
     The names must cover every column without a default; a `ChangeTime` gets its time.
     """
-    fields: list[Any] = [model._meta.get_field(name) for name in names]
+    fields: list[Any] = list(map(model._meta.get_field, names))
     changed_at = [timezone.now()] if issubclass(model, ChangeTime) else []
     fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
     connection = connections[router.db_for_write(model)]
@@ -105,17 +106,16 @@ def update_changed(
     One prepared statement for all: Django's `bulk_update` builds a CASE of every row and field.
     """
     changed = sorted((row for row in rows if field_values(row, names) != before[row.pk]), key=lambda row: row.pk)
-    fields: list[Any] = [
-        model._meta.get_field(name)
-        for place, name in enumerate(names)
-        if any(getattr(row, name) != before[row.pk][place] for row in changed)
-    ]
+    fields: list[Any] = []
+    for place, name in enumerate(names):
+        if any(getattr(row, name) != before[row.pk][place] for row in changed):
+            fields.append(model._meta.get_field(name))
     _update(model, changed, fields)
 
 
 def update_rows(model: Any, rows: Iterable[models.Model], names: Sequence[str]) -> None:
     """Updates the named fields of the rows, as `update_changed` does, whether or not they differ."""
-    _update(model, sorted(rows, key=lambda row: row.pk), [model._meta.get_field(name) for name in names])
+    _update(model, sorted(rows, key=attrgetter("pk")), list(map(model._meta.get_field, names)))
 
 
 def compare_and_swap(
@@ -126,7 +126,7 @@ def compare_and_swap(
     One prepared statement: 200 updates by the ORM take 0.16 s, most of it to compile each anew.
     """
     connection = connections[router.db_for_write(model)]
-    fields = [model._meta.get_field(name) for name in names]
+    fields = list(map(model._meta.get_field, names))
     changed_at = [timezone.now()] if issubclass(model, ChangeTime) else []
     fields += [model._meta.get_field(UPDATED_AT)] * len(changed_at)
     condition = model._meta.get_field(field)
@@ -152,7 +152,10 @@ def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
             row.updated_at = now
     connection = connections[router.db_for_write(model)]
     statement = _update_statement(connection, model, fields)
-    prepared = [_prepared(connection, field, [getattr(row, field.attname) for row in rows]) for field in fields]
+    prepared = []
+    for field in fields:
+        values = list(map(attrgetter(field.attname), rows))
+        prepared.append(_prepared(connection, field, values))
     with connection.cursor() as cursor:
         cursor.executemany(statement, list(zip(*prepared, [row.pk for row in rows], strict=True)))
 

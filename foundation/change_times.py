@@ -30,5 +30,5 @@ class ChangeTime(models.Model):
         abstract = True
 
     def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:  # type: ignore[override]
-        named = update_fields if update_fields is None else {*update_fields, UPDATED_AT}
-        super().save(update_fields=named, **options)
+        names = update_fields if update_fields is None else {*update_fields, UPDATED_AT}
+        super().save(update_fields=names, **options)

@@ -4,9 +4,9 @@ import argparse
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -54,8 +54,8 @@ class CommandResult:
     """
 
     summary: dict[str, Any]
-    log: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    log: Sequence[str] = ()
+    failures: Sequence[str] = ()
     failed: bool = False
     alerted: int = 0
     code: int = 0
@@ -125,8 +125,8 @@ class ArenaCommand(BaseCommand):
                 record()
             run.summary = result.summary
             # Lines of a report were written when they came; those of plain lists are written now.
-            run_log.FailureLines().extend(result.failures)
-            run_log.ReportLines().extend(result.log)
+            run_log.FailureLines().write_all(result.failures)
+            run_log.ReportLines().write_all(result.log)
             run.error = "\n".join(result.failures[:FAILURES_SHOWN])
             if result.failed or result.failures:
                 run.status = Run.Status.FAILED
@@ -136,7 +136,7 @@ class ArenaCommand(BaseCommand):
                 clear_failed_run(run, at=at)
         return result
 
-    def _alert(self, run: Run, failures: list[str], at: datetime) -> None:
+    def _alert(self, run: Run, failures: Sequence[str], at: datetime) -> None:
         if not self.raises_alert:
             return
         try:
@@ -173,10 +173,10 @@ class ArenaCommand(BaseCommand):
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(title, total=None)
 
-            def update(done: int, of: int, caption: str = "") -> None:
+            def update(number: int, of: int, caption: str = "") -> None:
                 beat()
-                bar.update(task, completed=done, total=of, description=f"{title} {caption}".strip())
-                run_log.record_progress(done, of, caption)
+                bar.update(task, completed=number, total=of, description=f"{title} {caption}".strip())
+                run_log.record_progress(number, of, caption)
 
             yield update
 

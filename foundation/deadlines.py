@@ -21,10 +21,10 @@ class Deadline(threading.local):
         self.at = at
 
     def left(self, timeout: float | None, expired: type[Exception]) -> float:
-        left = self.at - time.monotonic()
-        if left <= 0:
+        seconds = self.at - time.monotonic()
+        if seconds <= 0:
             raise expired("the request's deadline has passed")
-        return left if timeout is None else min(left, timeout)
+        return seconds if timeout is None else min(seconds, timeout)
 
 
 class _DeadlinedStream(httpcore.NetworkStream):
@@ -41,12 +41,12 @@ class _DeadlinedStream(httpcore.NetworkStream):
         """The next bytes. A model may think for minutes: the wait is cut into pieces, so that its run's heart beats."""
         waited = 0.0
         while True:
-            left = self._deadline.left(None if timeout is None else timeout - waited, httpcore.ReadTimeout)
-            piece = min(left, heartbeats.INTERVAL_S)
+            seconds = self._deadline.left(None if timeout is None else timeout - waited, httpcore.ReadTimeout)
+            piece = min(seconds, heartbeats.INTERVAL_S)
             try:
                 return self._stream.read(max_bytes, piece)
             except httpcore.ReadTimeout:
-                if piece == left:
+                if piece == seconds:
                     raise
             waited += piece
             heartbeats.beat()
@@ -55,8 +55,8 @@ class _DeadlinedStream(httpcore.NetworkStream):
         self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
 
     def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-        stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        seconds = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        stream = self._stream.start_tls(ssl_context, server_hostname, seconds)
         return _DeadlinedStream(stream, self._deadline)
 
     def close(self) -> None:
@@ -78,8 +78,8 @@ class _DeadlinedBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
-        stream = super().connect_tcp(host, port, left, local_address, socket_options)
+        seconds = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        stream = super().connect_tcp(host, port, seconds, local_address, socket_options)
         return _DeadlinedStream(stream, self._deadline)
 
 

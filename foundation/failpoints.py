@@ -8,7 +8,7 @@ import os
 import signal
 
 _NAME, _, _COUNT = os.environ.get("ARENA_DIE_AT", "").partition(":")
-_left = int(_COUNT or 1)
+_countdown = int(_COUNT or 1)
 
 POINTS = (
     *("sync.walked", "sync.stored", "sync.priced"),
@@ -24,8 +24,8 @@ POINTS = (
 
 def failpoint(name: str) -> None:
     """Kills the process if `ARENA_DIE_AT` names this point."""
-    global _left
+    global _countdown
     if _NAME and name == _NAME:
-        _left -= 1
-        if _left == 0:
+        _countdown -= 1
+        if _countdown == 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -53,8 +53,8 @@ class Trigger:
         return f"CREATE TRIGGER {self.name} BEFORE {self.event} ON {self.table}{when} BEGIN {refuse} END"
 
     def _clause(self) -> str:
-        each = "STATEMENT" if self.event == "TRUNCATE" else "ROW"
-        return f"BEFORE {self.event} ON {self.table} FOR EACH {each} EXECUTE FUNCTION {self.name}()"
+        level = "STATEMENT" if self.event == "TRUNCATE" else "ROW"
+        return f"BEFORE {self.event} ON {self.table} FOR EACH {level} EXECUTE FUNCTION {self.name}()"
 
     def _body(self) -> str:
         # The condition may look into other tables, which a trigger's own WHEN may not. The clause stands in the
@@ -75,9 +75,11 @@ class Trigger:
 def fixed(model: type[Model], *names: str, when: str = "", name: str = "", message: str = "") -> Trigger:
     """A trigger that refuses to update a row, or only its fields `names`, wherever `when` holds."""
     change = differs(model, names) if names else ""
-    both = f"({change}) AND ({when})" if change and when else change or when
+    condition = f"({change}) AND ({when})" if change and when else change or when
     default = f"{model._meta.verbose_name_plural} are on record: {', '.join(names) or 'they'} {CHANGED}"
-    return Trigger(name or f"{model._meta.db_table}_is_fixed", model._meta.db_table, "UPDATE", message or default, both)
+    return Trigger(
+        name or f"{model._meta.db_table}_is_fixed", model._meta.db_table, "UPDATE", message or default, condition
+    )
 
 
 def protected(model: type[Model], when: str = "", when_on_sqlite: str = "") -> Iterator[Trigger]:
@@ -96,8 +98,12 @@ def append_only(*models: type[Model]) -> Iterator[Trigger]:
 
 def differs(model: type[Model], names: Sequence[str]) -> str:
     """The SQL condition that an UPDATE changes one of these fields."""
-    columns = [str(model._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
+    columns = _columns(model, names)
     return " OR ".join(f'OLD."{column}" IS DISTINCT FROM NEW."{column}"' for column in columns)
+
+
+def _columns(model: type[Model], names: Iterable[str]) -> list[str]:
+    return [str(model._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
 
 
 def all_but(model: type[Model], *names: str) -> list[str]:
@@ -108,9 +114,9 @@ def all_but(model: type[Model], *names: str) -> list[str]:
 def not_replaced(model: type[Model], *events: str) -> Iterator[Trigger]:
     """Triggers of SQLite that refuse an INSERT or UPDATE with a key that another row has, and so its REPLACE."""
     table, message = model._meta.db_table, f"{model._meta.verbose_name_plural} are on record: they {REPLACED}"
-    taken = " OR ".join(_key_is_taken(table, columns, condition) for columns, condition in _keys(model))
+    has_key = " OR ".join(_key_is_taken(table, columns, condition) for columns, condition in _keys(model))
     names = {"INSERT": f"{table}_is_not_replaced", "UPDATE": f"{table}_replaces_no_other"}
-    conditions = {"INSERT": taken.format(but=""), "UPDATE": taken.format(but=f" AND {table}.id <> OLD.id")}
+    conditions = {"INSERT": has_key.format(but=""), "UPDATE": has_key.format(but=f" AND {table}.id <> OLD.id")}
     for event in events:
         yield Trigger(names[event], table, event, message, when_on_sqlite=conditions[event], only_on="sqlite")
 
@@ -122,17 +128,16 @@ def _keys(model: type[Model]) -> Iterator[tuple[list[Any], Mapping[Any, Any]]]:
             yield [field.column], {}
     for constraint in model._meta.constraints:
         if isinstance(constraint, UniqueConstraint):
-            columns: Any = [model._meta.get_field(name) for name in constraint.fields]
             condition: Any = constraint.condition.children if constraint.condition else ()
-            yield [field.column for field in columns], dict(condition)
+            yield _columns(model, constraint.fields), dict(condition)
 
 
 def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, Any]) -> str:
     """The condition that a row, but for the one that is updated, has the new row's key."""
-    same = [f'{table}."{column}" = NEW."{column}"' for column in columns]
+    equalities = [f'{table}."{column}" = NEW."{column}"' for column in columns]
     for column, value in condition.items():
-        same += [f"{row}.\"{column}\" = '{value}'" for row in (table, "NEW")]
-    return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(same)}{{but}})"  # noqa: S608 - our own names
+        equalities += [f"{table}.\"{column}\" = '{value}'", f"NEW.\"{column}\" = '{value}'"]
+    return f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(equalities)}{{but}})"  # noqa: S608 - our own names
 
 
 # ── the triggers of a database ────────────────────────────────────────────────────────────────────
@@ -140,12 +145,10 @@ def _key_is_taken(table: str, columns: Iterable[Any], condition: Mapping[Any, An
 
 def declared() -> list[Trigger]:
     """Every trigger that an app declares, and those of SQLite that go with them."""
-    modules = [
-        import_module(f"{app.name}.triggers")
-        for app in apps.get_app_configs()
-        if app.module is not None and module_has_submodule(app.module, "triggers")
-    ]
-    triggers = [trigger for module in modules for trigger in module.triggers()]
+    triggers: list[Trigger] = []
+    for app in apps.get_app_configs():
+        if app.module is not None and module_has_submodule(app.module, "triggers"):
+            triggers += import_module(f"{app.name}.triggers").triggers()
     tables = {trigger.table for trigger in triggers}
     never_updated = {trigger.table for trigger in triggers if trigger.event == "UPDATE" and not trigger.when}
     for model in apps.get_models():
@@ -160,13 +163,12 @@ def missing(connection: Any) -> list[Trigger]:
     installed = _installed(connection)
     tables = set(connection.introspection.table_names())
     vendor = connection.vendor
-    return [
-        trigger
-        for trigger in declared()
-        if trigger.table in tables
-        and trigger.statements(vendor)
-        and installed.get((trigger.table, trigger.name)) != trigger.definition(vendor)
-    ]
+    triggers = []
+    for trigger in declared():
+        definition = installed.get((trigger.table, trigger.name))
+        if trigger.table in tables and trigger.statements(vendor) and definition != trigger.definition(vendor):
+            triggers.append(trigger)
+    return triggers
 
 
 def unguarded(connection: Any) -> list[str]:
@@ -177,7 +179,10 @@ def unguarded(connection: Any) -> list[str]:
 def install(connection: Any) -> list[Trigger]:
     """Creates the missing triggers and returns them; a table that has all of its own is not locked."""
     triggers = missing(connection)
-    _execute(connection, [sql for trigger in triggers for sql in trigger.statements(connection.vendor)])
+    statements: list[str] = []
+    for trigger in triggers:
+        statements += trigger.statements(connection.vendor)
+    _execute(connection, statements)
     return triggers
 
 
@@ -185,8 +190,11 @@ def remove(connection: Any, triggers: Iterable[Trigger]) -> None:
     """Drops those of the triggers that the database has."""
     installed = _installed(connection)
     on = " ON {}" if connection.vendor == "postgresql" else ""
-    drop = [trigger for trigger in triggers if (trigger.table, trigger.name) in installed]
-    _execute(connection, [f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}" for trigger in drop])
+    statements = []
+    for trigger in triggers:
+        if (trigger.table, trigger.name) in installed:
+            statements.append(f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}")
+    _execute(connection, statements)
 
 
 def _installed(connection: Any) -> dict[tuple[str, str], str]:

@@ -45,7 +45,7 @@ class UpstreamError(Exception):
     retryable: bool = False
     retry_after: float | None = None
     body: str = ""
-    sent: bool = True
+    is_sent: bool = True
     partial: "Exchange | None" = None
 
     def __str__(self) -> str:
@@ -76,9 +76,9 @@ _traffic: defaultdict[str, Traffic] = defaultdict(Traffic)
 
 def take_traffic() -> dict[str, Traffic]:
     """The requests of this process by service since the last call."""
-    taken = dict(_traffic)
+    traffic = dict(_traffic)
     _traffic.clear()
-    return taken
+    return traffic
 
 
 class HttpService:
@@ -164,29 +164,31 @@ class HttpService:
         """The response to one request. Raises UpstreamError if it is given up; the connection is then closed."""
         import httpx
 
-        started = time.monotonic()
-        deadline = min(started + self.timeout_s, self._ends_s)
+        start = time.monotonic()
+        deadline = min(start + self.timeout_s, self._ends_s)
         self._deadline.set(deadline)
         response: httpx.Response | None = None
         body = bytearray()
 
         def received(response: httpx.Response) -> Exchange:
-            latency_ms = round((time.monotonic() - started) * 1000)
+            latency_ms = round((time.monotonic() - start) * 1000)
             return Exchange(response.status_code, response.headers, bytes(body), latency_ms)
 
-        def error(reason: str, *, retryable: bool, sent: bool = True) -> UpstreamError:
+        def error(reason: str, *, retryable: bool, is_sent: bool = True) -> UpstreamError:
             return UpstreamError(
                 self.service,
                 f"{method} {path} {reason}",
                 status=None if response is None else response.status_code,
                 retryable=retryable,
                 body=body_excerpt(bytes(body[: 4 * BODY_EXCERPT]).decode(errors="replace")),
-                sent=sent,
+                is_sent=is_sent,
                 partial=None if response is None else received(response),
             )
 
         if self._is_over():
-            raise error(f"was not sent: the {self.total_s:g} s for all requests are over", retryable=False, sent=False)
+            raise error(
+                f"was not sent: the {self.total_s:g} s for all requests are over", retryable=False, is_sent=False
+            )
         try:
             with self._client.stream(method, path, params=params, json=json, headers=dict(headers or {})) as response:
                 for chunk in response.iter_bytes():
@@ -195,20 +197,22 @@ class HttpService:
                     if len(body) > self.max_bytes:
                         raise error(f"answered more than {self.max_bytes} bytes", retryable=False)
         except httpx.TimeoutException as cause:
-            sent = not isinstance(cause, httpx.ConnectTimeout | httpx.PoolTimeout)
+            is_sent = not isinstance(cause, httpx.ConnectTimeout | httpx.PoolTimeout)
             stalled = time.monotonic() < deadline
             limit = f"sent nothing for {self.stall_s:g} s" if stalled else f"did not finish within {self.timeout_s:g} s"
             if self._is_over():
                 limit = f"did not finish within the {self.total_s:g} s for all requests"
-            raise error(limit, retryable=not self._is_over(), sent=sent) from None
+            raise error(limit, retryable=not self._is_over(), is_sent=is_sent) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, which may contain a key.
-            raise error("could not be sent: the request is invalid", retryable=False, sent=False) from None
+            raise error("could not be sent: the request is invalid", retryable=False, is_sent=False) from None
         except httpx.RemoteProtocolError:
             raise error("was cut off before the response was complete", retryable=True) from None
         except httpx.HTTPError as cause:
-            sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
-            raise error(f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, sent=sent) from cause
+            is_sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
+            raise error(
+                f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, is_sent=is_sent
+            ) from cause
         return received(response)
 
     def _is_over(self) -> bool:
@@ -218,7 +222,7 @@ class HttpService:
         import stamina
 
         def counted() -> Any:
-            traffic, started = _traffic[self.service], time.monotonic()
+            traffic, start = _traffic[self.service], time.monotonic()
             traffic.requests += 1
             try:
                 return request()
@@ -226,7 +230,7 @@ class HttpService:
                 traffic.failures += error.status != HTTPStatus.NOT_FOUND
                 raise
             finally:
-                took = time.monotonic() - started
+                took = time.monotonic() - start
                 traffic.seconds += took  # in one step: requests may run side by side
 
         caller = stamina.RetryingCaller(

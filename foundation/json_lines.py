@@ -27,9 +27,9 @@ def json_number(value: Decimal) -> str:
 
 def decimal_text(value: Decimal, places: int = 6) -> str:
     """A decimal with all its digits and at least `places` decimal places: 0.430000."""
-    whole, _, part = f"{value:f}".partition(".")
-    part = part.rstrip("0").ljust(places, "0")
-    return f"{whole}.{part}" if part else whole
+    integer, _, fraction = f"{value:f}".partition(".")
+    fraction = fraction.rstrip("0").ljust(places, "0")
+    return f"{integer}.{fraction}" if fraction else integer
 
 
 def _plain(value: Any) -> Any:

@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 from django.db import Error, connection
 
@@ -77,36 +77,39 @@ def write(level: str, text: str, **rows: int) -> None:
         log.store()
 
 
-def record_progress(done: int, of: int, caption: str = "") -> None:
+def record_progress(number: int, of: int, caption: str = "") -> None:
     """Stores how far the run under way is."""
     if (log := _current.get()) is not None:
-        log.run.progress = {"done": done, "of": of, "caption": caption}
+        log.run.progress = {"done": number, "of": of, "caption": caption}
         log.store()
 
 
-class ReportLines(list[str]):
+class ReportLines(Sequence[str]):
     """The lines of a report, each of which also goes to the log of the run under way."""
 
     level = INFO
 
-    def add(self, line: str, **rows: int) -> None:
-        """Appends a line about these rows."""
-        super().append(line)
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._lines[place]
+
+    def write(self, line: str, **rows: int) -> None:
+        """Adds a line about these rows, and writes it to the run's log."""
+        self._lines.append(line)
         write(self.level, line, **rows)
 
-    def append(self, line: str) -> None:
-        self.add(line)
-
-    def extend(self, lines: Iterable[str]) -> None:
-        if isinstance(lines, ReportLines):  # written when they came
-            super().extend(lines)
+    def write_all(self, lines: Iterable[str]) -> None:
+        """Adds lines; those of another report are in the run's log already."""
+        if isinstance(lines, ReportLines):
+            self._lines += lines
             return
         for line in lines:
-            self.add(line)
-
-    def __iadd__(self, lines: Iterable[str]) -> Self:  # type: ignore[misc, override]
-        self.extend(lines)
-        return self
+            self.write(line)
 
 
 class FailureLines(ReportLines):

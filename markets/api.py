@@ -139,8 +139,8 @@ class UniverseViewSet(ReadOnlyViewSet):
         if self.is_requested("size"):
             # A subquery for each row of the page: a join would count the entries of all universes first.
             entries = UniverseEntry.objects.filter(universe=OuterRef("pk"), bettable=True).order_by()
-            counted = entries.values("universe").annotate(number=Count("pk")).values("number")
-            universes = universes.annotate(bettable=Coalesce(Subquery(counted), 0))
+            counts = entries.values("universe").annotate(number=Count("pk")).values("number")
+            universes = universes.annotate(bettable=Coalesce(Subquery(counts), 0))
         if self.is_requested("entries"):
             # Two fields of each market: making 500 market instances is a third of the response time.
             entries = UniverseEntry.objects.order_by("position").annotate(
@@ -184,16 +184,17 @@ class QuestionSerializer(ReadSerializer):
     @extend_schema_field(QuestionOptionSerializer(many=True))
     def get_options(self, question: Question) -> Any:
         # Without a serializer: making one for each row would be most of the page's time.
-        return [
-            {
+        options = []
+        for priced in option_prices(question):
+            option = {
                 "name": priced.option.name,
                 "market": priced.option.outcome.market_id if priced.option.outcome else None,
                 "price": None if priced.price is None else decimal_text(priced.price),
                 "no_price": None if priced.no_price is None else decimal_text(priced.no_price),
                 "happened": priced.option.happened,
             }
-            for priced in option_prices(question)
-        ]
+            options.append(option)
+        return options
 
     @extend_schema_field(
         {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]}

@@ -32,4 +32,7 @@ def _key(name: str) -> str:
     return " ".join(name.replace("-", " ").replace("&", " and ").split()).casefold()
 
 
-_CATEGORIES = {_key(name): category for category, others in NAMES_BY_CATEGORY.items() for name in (category, *others)}
+_CATEGORIES: dict[str, str] = {}
+for _category, _synonyms in NAMES_BY_CATEGORY.items():
+    for _name in (_category, *_synonyms):
+        _CATEGORIES[_key(_name)] = _category

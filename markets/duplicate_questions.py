@@ -23,38 +23,37 @@ MIN_MARGIN = 0.05
 MAX_CLOSING_DIFFERENCE, MAX_DATED_DIFFERENCE = timedelta(days=3), timedelta(days=21)
 """Maximum difference between closing times; larger where both texts name the date, since venues allow for delays."""
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-         "september sep sept", "october oct", "november nov", "december dec"), start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
-SYNONYMS = {
-    word: canon
-    for canon, words in {
-        "above": "above over exceed exceeds greater more higher least",
-        "below": "below under less fewer most",
-        "cut": "cut cuts decrease decreases lower lowers reduce reduces",
-        "hike": "hike hikes increase increases raise raises rise rises",
-        "hold": "hold holds maintain maintains unchanged",
-        "win": "win wins winner winning won",
-        "reach": "reach reaches qualify qualifies advance advances make makes",
-        "fed": "fed fomc",
-        "us": "us usa",
-        "bitcoin": "bitcoin btc",
-        "ethereum": "ethereum eth",
-        "elect": "election elections elected elect electoral",
-        "mayor": "mayor mayoral",
-        "president": "president presidential presidency",
-        "semifinal": "semifinal semifinals semis",
-        "quarterfinal": "quarterfinal quarterfinals quarters",
-        "not": "not no never without fail fails nobody none",
-        "bp": "bps bp point points",
-    }.items()
-    for word in words.split()
+MONTH_NAMES = (
+    "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+    "september sep sept", "october oct", "november nov", "december dec",
+)  # fmt: skip
+FORMS = {
+    "above": "above over exceed exceeds greater more higher least",
+    "below": "below under less fewer most",
+    "cut": "cut cuts decrease decreases lower lowers reduce reduces",
+    "hike": "hike hikes increase increases raise raises rise rises",
+    "hold": "hold holds maintain maintains unchanged",
+    "win": "win wins winner winning won",
+    "reach": "reach reaches qualify qualifies advance advances make makes",
+    "fed": "fed fomc",
+    "us": "us usa",
+    "bitcoin": "bitcoin btc",
+    "ethereum": "ethereum eth",
+    "elect": "election elections elected elect electoral",
+    "mayor": "mayor mayoral",
+    "president": "president presidential presidency",
+    "semifinal": "semifinal semifinals semis",
+    "quarterfinal": "quarterfinal quarterfinals quarters",
+    "not": "not no never without fail fails nobody none",
+    "bp": "bps bp point points",
 }
+"""The forms of a word by the one that stands for them."""
+MONTHS: dict[str, int] = {}
+for _number, _names in enumerate(MONTH_NAMES, start=1):
+    MONTHS |= dict.fromkeys(_names.split(), _number)
+SYNONYMS: dict[str, str] = {}
+for _word, _forms in FORMS.items():
+    SYNONYMS |= dict.fromkeys(_forms.split(), _word)
 PHRASES = {
     "federal reserve": "fed",
     "united states": "us",
@@ -124,18 +123,24 @@ class VenueQuestion:
         return _words(" ".join([self.question, *self._own_options]))
 
 
-def duplicate_questions(left: Sequence[VenueQuestion], right: Sequence[VenueQuestion]) -> list[tuple[str, str]]:
+def duplicate_questions(
+    originals: Sequence[VenueQuestion], candidates: Sequence[VenueQuestion]
+) -> list[tuple[str, str]]:
     """Pairs of ids of the same question at two venues, sorted. No id is in two pairs."""
-    weights = _word_weights([*left, *right])
+    weights = _word_weights([*originals, *candidates])
     by_word: dict[str, list[VenueQuestion]] = {}
-    for other in right:
-        for word in other.words:
-            by_word.setdefault(word, []).append(other)
+    for candidate in candidates:
+        for word in candidate.words:
+            by_word.setdefault(word, []).append(candidate)
     scores: dict[tuple[str, str], float] = {}
-    for one in left:
-        for other in {other.id: other for word in sorted(one.words) for other in by_word.get(word, ())}.values():
-            if (score := _similarity(one, other, weights)) is not None:
-                scores[one.id, other.id] = score
+    for original in originals:
+        with_shared_word: dict[str, VenueQuestion] = {}
+        for word in sorted(original.words):
+            for candidate in by_word.get(word, ()):
+                with_shared_word[candidate.id] = candidate
+        for candidate in with_shared_word.values():
+            if (score := _similarity(original, candidate, weights)) is not None:
+                scores[original.id, candidate.id] = score
     return sorted(_best_pairs(scores))
 
 
@@ -146,43 +151,46 @@ def _best_pairs(scores: Mapping[tuple[str, str], float]) -> Iterator[tuple[str, 
         for side in enumerate(pair):
             rivals.setdefault(side, []).append(score)
     for pair, score in scores.items():
-        if all(sum(rival > score - MIN_MARGIN for rival in rivals[side]) == 1 for side in enumerate(pair)):
+        near = 0
+        for side in enumerate(pair):
+            near += sum(rival > score - MIN_MARGIN for rival in rivals[side])
+        if near == len(pair):  # on each side the pair itself
             yield pair
 
 
-def _similarity(one: VenueQuestion, other: VenueQuestion, weights: Mapping[str, float]) -> float | None:
+def _similarity(original: VenueQuestion, candidate: VenueQuestion, weights: Mapping[str, float]) -> float | None:
     """The similarity of two questions; None if they certainly differ."""
-    if (one.words ^ other.words) & DISTINGUISHING_WORDS or not _same_date(one, other):
+    if (original.words ^ candidate.words) & DISTINGUISHING_WORDS or not _same_date(original, candidate):
         return None
-    if bool(one.listed_options) != bool(other.listed_options):
+    if bool(original.listed_options) != bool(candidate.listed_options):
         return None
-    if not (one.names <= other.words or other.names <= one.words):
+    if not (original.names <= candidate.words or candidate.names <= original.words):
         return None
     threshold = MIN_SIMILARITY
-    if one.listed_options:
-        shared = one.listed_options & other.listed_options
-        shorter = min(len(one.listed_options), len(other.listed_options))
+    if original.listed_options:
+        shared = original.listed_options & candidate.listed_options
+        shorter = min(len(original.listed_options), len(candidate.listed_options))
         if len(shared) < max(MIN_SHARED_OPTIONS, MIN_SHARED_SHARE * shorter):
             return None
         threshold = MIN_SIMILARITY_WITH_OPTIONS
-    elif not (one.names | other.names) & one.words & other.words:
+    elif not (original.names | candidate.names) & original.words & candidate.words:
         return None
-    similarity = _total_weight(one.words & other.words, weights) / (
-        _total_weight(one.words | other.words, weights) or 1
+    similarity = _total_weight(original.words & candidate.words, weights) / (
+        _total_weight(original.words | candidate.words, weights) or 1
     )
     return similarity if similarity >= threshold else None
 
 
-def _same_date(one: VenueQuestion, other: VenueQuestion) -> bool:
+def _same_date(original: VenueQuestion, candidate: VenueQuestion) -> bool:
     """True if both have the same numbers and months, apart from those that follow from the closing times."""
-    for question in (one, other):
-        missing = (one.date_words | other.date_words) - question.date_words
-        if missing - _date_words(one.closes) - _date_words(other.closes):
+    for question in (original, candidate):
+        missing = (original.date_words | candidate.date_words) - question.date_words
+        if missing - _date_words(original.closes) - _date_words(candidate.closes):
             return False
-    if one.closes is None or other.closes is None:
-        return bool(one.date_words & other.date_words)
-    dated = any(word in MONTHS or 1900 < float(word) < 2200 for word in one.date_words & other.date_words)
-    return abs(one.closes - other.closes) <= (MAX_DATED_DIFFERENCE if dated else MAX_CLOSING_DIFFERENCE)
+    if original.closes is None or candidate.closes is None:
+        return bool(original.date_words & candidate.date_words)
+    dated = any(word in MONTHS or 1900 < float(word) < 2200 for word in original.date_words & candidate.date_words)
+    return abs(original.closes - candidate.closes) <= (MAX_DATED_DIFFERENCE if dated else MAX_CLOSING_DIFFERENCE)
 
 
 def _date_words(closes: datetime | None) -> set[str]:
@@ -191,16 +199,19 @@ def _date_words(closes: datetime | None) -> set[str]:
         return set()
     names = {number: name for name, number in reversed(MONTHS.items())}
     days = (closes, closes - timedelta(days=1))
-    return {word for day in days for word in (str(day.year), names[day.month], str(day.day))}
+    words: set[str] = set()
+    for day in days:
+        words |= {str(day.year), names[day.month], str(day.day)}
+    return words
 
 
 def _word_weights(questions: Iterable[VenueQuestion]) -> dict[str, float]:
     """Each word's weight, higher for rarer words."""
-    total, seen = 0, Counter[str]()
+    total, frequencies = 0, Counter[str]()
     for question in questions:
         total += 1
-        seen.update(question.words)
-    return {word: 1 + log(total / times) for word, times in seen.items()}
+        frequencies.update(question.words)
+    return {word: 1 + log(total / times) for word, times in frequencies.items()}
 
 
 def _total_weight(words: Iterable[str], weights: Mapping[str, float]) -> float:
@@ -240,4 +251,4 @@ def _canonical(token: str) -> str:
 
 def _fold(text: str) -> str:
     folded = normalize("NFKD", text.replace("’", "'").replace("–", "-"))
-    return "".join(c for c in folded if not "\u0300" <= c <= "\u036f")
+    return "".join(character for character in folded if not "\u0300" <= character <= "\u036f")

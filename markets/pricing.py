@@ -96,18 +96,18 @@ def decide_quoted_price(
 
 
 def _accept_near(
-    rule: PriceRule, price: Decimal, source: str, named: str, *, last: Decimal | None, is_new: bool
+    rule: PriceRule, price: Decimal, source: str, description: str, *, last: Decimal | None, is_new: bool
 ) -> PriceDecision:
     """A price that no book confirms: accepted as the first one, or near the last accepted one."""
     if _is_certain(price, last):
-        return _retain(last, f"{named} {CERTAIN}")
+        return _retain(last, f"{description} {CERTAIN}")
     if last is None:
-        return PriceDecision(price, source, False, f"{named}, the first price")
+        return PriceDecision(price, source, False, f"{description}, the first price")
     if not is_new:
-        return _retain(last, f"{named} {NOT_NEW}")
+        return _retain(last, f"{description} {NOT_NEW}")
     if abs(price - last) <= rule.jump_tolerance:
-        return PriceDecision(price, source, False, f"{named}, near the last accepted price")
-    return _retain(last, f"{named} refused: far from the last accepted price")
+        return PriceDecision(price, source, False, f"{description}, near the last accepted price")
+    return _retain(last, f"{description} refused: far from the last accepted price")
 
 
 def book_midpoint(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> Decimal | None:

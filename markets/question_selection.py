@@ -58,12 +58,12 @@ def rank_candidates(
         within_horizon = closes is not None and soonest <= closes <= latest
         return not within_horizon, -candidate.volume, len(candidate.key), candidate.key
 
-    seen: set[str] = set()
+    event_keys: set[str] = set()
     ordered = []
     for candidate in sorted(candidates, key=sort_key):
-        if candidate.event_key in seen or not _qualifies(candidate, rule):
+        if candidate.event_key in event_keys or not _qualifies(candidate, rule):
             continue
-        seen.add(candidate.event_key)
+        event_keys.add(candidate.event_key)
         ordered.append(candidate)
     return ordered
 

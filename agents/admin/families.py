@@ -151,9 +151,8 @@ class AgentAdmin(ReadOnlyAdmin):
     readonly_fields = ("records",)
 
     def records(self, agent: Agent) -> SafeString:
-        models = (Decision, Position, Trade, Settlement, JournalEntry)
-        links = (
-            (changelist_link(model, str(model._meta.verbose_name_plural), agent__id__exact=agent.pk),)
-            for model in models
-        )
+        links = []
+        for model in (Decision, Position, Trade, Settlement, JournalEntry):
+            link = changelist_link(model, str(model._meta.verbose_name_plural), agent__id__exact=agent.pk)
+            links.append((link,))
         return format_html_join(" · ", "{}", links)

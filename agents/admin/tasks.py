@@ -121,8 +121,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Retry the chosen ones", permissions=["retry"])
     def retry(self, request: HttpRequest, tasks: QuerySet[Any]) -> HttpResponseRedirect:
-        chosen = {str(self.opts.model_name): [task.pk for task in tasks]}
-        return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=chosen))
+        query = {str(self.opts.model_name): [task.pk for task in tasks]}
+        return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=query))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
@@ -184,10 +184,10 @@ class DecisionAdmin(TaskAdmin):
     def instructions(self, decision: Decision) -> SafeString:
         """The instructions of all answers, with their results."""
         instructions = Instruction.objects.filter(call__decision=decision).select_related("call")
-        rows = (
-            (i.call.sequence, i.sequence, i.kind, verbatim_json(i.payload), "executed" if i.executed else i.reason)
-            for i in instructions.order_by("call", "sequence")
-        )
+        rows = []
+        for row in instructions.order_by("call", "sequence"):
+            result = "executed" if row.executed else row.reason
+            rows.append((row.call.sequence, row.sequence, row.kind, verbatim_json(row.payload), result))
         head = format_html_join("", "<th>{}</th>", [(n,) for n in ("call", "no.", "kind", "instruction", "result")])
         body = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
         return format_html('<table class="plain"><tr>{}</tr>{}</table>', head, body)
@@ -349,9 +349,9 @@ class MaintenanceAdmin(ReadOnlyAdmin):
 
 @admin.register(CreditReading)
 class CreditReadingAdmin(ReadOnlyAdmin):
-    list_display = ("read_at", "key_label", "used")
+    list_display = ("read_at", "key_label", "usage")
     search_fields = ("=key_label",)
-    used = cost_column("used_usd", ordering="used_usd")
+    usage = cost_column("used_usd", ordering="used_usd")
 
 
 @admin.register(RunSetting)

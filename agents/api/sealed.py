@@ -42,9 +42,9 @@ class SealableSerializer(ReadSerializer):
         row = super().to_representation(instance)
         if row.get(SEALED_UNTIL) is None:
             return row
-        shown = {*self.open_fields, SEALED_UNTIL}
+        open_names = {*self.open_fields, SEALED_UNTIL}
         for name, value in row.items():
-            if name not in shown:
+            if name not in open_names:
                 row[name] = [] if isinstance(value, list) else None
         return row
 

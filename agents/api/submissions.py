@@ -336,19 +336,19 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
     from agents.services.submissions import batch_target, decision_target
 
     check_parameters(request, {"agent", "universe", "batch"})
-    named = set(request.query_params)
-    if named == {"batch"}:
+    names = set(request.query_params)
+    if names == {"batch"}:
         _check_scope(registration, Elicitation.PROTOCOL)
         batch = QuestionBatch.objects.select_related("question_set").filter(pk=_id(request, "batch")).first()
         release = registration.family.release_at(batch.question_set.frozen_at) if batch is not None else None
         if batch is None or release is None:
             raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
         return batch_target(release, batch)
-    if named != {"agent", "universe"}:
+    if names != {"agent", "universe"}:
         raise ValidationError(
             {
                 name: ["name the task: give agent and universe, or batch"]
-                for name in sorted(named ^ {"agent", "universe"})
+                for name in sorted(names ^ {"agent", "universe"})
             }
         )
     _check_scope(registration, Decision.PROTOCOL)

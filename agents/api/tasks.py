@@ -102,7 +102,9 @@ class DecisionDetailSerializer(DecisionSerializer):
 
     @extend_schema_field(InstructionSerializer(many=True))
     def get_instructions(self, decision: Decision) -> list[dict[str, Any]]:
-        instructions = [instruction for call in decision.calls.all() for instruction in call.instructions.all()]
+        instructions: list[Instruction] = []
+        for call in decision.calls.all():
+            instructions += call.instructions.all()
         return list(InstructionSerializer(instructions, many=True).data)
 
 

@@ -77,7 +77,7 @@ class Gateway(HttpService):
             "stream": True,
             "usage": {"include": True},
         }
-        started = time.monotonic()
+        start = time.monotonic()
         try:
             response = self.exchange(
                 "POST", "/chat/completions", json=body, headers={"Idempotency-Key": idempotency_key}
@@ -85,14 +85,14 @@ class Gateway(HttpService):
         except UpstreamError as error:
             partial = error.partial
             stream = parse_stream(partial.body) if partial else None
-            if partial is None or stream is None or not stream.ended:
+            if partial is None or stream is None or not stream.complete:
                 body = stream.body if stream else {}
                 raise self._failure(
                     error,
                     raw=self._redact(json.dumps(body) if stream else error.body),
-                    latency_ms=round((time.monotonic() - started) * 1000),
+                    latency_ms=round((time.monotonic() - start) * 1000),
                     accounting=parse_accounting(body, partial.headers if partial else {}),
-                    billable=error.sent,
+                    billable=error.is_sent,
                 ) from None
             response = partial  # only the goodbye is missing
         return CompletionParser(response, self._redact).parse()

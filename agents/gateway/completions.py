@@ -77,7 +77,7 @@ class Completion(Accounting):
 
 
 class FailureScope(Enum):
-    """What a failed request tells of the requests after it."""
+    """The reach of a failure: the later requests that fail with it."""
 
     REQUEST = auto()
     MODEL = auto()
@@ -131,15 +131,14 @@ class CompletionParser:
             self._fail_with(error, body)
         if self.http.status >= 400:
             self._fail_with(body, body)
-        if self.stream and not self.stream.ended:
+        if self.stream and not self.stream.complete:
             self._fail("broke off the stream before the answer's end", retryable=True)
         choice, message = self._first_choice(body)
         content = message.get("content")
         if (text := _join_content(content)) is None:
             self._fail(f"answered content that is no text but {type(content).__name__}")
-        reason, native = (
-            _short_text(choice.get(name), MAX_FINISH_REASON) for name in ("finish_reason", "native_finish_reason")
-        )
+        reason = _short_text(choice.get("finish_reason"), MAX_FINISH_REASON)
+        native = _short_text(choice.get("native_finish_reason"), MAX_FINISH_REASON)
         end = answer_end(reason, native, states_native="native_finish_reason" in choice)
         if end == AnswerEnd.ERROR:
             self._fail("broke off with finish_reason error", retryable=True)
@@ -233,8 +232,8 @@ class CompletionParser:
         """Seconds to wait: from the header, else the body, else the reset time of the quota."""
         now = datetime.now(UTC)
         inner_headers = {str(key): str(value) for key, value in _object(metadata.get("headers")).items()}
-        stated = retry_after_s({"Retry-After": str(availability.get("retry_after", ""))}, now=now)
-        for seconds in (retry_after_s(self.http.headers, now=now), stated, retry_after_s(inner_headers, now=now)):
+        body_delay = retry_after_s({"Retry-After": str(availability.get("retry_after", ""))}, now=now)
+        for seconds in (retry_after_s(self.http.headers, now=now), body_delay, retry_after_s(inner_headers, now=now)):
             if seconds is not None:
                 return seconds
         for reset in (self.http.headers.get("X-RateLimit-Reset", ""), inner_headers.get("X-RateLimit-Reset", "")):
@@ -276,9 +275,9 @@ def parse_generation(body: Any) -> Accounting | None:
 def parse_credits(body: Any) -> tuple[str, Decimal] | None:
     """The label of a key and the US dollars used with it, as `/key` states them."""
     data = _object(_object(body).get("data"))
-    used, byok = (_decimal(data.get(name)) for name in ("usage", "byok_usage"))
-    total = (used or Decimal(0)) + (byok or 0)
-    return None if used is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
+    usage, byok = _decimal(data.get("usage")), _decimal(data.get("byok_usage"))
+    total = (usage or Decimal(0)) + (byok or 0)
+    return None if usage is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
 
 
 def parse_remaining_credits(body: Any) -> Decimal | None:
@@ -313,8 +312,11 @@ def _join_content(content: Any) -> str | None:
         return storable(content)
     if not isinstance(content, list):
         return None
-    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-    texts = [part for part in parts if isinstance(part, str)]
+    texts = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            texts.append(text)
     return storable("".join(texts)) if texts or not content else None
 
 
@@ -333,8 +335,11 @@ def _flatten_error(error: Any) -> dict[str, Any]:
 
 
 def _error_type(error: dict[str, Any], metadata: dict[str, Any], body: dict[str, Any]) -> str | None:
-    stated = (metadata.get("error_type"), error.get("error_type"), body.get("error_type"), error.get("code"))
-    return next((word for raw in stated if (word := _short_text(raw)) and not word.isdigit()), None)
+    for raw in (metadata.get("error_type"), error.get("error_type"), body.get("error_type"), error.get("code")):
+        word = _short_text(raw)
+        if word and not word.isdigit():
+            return word
+    return None
 
 
 def _status(error: dict[str, Any], error_type: str | None, http_status: int) -> int:

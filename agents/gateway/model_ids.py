@@ -37,16 +37,16 @@ def same_model(requested: str, returned: str | None, canonical_slug: str = "") -
     """
     if not returned:
         return True
-    wanted, name = _split_model_id(requested), _split_model_id(returned)
-    canonical = _split_model_id(canonical_slug) if canonical_slug else wanted
-    if canonical[2] and name[2] and name[2] not in (canonical[2], wanted[2]):
+    target, name = _split_model_id(requested), _split_model_id(returned)
+    canonical = _split_model_id(canonical_slug) if canonical_slug else target
+    if canonical[2] and name[2] and name[2] not in (canonical[2], target[2]):
         return False  # the id stands for the snapshot that the catalogue names, not for a later one
-    return _means(wanted, name) or _means(canonical, name)
+    return _means(target, name) or _means(canonical, name)
 
 
-def _means(wanted: tuple[str, list[str], str | None], name: tuple[str, list[str], str | None]) -> bool:
-    vendors, days = {wanted[0], name[0]} - {""}, {wanted[2], name[2]} - {None}
-    return len(vendors) <= 1 and wanted[1] == name[1] and len(days) <= 1
+def _means(target: tuple[str, list[str], str | None], name: tuple[str, list[str], str | None]) -> bool:
+    vendors, days = {target[0], name[0]} - {""}, {target[2], name[2]} - {None}
+    return len(vendors) <= 1 and target[1] == name[1] and len(days) <= 1
 
 
 def _split_model_id(model: str) -> tuple[str, list[str], str | None]:

@@ -13,10 +13,10 @@ LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also split at chara
 
 @dataclass(frozen=True, slots=True)
 class StreamedBody:
-    """The chunks of a stream as one body. `ended` is false if it broke off before the answer's end or an error."""
+    """The chunks of a stream as one body. `complete` is false if it broke off before the answer's end or an error."""
 
     body: dict[str, Any]
-    ended: bool
+    complete: bool
 
     @property
     def encoded(self) -> bytes:
@@ -28,7 +28,7 @@ def parse_stream(raw: bytes) -> StreamedBody | None:
     if not STREAM_START.match(raw):
         return None
     events = list(_events(raw.decode(errors="replace")))
-    done = "[DONE]" in events
+    has_end = "[DONE]" in events
     chunks = [_parse_chunk(data) for data in events if data != "[DONE]"]
     body: dict[str, Any] = {}
     choice: dict[str, Any] = {}
@@ -39,10 +39,10 @@ def parse_stream(raw: bytes) -> StreamedBody | None:
         body |= {name: value for name, value in chunk.items() if value is not None}
         for part in choices if isinstance(choices, list) else ():
             if isinstance(part, dict) and part.get("index", 0) == 0:
-                whole = part.pop("message", None)
+                full_message = part.pop("message", None)
                 _add_delta(part.pop("delta", None), message, texts)
                 if not any(map(any, texts.values())):  # else it repeats what came in pieces
-                    _add_delta(whole, message, texts)
+                    _add_delta(full_message, message, texts)
                 for name, value in part.items():
                     if value or choice.get(name) is None:  # no later chunk takes a reason back
                         choice[name] = value
@@ -50,9 +50,9 @@ def parse_stream(raw: bytes) -> StreamedBody | None:
     if choice:
         body["choices"] = [choice | {"message": message}]
     # The last event may be cut in the middle, after the one that ended the answer.
-    readable = None not in (chunks if done else chunks[:-1])
-    ended = readable and (done or bool(choice.get("finish_reason")))
-    return StreamedBody(body, ended or bool(body.get("error") or choice.get("error")))
+    readable = None not in (chunks if has_end else chunks[:-1])
+    complete = readable and (has_end or bool(choice.get("finish_reason")))
+    return StreamedBody(body, complete or bool(body.get("error") or choice.get("error")))
 
 
 def _events(text: str) -> Iterator[str]:

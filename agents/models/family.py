@@ -42,8 +42,8 @@ class FamilyQuerySet(models.QuerySet["Family"]):
 
     def named(self, slug: str) -> Family | None:
         """The family that shows, or of which a release showed, the name of this slug: `gpt-5.2` finds GPT-5.2."""
-        if shown := next((family for family in self if name_slug(family.display_name) == slug), None):
-            return shown
+        if namesake := next((family for family in self if name_slug(family.display_name) == slug), None):
+            return namesake
         releases = Release.objects.filter(family__in=self).order_by("-effective_from").select_related("family")
         return next((release.family for release in releases if name_slug(release.display_name) == slug), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import models
 from django.db.models import Q
@@ -81,8 +81,12 @@ class RefusedForecast(models.Model):
         return Q(entry__question_set__in=list(seals.question_sets))
 
 
-ReadForecast = tuple[QuestionEntry, ModelCall, CheckedForecast]
-"""An entry, the call whose answer speaks of it, and what that states."""
+class ReadForecast(NamedTuple):
+    """An entry, the call whose answer is about it, and the forecast in that answer."""
+
+    entry: QuestionEntry
+    call: ModelCall
+    forecast: CheckedForecast
 
 
 def read_forecasts(calls: Iterable[ModelCall], entries: Sequence[QuestionEntry]) -> list[ReadForecast]:
@@ -91,26 +95,26 @@ def read_forecasts(calls: Iterable[ModelCall], entries: Sequence[QuestionEntry])
     Empty without calls. Expects the options of the entries' questions prefetched.
     """
     answers = list(calls)
-    checked = first_valid([call.parsed or () for call in answers], [prompt_question(entry) for entry in entries])
-    return [
-        (entry, answers[place], forecast) for entry, (place, forecast) in zip(entries, checked, strict=bool(answers))
-    ]
+    checked = first_valid([call.parsed or () for call in answers], list(map(prompt_question, entries)))
+    forecasts = []
+    for entry, (place, forecast) in zip(entries, checked, strict=bool(answers)):
+        forecasts.append(ReadForecast(entry, answers[place], forecast))
+    return forecasts
 
 
 def first_valid(
     answers: Sequence[Sequence[dict[str, Any]]], questions: Sequence[PromptQuestion]
 ) -> list[tuple[int, CheckedForecast]]:
     """For each question its first valid forecast with the place of its answer, else the last answer's refusal."""
-    chosen: list[tuple[int, CheckedForecast]] = []
+    results: list[tuple[int, CheckedForecast]] = []
     for place, answer in enumerate(answers):
-        forecasts = check_forecasts([StatedForecast.from_json(forecast) for forecast in answer], questions)
-        if not chosen:
-            chosen = [(place, forecast) for forecast in forecasts]
-            continue
+        forecasts = check_forecasts(list(map(StatedForecast.from_json, answer)), questions)
         for number, forecast in enumerate(forecasts):
-            if chosen[number][1].probabilities is None:
-                chosen[number] = place, forecast
-    return chosen
+            if place == 0:
+                results.append((place, forecast))
+            elif results[number][1].probabilities is None:
+                results[number] = place, forecast
+    return results
 
 
 def prompt_question(entry: QuestionEntry) -> PromptQuestion:

@@ -99,8 +99,8 @@ class Position(ChangeTime):
     @classmethod
     def sealed_by(cls, seals: Seals) -> Q:
         """All that agents with a sealed decision held since the freeze, since gaps would tell which ones they sold."""
-        held = Q(closed_at=None) | Q(closed_at__gte=seals.trading_begun_at)
-        return held & follows_from_sealed_decisions(seals) if seals.universes else Q(pk__in=())
+        overlap = Q(closed_at=None) | Q(closed_at__gte=seals.trading_begun_at)
+        return overlap & follows_from_sealed_decisions(seals) if seals.universes else Q(pk__in=())
 
     @property
     def side(self) -> str:

@@ -18,8 +18,8 @@ from markets.models import QuestionBatch, Universe
 class SigningKeyQuerySet(models.QuerySet["SigningKey"]):
     def in_use(self, at: datetime) -> SigningKey | None:
         """The key that signs at an instant."""
-        ended = Q(ended_at=None) | Q(ended_at__gt=at)
-        return self.filter(ended, Q(began_at=None) | Q(began_at__lte=at)).first()
+        in_future = Q(ended_at=None) | Q(ended_at__gt=at)
+        return self.filter(in_future, Q(began_at=None) | Q(began_at__lte=at)).first()
 
     def current(self) -> SigningKey | None:
         """The newest key, which has no end."""

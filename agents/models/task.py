@@ -43,10 +43,10 @@ class Status(models.TextChoices):
     MISSED = "missed"
 
 
-T = TypeVar("T", bound="Task")
+AnyTask = TypeVar("AnyTask", bound="Task")
 
 
-class TaskQuerySet(SealableTasks, TimedQuerySet[T]):
+class TaskQuerySet(SealableTasks, TimedQuerySet[AnyTask]):
     def final(self) -> Self:
         return self.filter(status__in=(Status.COMPLETED, Status.MISSED))
 
@@ -62,8 +62,8 @@ class TaskQuerySet(SealableTasks, TimedQuerySet[T]):
         sums = {}
         # A subquery each: joined and grouped, a page of tasks would first sum the calls of all tasks.
         for column in ("tokens_input", "tokens_output", "cost_usd"):
-            nothing = Value(0, output_field=relation.related_model._meta.get_field(column))
-            sums[column] = Coalesce(Subquery(grouped.annotate(total=Sum(column)).values("total")), nothing)
+            zero = Value(0, output_field=relation.related_model._meta.get_field(column))
+            sums[column] = Coalesce(Subquery(grouped.annotate(total=Sum(column)).values("total")), zero)
         return self.annotate(**sums)
 
 

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.claims import Claim, ClaimLost
 from foundation.locks import lock_rows
 from foundation.raw_sql import database_name
+from foundation.run_log import ReportLines
 from foundation.services.alerts import raise_alert
 
 RETRY_S = 1
@@ -74,7 +75,7 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
     try:
         while True:
             try:
-                lost = _store_with_claim(call, claim)
+                claim_loss = _store_with_claim(call, claim)
                 break
             except (OperationalError, InterfaceError, InternalError) as error:
                 if call.booked_usd is None:
@@ -91,12 +92,12 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
     finally:
         if spooled is not None:
             spooled.file.close()
-    if lost is not None:
-        raise lost
+    if claim_loss is not None:
+        raise claim_loss
 
 
-def take_spooled_answers() -> Iterator[str]:
-    """Stores the answers that earlier workers on this machine left in files; a line for each file.
+def store_spooled_answers(lines: ReportLines) -> None:
+    """Stores the answers that earlier workers on this machine left in files, and logs a line for each file.
 
     A stored answer belongs to its task as if it had come in time, unless the model was asked again or another worker
     holds the task; then it counts as late. The file is removed in the end; one that is refused is renamed.
@@ -110,31 +111,31 @@ def take_spooled_answers() -> Iterator[str]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield f"spool file {path.name} is held by a worker that is alive"
+                lines.write(f"spool file {path.name} is held by a worker that is alive")
                 continue
             if not path.exists():
                 continue
             try:
                 call = _store_file(file)
             except ForeignFile as why:
-                yield f"spool file {path.name} is left alone: {why}"
+                lines.write(f"spool file {path.name} is left alone: {why}")
             except RefusedFile as why:
                 path.rename(path.with_suffix(".refused"))
-                yield f"spool file {path.name} is refused: {why}"
+                lines.write(f"spool file {path.name} is refused: {why}")
             else:
                 path.unlink()
-                yield f"{call}: the answer of an earlier worker was stored from {path.name}"
+                lines.write(f"{call}: the answer of an earlier worker was stored from {path.name}")
 
 
 def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
-    lost = None
+    claim_loss = None
     with transaction.atomic():
         try:
             claim.renew()
         except ClaimLost as error:
-            call.late, lost = True, error
+            call.late, claim_loss = True, error
         _write_call(call)
-    return lost
+    return claim_loss
 
 
 def _write_call(call: ModelCall) -> bool:
@@ -155,12 +156,12 @@ def _write_call(call: ModelCall) -> bool:
 def _check_served_by(call: ModelCall) -> None:
     """Raises an alert if a call was served otherwise than the last one of its agent, or of its release's forecasts."""
     if call.decision is not None:
-        name, others = str(call.decision.agent), ModelCall.objects.filter(decision__agent=call.decision.agent_id)
+        name, calls = str(call.decision.agent), ModelCall.objects.filter(decision__agent=call.decision.agent_id)
     else:
         name = f"Forecasts of {call.model}"
-        others = ModelCall.objects.filter(elicitation__release=call.task.release, elicitation__isnull=False)
+        calls = ModelCall.objects.filter(elicitation__release=call.task.release, elicitation__isnull=False)
     for field in SERVED_BY:
-        earlier = others.filter(pk__lt=call.pk).exclude(**{field: ""}).order_by("-pk")
+        earlier = calls.filter(pk__lt=call.pk).exclude(**{field: ""}).order_by("-pk")
         before, now = earlier.values_list(field, flat=True).first(), getattr(call, field)
         if before and now and before != now:
             message = f"{name}: the {field.replace('_', ' ')} changed from {before} to {now} between two calls."
@@ -177,10 +178,10 @@ def _check_served_by(call: ModelCall) -> None:
 
 def _spool_files() -> list[Path]:
     """All files of the folder of the settings, and this database's files of the others."""
-    folder, *others = spool_folders()
+    folder, *further_folders = spool_folders()
     files = sorted(folder.glob("*.json"))
-    for other in others:
-        files += sorted(other.glob(f"{_file_prefix()}*.json"))
+    for further_folder in further_folders:
+        files += sorted(further_folder.glob(f"{_file_prefix()}*.json"))
     return files
 
 
@@ -194,9 +195,9 @@ def spool_folders() -> list[Path]:
 
     Folders that others may write to are used where they are this account's alone.
     """
-    own = f"arena-spool-{os.geteuid()}"
-    others = [folder / own for folder in (Path(tempfile.gettempdir()), SHARED_MEMORY) if folder.is_dir()]
-    return [Path(settings.ARENA_SPOOL_DIR), *(folder for folder in others if _is_ours(folder))]
+    folder_name = f"arena-spool-{os.geteuid()}"
+    fallbacks = [folder / folder_name for folder in (Path(tempfile.gettempdir()), SHARED_MEMORY) if folder.is_dir()]
+    return [Path(settings.ARENA_SPOOL_DIR), *(folder for folder in fallbacks if _is_ours(folder))]
 
 
 def _is_ours(folder: Path) -> bool:

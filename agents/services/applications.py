@@ -72,8 +72,8 @@ def find_application(key: str, *, at: datetime) -> Application:
         application = Application.objects.get(pk=_signer().unsign(key))
     except (BadSignature, Application.DoesNotExist) as error:
         raise ApplicationRefused("this link is not valid") from error
-    begun = application.decided_at or application.requested_at
-    if application.status in (Status.UNCONFIRMED, Status.APPROVED) and at >= begun + LINK_LIFETIME:
+    start = application.decided_at or application.requested_at
+    if application.status in (Status.UNCONFIRMED, Status.APPROVED) and at >= start + LINK_LIFETIME:
         raise ApplicationRefused("this link has expired: apply again")
     return application
 

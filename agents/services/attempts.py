@@ -31,14 +31,14 @@ def report_attempt(
     """The stored report of a failure; of the same key the one that is stored. Raises the two errors above."""
     fields = {**place, "kind": kind, "reason": clean_reason(reason)}
     reports = Attempt.objects.filter(registration=registration, origin=Attempt.Origin.AGENT)
-    known = reports.filter(key=key).first()
-    if known is None:
+    report = reports.filter(key=key).first()
+    if report is None:
         if reports.filter(**place).count() >= MAX_REPORTS:
             raise TooManyReports(f"{MAX_REPORTS} reports of this task are stored, and no more")
         return _note(registration, Attempt.Origin.AGENT, key, at, **fields)
-    if any(getattr(known, name) != value for name, value in fields.items()):
+    if any(getattr(report, name) != value for name, value in fields.items()):
         raise ReportKeyReused("this Idempotency-Key came with another report before")
-    return known
+    return report
 
 
 def note_attempt(

@@ -6,7 +6,7 @@ The service that stores a call adds to them what the call changes, in the same t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from operator import sub
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Count, F, Model, Q, QuerySet, Sum, Value
@@ -55,21 +55,22 @@ def add_to_totals(call: ModelCall, *, before: Usage = NO_USAGE) -> None:
 def usage_of_family(family: Family) -> dict[int | None, Usage]:
     """The usage for each agent's decisions, by the agent's id, and for the family's forecasts, by None."""
     if seals_in_force():  # totals hold sealed calls too
-        rows = list(_usage(ModelCall.objects.filter(decision__agent__family=family), "decision__agent"))
-        forecasts = _usage(ModelCall.objects.filter(elicitation__family=family), "elicitation__family")
-        rows += [(None, *usage) for _, *usage in forecasts]
-    else:
-        totals = UsageTotal.objects.filter(Q(agent__family=family) | Q(family=family)).order_by()
-        rows = list(totals.values_list("agent", *Usage._fields))
-    return {agent: Usage._make(usage) for agent, *usage in rows}
+        usage: dict[int | None, Usage] = dict(
+            _usage(ModelCall.objects.filter(decision__agent__family=family), "decision__agent")
+        )
+        for _, forecast_usage in _usage(ModelCall.objects.filter(elicitation__family=family), "elicitation__family"):
+            usage[None] = forecast_usage
+        return usage
+    totals = UsageTotal.objects.filter(Q(agent__family=family) | Q(family=family)).order_by()
+    return {agent: Usage._make(sums) for agent, *sums in totals.values_list("agent", *Usage._fields)}
 
 
 def _increase(model: Any, key: Mapping[str, int | None], changes: Mapping[str, Any]) -> None:
     """Adds the changes to the row with this key, which begins with zeros."""
     row = model._default_manager.filter(**key)
-    increased = {
-        name: F(name) + Value(change, output_field=model._meta.get_field(name)) for name, change in changes.items()
-    }
+    increased = {}
+    for name, change in changes.items():
+        increased[name] = F(name) + Value(change, output_field=model._meta.get_field(name))
     if not row.update(**increased):
         _create_with_zeros(model, key, changes)
         row.update(**increased)
@@ -87,23 +88,35 @@ def _create_with_zeros(model: Any, key: Mapping[str, int | None], names: Iterabl
 def universe_cost_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each cost that is not the sum of its calls; with `repair`, it becomes that."""
     names = ("universe", "family")
-    for (universe, family), (have,), (due,) in _drift(UniverseCost, names, ("cost_usd",), _universe_costs, repair):
-        yield f"cost of family {family} on universe {universe} is {_plain(have)}, its calls make {_plain(due)}"
+    for drift in _drift(UniverseCost, names, ("cost_usd",), _universe_costs, repair):
+        universe, family = drift.key
+        stored, computed = _plain(drift.stored[0]), _plain(drift.computed[0])
+        yield f"cost of family {family} on universe {universe} is {stored}, its calls make {computed}"
 
 
 def usage_total_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each usage that is not the sum of its calls; with `repair`, it becomes that."""
-    for (agent, family), have, due in _drift(UsageTotal, ("agent", "family"), Usage._fields, _usage_totals, repair):
+    for drift in _drift(UsageTotal, ("agent", "family"), Usage._fields, _usage_totals, repair):
+        agent, family = drift.key
         owner = f"forecasts of family {family}" if agent is None else f"agent {agent}"
-        wrong = [place for place, (own, right) in enumerate(zip(have, due, strict=True)) if own != right]
-        have_text, due_text = (
-            ", ".join(f"{Usage._fields[place]} {_plain(usage[place])}" for place in wrong) for usage in (have, due)
-        )
-        yield f"usage of {owner} is {have_text}, its calls make {due_text}"
+        stored, computed = [], []
+        for name, stored_sum, computed_sum in zip(Usage._fields, drift.stored, drift.computed, strict=True):
+            if stored_sum != computed_sum:
+                stored.append(f"{name} {_plain(stored_sum)}")
+                computed.append(f"{name} {_plain(computed_sum)}")
+        yield f"usage of {owner} is {', '.join(stored)}, its calls make {', '.join(computed)}"
 
 
 def _plain(number: int | Decimal) -> str:
     return f"{Decimal(number).normalize():f}"
+
+
+class _Drift(NamedTuple):
+    """A row whose stored sums are not those computed from its calls."""
+
+    key: Key
+    stored: Sums
+    computed: Sums
 
 
 def _drift(
@@ -112,8 +125,8 @@ def _drift(
     names: Sequence[str],
     summed: Callable[[Key | None], dict[Key, Sums]],
     repair: bool,
-) -> Iterator[tuple[Key, Sums, Sums]]:
-    """The key, the stored and the right sums of each row that is not what `summed` gives; missing is as good as zeros.
+) -> Iterator[_Drift]:
+    """Each row that is not what `summed` gives; a missing row is as good as zeros.
 
     Without `repair` it only reads, since a verification reads one state, which it must not lock.
     """
@@ -122,18 +135,18 @@ def _drift(
     sums, zeros = summed(None), (Decimal(0),) * len(names)
     wrong = {key for key in stored.keys() | sums.keys() if stored.get(key, zeros) != sums.get(key, zeros)}
     for key in sorted(wrong, key=lambda ids: [pk or 0 for pk in ids]):
-        have, due = stored.get(key, zeros), sums.get(key, zeros)
+        drift = _Drift(key, stored.get(key, zeros), sums.get(key, zeros))
         if repair:
             with transaction.atomic():
                 by_name = dict(zip(key_names, key, strict=True))
                 row = model._default_manager.filter(**by_name)
                 _create_with_zeros(model, by_name, names)  # where there is no row, nothing can be locked
                 row.update(**{names[0]: F(names[0])})  # a call that is stored meanwhile now waits, or is in both sums
-                have, due = row.values_list(*names).get(), summed(key).get(key, zeros)
-                row.update(**dict(zip(names, due, strict=True)))
-            if have == due:
+                drift = _Drift(key, row.values_list(*names).get(), summed(key).get(key, zeros))
+                row.update(**dict(zip(names, drift.computed, strict=True)))
+            if drift.stored == drift.computed:
                 continue
-        yield key, have, due
+        yield drift
 
 
 def _universe_costs(key: Key | None) -> dict[Key, Sums]:
@@ -153,13 +166,16 @@ def _usage_totals(key: Key | None) -> dict[Key, Sums]:
         agent, family = key  # one of them is None, of which there are no calls
         for_decisions = for_decisions.filter(decision__agent=agent)
         for_forecasts = for_forecasts.filter(elicitation__family=family)
-    sums: dict[Key, Sums] = {(agent, None): tuple(usage) for agent, *usage in _usage(for_decisions, "decision__agent")}
-    by_family = _usage(for_forecasts, "elicitation__family")
-    return sums | {(None, family): tuple(usage) for family, *usage in by_family}
+    sums: dict[Key, Sums] = {}
+    for pk, usage in _usage(for_decisions, "decision__agent"):
+        sums[pk, None] = usage
+    for pk, usage in _usage(for_forecasts, "elicitation__family"):
+        sums[None, pk] = usage
+    return sums
 
 
-def _usage(calls: QuerySet[ModelCall], by: str) -> Iterable[tuple[Any, ...]]:
-    """The usage of calls by the id of a related row."""
+def _usage(calls: QuerySet[ModelCall], by: str) -> Iterator[tuple[int, Usage]]:
+    """The ids of a related row, each with the usage of its calls."""
     zero = Value(Decimal(0), output_field=ModelCall._meta.get_field("cost_usd"))
     # Of columns that covering indexes hold: `Count("pk")` would read the calls themselves.
     sums = {
@@ -170,4 +186,5 @@ def _usage(calls: QuerySet[ModelCall], by: str) -> Iterable[tuple[Any, ...]]:
         "stated": Count("cost_source", filter=Q(cost_source=Stated)),
         "unconfirmed": Coalesce(Sum("cost_usd", filter=Q(cost_source=Booked)), zero),
     }
-    return calls.order_by().values_list(by).annotate(**sums)
+    for pk, *usage in calls.order_by().values_list(by).annotate(**sums):
+        yield pk, Usage._make(usage)

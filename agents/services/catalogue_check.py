@@ -54,7 +54,7 @@ def check_lineup(catalogue: ModelCatalogue, *, at: datetime) -> LineUpCheck:
         before = [entry.release for entry in current.active_entries().order_by("position")]
         check.unusable = unusable_releases(before, catalogue, week=effective_from(at=at))
         raise_unusable_alerts(before, check.unusable, at=at)
-        unusable = {each.release.pk for each in check.unusable}
+        unusable = {fault.release.pk for fault in check.unusable}
         after = []
         for release in before:
             usable = release.pk not in unusable
@@ -99,16 +99,13 @@ def _newer_models(
 ) -> Sequence[str]:
     """A finding on the vendor's other models, for the operator: newer ones, or all where the release has vanished."""
     vendor = release.model_id.partition("/")[0]
-    newest = [
-        model.id
-        for model in sorted(catalogue.models.values(), key=lambda model: model.created, reverse=True)
-        if model.id.partition("/")[0] == vendor
-        and ":" not in model.id
-        and model.alias_target is None
-        and (listed is None or model.created > listed.created)
-        and model.product_line != product_line(release.model_id)
-        and model != successor
-    ]
+    newest = []
+    for model in sorted(catalogue.models.values(), key=lambda model: model.created, reverse=True):
+        is_other = model.product_line != product_line(release.model_id) and model != successor
+        is_newer = listed is None or model.created > listed.created
+        is_plain = ":" not in model.id and model.alias_target is None
+        if model.id.partition("/")[0] == vendor and is_plain and is_newer and is_other:
+            newest.append(model.id)
     more = f" and {len(newest) - MAX_NAMED} more" if len(newest) > MAX_NAMED else ""
     names = ", ".join(newest[:MAX_NAMED])
     return [f"{release.family.slug}: {vendor} also has {names}{more}"] if newest else []

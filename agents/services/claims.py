@@ -17,7 +17,7 @@ from agents.services.chain import append_to_chain
 from foundation.models import Run
 from foundation.process_names import has_ended, process_name
 
-T = TypeVar("T", bound=Task)
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class ClaimLost(Exception):
@@ -25,14 +25,14 @@ class ClaimLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[T]):
+class Claim(Generic[AnyTask]):
     """A lease on a task. Leases run on the real clock, never on the instant of the run.
 
     `spent` holds the cost in US dollars of each answer received under the claim, late ones included; `booked` those
     that are not billed yet.
     """
 
-    task: T
+    task: AnyTask
     lease_id: uuid.UUID
     lease: timedelta
     spent: list[Decimal] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Claim(Generic[T]):
         """Extends the lease. Raises ClaimLost."""
         self._update(lease_until=timezone.now() + self.lease)
 
-    def finish(self, **fields: object) -> T:
+    def finish(self, **fields: object) -> AnyTask:
         """Writes the task's result, ends the claim, and returns the task. Raises ClaimLost.
 
         A completed task joins its chain in the same transaction.
@@ -57,7 +57,7 @@ class Claim(Generic[T]):
                 append_to_chain(self.task)
         return self.task
 
-    def refuse(self, call: ModelCall, reasons: Sequence[str], summary: str) -> T:
+    def refuse(self, call: ModelCall, reasons: Sequence[str], summary: str) -> AnyTask:
         """The task, failed because nothing of a well-formed answer could be carried out. Raises ClaimLost."""
         call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
         call.save(update_fields=["result", "error"])
@@ -74,14 +74,14 @@ class Claim(Generic[T]):
 
 
 def claim_task(
-    model: type[T],
+    model: type[AnyTask],
     *,
     identity: dict[str, Any],
     refused_retries: int,
     lease: timedelta,
     run_started: datetime | None = None,
     **defaults: Any,
-) -> Claim[T] | None:
+) -> Claim[AnyTask] | None:
     """A claim on the task of `model` with the unique fields `identity`; it gets `defaults` as well.
 
     None if the task is final, claimed by a live worker, or out of tries; and if it failed since `run_started` (on the
@@ -91,9 +91,9 @@ def claim_task(
     fields = {"status": Task.Status.CLAIMED, "lease_id": lease_id, "lease_until": now + lease, **defaults}
     try:
         with transaction.atomic():
-            task = cast(T, model.objects.create(**identity, **fields))
+            task = cast(AnyTask, model.objects.create(**identity, **fields))
     except IntegrityError:
-        task = cast(T, model.objects.get(**identity))
+        task = cast(AnyTask, model.objects.get(**identity))
         recent_calls = task.calls.filter(sent_at__gt=run_started or now)
         claimed = (
             model.objects.claimable(now)

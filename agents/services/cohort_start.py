@@ -52,13 +52,13 @@ def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, repla
         try:
             with transaction.atomic():
                 releases = lineup_releases(at)
-                used = _check_releases(releases, catalogue, week=week, at=at, replace=replace)
-                started = _create_cohort(week, at, used)
+                usable = _check_releases(releases, catalogue, week=week, at=at, replace=replace)
+                new_cohort = _create_cohort(week, at, usable)
         except IntegrityError:
             # Another process created this week's cohort, or took the number for another week: look again.
             continue
-        replaced = lineup_changes(releases, used)
-        return CohortStart(started, created=True, agents=started.agents.count(), replaced=replaced)
+        replaced = lineup_changes(releases, usable)
+        return CohortStart(new_cohort, created=True, agents=new_cohort.agents.count(), replaced=replaced)
 
 
 def enrol_agent(cohort: Cohort, release: Release, *, at: datetime) -> Agent:
@@ -90,12 +90,12 @@ def _check_releases(
 ) -> list[Release]:
     """The releases with what the catalogue says of them; with `replace`, successors of those that can not be used."""
     unusable = unusable_releases(releases, catalogue, week=week)
-    if unusable and (not replace or any(each.successor is None for each in unusable)):
+    if unusable and (not replace or any(fault.successor is None for fault in unusable)):
         raise UnusableLineUp(unusable)
     if catalogue is None:
         return releases
     if unusable:
-        releases = choose_releases(releases, catalogue, named={}, week=week, at=at)
+        releases = choose_releases(releases, catalogue, models={}, week=week, at=at)
         approve_releases(releases, by="ARENA_LINEUP=auto", reason="; ".join(map(str, unusable)), at=at)
     raise_unusable_alerts(releases, (), at=at)
     store_catalogue_terms(releases, catalogue)

@@ -10,32 +10,32 @@ from agents.models.task import PromptParts
 from agents.services.claims import Claim
 from agents.services.model_calls import CallSettings, NoAnswer, request_answer, token_budget
 
-T = TypeVar("T", bound=Task)
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-class Conversation(ABC, Generic[T]):
+class Conversation(ABC, Generic[AnyTask]):
     """The steps that a protocol defines."""
 
     @abstractmethod
-    def prompt(self, task: T, retry_note: str = "") -> PromptParts:
+    def prompt(self, task: AnyTask, retry_note: str = "") -> PromptParts:
         """The task's prompt as it is now."""
 
     @abstractmethod
-    def record_answer(self, claim: Claim[T], call: ModelCall, at: datetime) -> T:
+    def record_answer(self, claim: Claim[AnyTask], call: ModelCall, at: datetime) -> AnyTask:
         """Ends the task by a call whose answer was parsed."""
 
     @abstractmethod
-    def give_up(self, claim: Claim[T], reason: str, at: datetime) -> T:
+    def give_up(self, claim: Claim[AnyTask], reason: str, at: datetime) -> AnyTask:
         """Ends the task for want of a usable answer."""
 
-    def is_answered(self, task: T) -> bool:
+    def is_answered(self, task: AnyTask) -> bool:
         """True if answers that were cut leave nothing to ask."""
         return False
 
 
 def converse(
-    claim: Claim[T], conversation: Conversation[T], *, at: datetime, settings: CallSettings
-) -> tuple[T, FailureScope]:
+    claim: Claim[AnyTask], conversation: Conversation[AnyTask], *, at: datetime, settings: CallSettings
+) -> tuple[AnyTask, FailureScope]:
     """The task, completed or failed for now, and whom a failure concerns. Continues after the calls on record.
 
     Raises ClaimLost.
@@ -54,7 +54,9 @@ def converse(
     return task, FailureScope.REQUEST
 
 
-def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation[T], at: datetime) -> T | None:
+def end_task(
+    calls: list[ModelCall], claim: Claim[AnyTask], conversation: Conversation[AnyTask], at: datetime
+) -> AnyTask | None:
     """Ends the task if its last call allows that; None if the model has to be asked (again)."""
     result = calls[-1].result if calls else None
     if result == ModelCall.Result.ANSWERED or (result == ModelCall.Result.CUT and conversation.is_answered(claim.task)):
@@ -68,7 +70,7 @@ def end_task(calls: list[ModelCall], claim: Claim[T], conversation: Conversation
     return None
 
 
-def next_prompt(calls: list[ModelCall], task: T, conversation: Conversation[T]) -> tuple[PromptParts, int]:
+def next_prompt(calls: list[ModelCall], task: AnyTask, conversation: Conversation[AnyTask]) -> tuple[PromptParts, int]:
     """The prompt for the next answer, with a note on the fault of the last one, and the number of the attempt."""
     faulty = [call for call in calls if call.result in (ModelCall.Result.MALFORMED, ModelCall.Result.REFUSED)]
     attempt = len(faulty) + sum(call.result == ModelCall.Result.CUT for call in calls) + 1

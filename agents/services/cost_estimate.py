@@ -174,20 +174,29 @@ def estimate_run(
     *, at: datetime, cohort: Cohort | None = None, family: str | None = None, catalogue: ModelCatalogue | None = None
 ) -> DecisionEstimate:
     """The estimate of `run_decisions` at `at`. Reads only; raises NoMarkets as a freeze would."""
-    agents = agents_to_ask([each for each in cohorts_with_open_window(at) if cohort in (None, each)], family)
+    cohorts = cohorts_with_open_window(at)
+    if cohort is not None:
+        cohorts = [cohort] if cohort in cohorts else []
+    agents = agents_to_ask(cohorts, family)
     final = set(Decision.objects.final().filter(agent__in=agents).values_list("agent_id", "week"))
     paused = paused_families(Decision.PROTOCOL)
     agents = [agent for agent in agents if agent.family_id not in paused]
-    due = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
-    sizes = {m.pk: prompt_tokens(m, at) for m in {a.cohort.methodology_id: a.cohort.methodology for a in due}.values()}
-    answers = _answers_on_record(Decision, [agent.release for agent in due])
+    open_agents = [agent for agent in agents if (agent.pk, agent.cohort.decision_week(at)) not in final]
+    sizes: dict[int, int] = {}
+    for agent in open_agents:
+        methodology = agent.cohort.methodology
+        if methodology.pk not in sizes:
+            sizes[methodology.pk] = prompt_tokens(methodology, at)
+    answers = _answers_on_record(Decision, [agent.release for agent in open_agents])
     calls = []
-    for agent in due:
+    for agent in open_agents:
         set_catalogue_terms(agent.release, catalogue)
         methodology = agent.cohort.methodology
         expected = _expected_answer(agent.release, answers, methodology)
         calls.append(ExpectedCall(agent, sizes[methodology.pk], *expected))
-    return DecisionEstimate(tuple(calls), len(agents) - len(due), spent_in_week(Decision.PROTOCOL, week_start(at)))
+    return DecisionEstimate(
+        tuple(calls), len(agents) - len(open_agents), spent_in_week(Decision.PROTOCOL, week_start(at))
+    )
 
 
 def prompt_tokens(methodology: Methodology, at: datetime) -> int:
@@ -198,7 +207,7 @@ def prompt_tokens(methodology: Methodology, at: datetime) -> int:
     else:
         block = draft_universe(
             size=methodology.universe_size,
-            held=(),
+            held_ids=(),
             at=at,
             replay=False,
             price=lambda markets: recorded_prices(markets, at),
@@ -273,7 +282,7 @@ class ExpectedDay:
 class ForecastEstimate:
     """The releases to ask, each with its number of batches, and the expected cost."""
 
-    asked: tuple[tuple[Release, int], ...]
+    releases: tuple[tuple[Release, int], ...]
     cost_usd: Decimal
     frozen: bool
     """True if the day's questions are frozen and can be answered."""
@@ -301,32 +310,34 @@ def estimate_forecasts(
         return ForecastEstimate((), Decimal(0), frozen=False)
     rules = methodology.forecast_rules
     paused = paused_families(Elicitation.PROTOCOL)
-    releases = [
-        release
-        for release in releases_to_ask(methodology, at)
-        if family in (None, release.family.slug) and release.family_id not in paused
-    ]
+    releases = []
+    for release in releases_to_ask(methodology, at):
+        if family in (None, release.family.slug) and release.family_id not in paused:
+            releases.append(release)
     answers = _answers_on_record(Elicitation, releases)
     todays = list(_batches(methodology).filter(question_set__day=day_of(at)).select_related("question_set"))
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]
     answered = set(Elicitation.objects.final().filter(batch__in=todays).values_list("batch", "release"))
     expected = None if todays else _expected_day(methodology, rules, at, questions=questions)
-    asked: list[tuple[Release, int]] = []
+    batches_by_release: list[tuple[Release, int]] = []
     cost = Decimal(0)
     for release in releases:
         set_catalogue_terms(release, catalogue)
         if expected is not None:
-            due = list(expected.batches)
+            batches = list(expected.batches)
         else:
-            blocks = [batch.block for batch in is_open if (batch.pk, release.pk) not in answered]
-            due = [_batch_tokens(len(block), rules) for block in blocks]
-        if due:
-            asked.append((release, len(due)))
-        cost += sum((_answer_cost(release, tokens, answers, methodology) for tokens in due), Decimal(0))
+            batches = []
+            for batch in is_open:
+                if (batch.pk, release.pk) not in answered:
+                    batches.append(_batch_tokens(len(batch.block), rules))
+        if batches:
+            batches_by_release.append((release, len(batches)))
+        for tokens in batches:
+            cost += _answer_cost(release, tokens, answers, methodology)
     if expected is not None:
-        return ForecastEstimate(tuple(asked), cost, False, expected.questions, expected.basis)
+        return ForecastEstimate(tuple(batches_by_release), cost, False, expected.questions, expected.basis)
     number = QuestionEntry.objects.filter(question_set__batches__in=todays).values("question").distinct().count()
-    return ForecastEstimate(tuple(asked), cost, bool(is_open), number, FROZEN)
+    return ForecastEstimate(tuple(batches_by_release), cost, bool(is_open), number, FROZEN)
 
 
 def _batches(methodology: Methodology) -> QuerySet[QuestionBatch]:

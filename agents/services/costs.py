@@ -29,19 +29,19 @@ def dearest_cost(tokens_input: int, tokens_output: int, prices: TokenPrices) -> 
     return token_cost(tokens_input, tokens_output, prices.dearest(tokens_input))
 
 
-def response_cost(stated: Accounting, prices: TokenPrices, *, billable: bool) -> Cost | None:
+def response_cost(accounting: Accounting, prices: TokenPrices, *, billable: bool) -> Cost | None:
     """The cost of a response; None if it tells nothing and may be billed all the same.
 
     Without a stated cost it is computed at the prices of a prompt of the stated length. A condition that can not be
     known counts with its highest price.
     """
-    if stated.cost_usd is not None:
-        return stated.cost_usd.quantize(COST_UNIT), ModelCall.CostSource.STATED
-    if billable and stated.tokens_input is None and stated.tokens_output is None:
+    if accounting.cost_usd is not None:
+        return accounting.cost_usd.quantize(COST_UNIT), ModelCall.CostSource.STATED
+    if billable and accounting.tokens_input is None and accounting.tokens_output is None:
         return None
-    length = stated.tokens_input
+    length = accounting.tokens_input
     applied = prices.dearest(None) if length is None else prices.of_prompt(length)
-    return token_cost(stated.tokens_input, stated.tokens_output, applied), ModelCall.CostSource.COMPUTED
+    return token_cost(accounting.tokens_input, accounting.tokens_output, applied), ModelCall.CostSource.COMPUTED
 
 
 def token_cost(tokens_input: int | None, tokens_output: int | None, prices: Prices) -> Decimal:

@@ -25,14 +25,14 @@ def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> Decimal | None:
     except GatewayFailure:  # whose runs have alerts of their own
         return None
     recent = ModelCall.objects.filter(sent_at__gt=now - COST_PERIOD).aggregate(cost=Sum("cost_usd"))["cost"]
-    needed = max(recent or Decimal(0), LEAST_USD)
-    if remaining is None or remaining >= needed:
+    minimum_usd = max(recent or Decimal(0), LEAST_USD)
+    if remaining is None or remaining >= minimum_usd:
         clear_alert(CREDITS_LOW, [CREDITS_LOW], at=now)
         return remaining
     raise_alert(
         kind=CREDITS_LOW,
         items={CREDITS_LOW: "the gateway's key"},
-        message=f"The gateway's key has ${remaining:.2f} left; a week like the last takes ${needed:.2f}.",
+        message=f"The gateway's key has ${remaining:.2f} left; a week like the last takes ${minimum_usd:.2f}.",
         at=now,
         path="/admin/",
         remedy="Buy credits, or raise the key's limit at the gateway; the next hourly reconcile_costs resolves this.",

@@ -12,7 +12,7 @@ from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
 from agents.models.task import PromptParts
 from agents.prompts import portfolio_parts
 from agents.services import ledger
-from agents.services.answer_storage import take_spooled_answers
+from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim, end_leases_of_killed_runs
 from agents.services.conversation import Conversation
 from agents.services.execution import execute_answer
@@ -46,16 +46,16 @@ def run_decisions(
     clob: Clob | None,
     cohort: Cohort | None = None,
     family: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
+    progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> DecisionReport:
     """Asks every agent that is due in the week of `at` and has no final decision yet.
 
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
-    report.log += take_spooled_answers()
+    store_spooled_answers(report.log)
     end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
-    report.log += prepare_run(settings, Decision.PROTOCOL, at=at)
+    report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -64,11 +64,11 @@ def run_decisions(
     universes = _open_universes(deciding, at=at, clob=clob, report=report)
     agents = agents_to_ask([cohort for cohort in deciding if cohort.methodology_id in universes], family)
     ahead = agents_with_later_entries(agents, at)
-    for done, agent in enumerate(agents):
-        progress(done, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
+    for number, agent in enumerate(agents):
+        progress(number, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
         if agent.pk in ahead:
             report.skipped += 1
-            report.log.add(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
+            report.log.write(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
             continue
         if report.is_paused(Decision.PROTOCOL, agent.family_id, str(agent)):
             continue
@@ -93,19 +93,19 @@ def _open_universes(
                 methodology=methodology.version,
                 size=methodology.universe_size,
                 rule=methodology.price_rule,
-                held=positions.values_list("market_id", flat=True).distinct(),
+                held_ids=positions.values_list("market_id", flat=True).distinct(),
                 at=at,
                 clob=clob,
                 on_priced=report.add_price_failures,
             )
         except NoMarkets as error:
-            report.failures.append(str(error))
+            report.failures.write(str(error))
             continue
         report.universe = universe.pk
         if at < universe.frozen_at:
-            report.log.append(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
+            report.log.write(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
         elif at >= universe.frozen_at + methodology.retry_window:
-            report.log.append(f"the retry window of universe {universe.pk} has ended: nobody is asked")
+            report.log.write(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
     return universes
@@ -115,12 +115,12 @@ def cohorts_with_open_window(at: datetime) -> list[Cohort]:
     """The cohorts that decide in the week of `at` and whose agents may be asked now, its universe frozen or not."""
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     frozen = dict(Universe.objects.filter(week_start=week_start(at)).values_list("methodology", "frozen_at"))
-    found = []
+    cohorts_to_ask = []
     for cohort in cohorts:
         frozen_at = frozen.get(cohort.methodology.version, at)
         if cohort.is_deciding(at) and frozen_at <= at < frozen_at + cohort.methodology.retry_window:
-            found.append(cohort)
-    return found
+            cohorts_to_ask.append(cohort)
+    return cohorts_to_ask
 
 
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
@@ -157,7 +157,7 @@ def _ask_agent(
     report.fallback_holds += decision.fallback
     report.trades += decision.trades.count()
     if decision.fallback:
-        report.log.add(f"{agent}: held by fallback: {decision.error}", decision=decision.pk)
+        report.log.write(f"{agent}: held by fallback: {decision.error}", decision=decision.pk)
 
 
 class DecisionConversation(Conversation[Decision]):

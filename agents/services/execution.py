@@ -87,23 +87,23 @@ def _check_bet(execution: _Execution, bet: Bet, path: str) -> tuple[Outcome, Dec
     return outcome, price, amount
 
 
-def _check_amount(stated: Decimal, agent: Agent, path: str) -> Decimal:
+def _check_amount(amount: Decimal, agent: Agent, path: str) -> Decimal:
     """The amount in whole cents, rounded down, between the methodology's minimum and its share of the agent's cash."""
-    methodology, cash, shown = agent.cohort.methodology, agent.cash, _format_number(stated)
+    methodology, cash, text = agent.cohort.methodology, agent.cash, _format_number(amount)
     minimum, maximum = methodology.minimum_bet, methodology.maximum_bet(cash)
-    if stated < 0:
-        raise InstructionRejected(f"{path}: {shown} is negative")
+    if amount < 0:
+        raise InstructionRejected(f"{path}: {text} is negative")
     if maximum < minimum:
         raise InstructionRejected(f"{path}: with cash of {cash:.2f} no bet is legal")
     # Compared before rounding: quantize fails on numbers with more digits than the decimal context.
-    if stated >= maximum + CENT or (amount := stated.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
+    if amount >= maximum + CENT or (amount := amount.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
         percent = (methodology.maximum_bet_fraction * 100).normalize()
         raise InstructionRejected(
-            f"{path}: {shown} is above the maximum of {methodology.maximum_bet_shown(cash):.2f} "
+            f"{path}: {text} is above the maximum of {methodology.maximum_bet_shown(cash):.2f} "
             f"({percent:f} % of the cash of {cash:.2f} at that moment)"
         )
     if amount < minimum:
-        raise InstructionRejected(f"{path}: {shown} is below the minimum of {minimum:.2f}")
+        raise InstructionRejected(f"{path}: {text} is below the minimum of {minimum:.2f}")
     return amount
 
 
@@ -115,11 +115,11 @@ def _check_sale(execution: _Execution, sale: Sell, path: str) -> tuple[Position,
         position = positions.select_related("outcome").first()
     if position is None:
         raise InstructionRejected(f"{path}.position_id: {sale.position_id!r} is none of your open positions")
-    shown = _format_number(sale.percentage)
+    percentage = _format_number(sale.percentage)
     if not 1 <= sale.percentage <= 100:
-        raise InstructionRejected(f"{path}.percentage: {shown} is outside 1 to 100")
+        raise InstructionRejected(f"{path}.percentage: {percentage} is outside 1 to 100")
     if not to_microshares(position.shares * sale.percentage / 100):
-        raise InstructionRejected(f"{path}.percentage: {shown} of this position is less than a millionth share")
+        raise InstructionRejected(f"{path}.percentage: {percentage} of this position is less than a millionth share")
     entry = execution.entries.get(str(position.market_id))
     if entry is None:
         raise InstructionRejected(f"{path}.position_id: the market of {sale.position_id} has no price in this run")

@@ -30,8 +30,8 @@ def _contradictions() -> Iterator[tuple[QuerySet, str]]:
 def _differs(**fields: str) -> Q:
     """The condition that one of the fields is not what it names."""
     condition = Q()
-    for name, other in fields.items():
-        condition |= ~Q(**{name: F(other)})
+    for name, column in fields.items():
+        condition |= ~Q(**{name: F(column)})
     return condition
 
 

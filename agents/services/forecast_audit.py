@@ -10,30 +10,30 @@ from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import first_valid
 from markets.models import QuestionEntry, QuestionOption
 
-Made = dict[int, tuple[int, Any, Any]]
-"""By entry, the id of the forecast made, its probabilities, and the numbers as stated."""
+StoredForecasts = dict[int, Any]
+"""The row of a forecast by its entry."""
 CHUNK = 500
 
 
 def verify_answers() -> Iterator[str]:
     """A line for each violation that names its row."""
-    made: dict[int, Made] = defaultdict(dict)
+    forecasts: dict[int, StoredForecasts] = defaultdict(dict)
     columns = ("elicitation", "entry", "pk", "probabilities", "stated")
-    for task, entry, *forecast in Forecast._base_manager.values_list(*columns).iterator():
-        made[task][entry] = (forecast[0], forecast[1], forecast[2])
-    asked, answers = _asked(), _answers()
+    for row in Forecast._base_manager.values_list(*columns, named=True).iterator():
+        forecasts[row.elicitation][row.entry] = row
+    batches, answers = _batches(), _answers()
     tasks = Elicitation._base_manager.order_by("pk").select_related("batch__question_set", "family")
     answered = next(answers, None)
     for task in tasks.defer("batch__block").iterator(chunk_size=CHUNK):
         calls: Sequence[Any] = ()
         if answered is not None and answered[0] == task.pk:
             calls, answered = answered[1], next(answers, None)
-        entries = asked.get((task.batch.question_set_id, task.batch.number), [])
-        for violation in _elicitation(task, made.pop(task.pk, {}), calls, entries):
+        entries = batches.get((task.batch.question_set_id, task.batch.number), [])
+        for violation in _elicitation(task, forecasts.pop(task.pk, {}), calls, entries):
             yield f"{task.family.slug}, {task.batch} (elicitation {task.pk}): {violation}"
 
 
-def _asked() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:
+def _batches() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:
     """The entries of each batch of questions, by set and number, with their questions as answers are checked."""
     names: dict[int, list[str]] = defaultdict(list)
     for question, name in QuestionOption.objects.order_by("question", "index").values_list("question", "name"):
@@ -42,8 +42,8 @@ def _asked() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:
     columns = ("question_set", "batch", "pk", "question", "question__exclusive")
     rows = QuestionEntry.objects.order_by("question_set", "position").values_list(*columns, named=True)
     for row in rows.iterator():
-        asked = PromptQuestion(str(row.question), tuple(names[row.question]), row.question__exclusive)
-        entries[row.question_set, row.batch].append((row.pk, asked))
+        prompt_question = PromptQuestion(str(row.question), tuple(names[row.question]), row.question__exclusive)
+        entries[row.question_set, row.batch].append((row.pk, prompt_question))
     return entries
 
 
@@ -58,11 +58,11 @@ def _answers() -> Iterator[tuple[int, list[Any]]]:
 
 
 def _elicitation(
-    task: Elicitation, made: Made, calls: Sequence[Any], entries: list[tuple[int, PromptQuestion]]
+    task: Elicitation, forecasts: StoredForecasts, calls: Sequence[Any], entries: list[tuple[int, PromptQuestion]]
 ) -> Iterator[str]:
     if task.status != Elicitation.Status.COMPLETED or task.declined:
-        if made:
-            yield f"is {'declined' if task.declined else task.status} but has {len(made)} forecasts"
+        if forecasts:
+            yield f"is {'declined' if task.declined else task.status} but has {len(forecasts)} forecasts"
         return
     answered = sum(result == ModelCall.Result.ANSWERED for result, _ in calls)
     if not calls or answered > 1:
@@ -70,18 +70,18 @@ def _elicitation(
         return
     checked = first_valid([contents for _, contents in calls], [question for _, question in entries])
     for (entry, question), (_, expected) in zip(entries, checked, strict=True):
-        forecast = made.pop(entry, None)
+        forecast = forecasts.pop(entry, None)
         if (forecast is None) != (expected.probabilities is None):
             has = "no" if forecast is None else "a"
             yield f"question {question.question_id} has {has} forecast, its answer otherwise"
         elif forecast is not None:
             yield from _forecast(question, forecast, expected)
-    if made:
-        yield f"has forecasts of questions that it was not asked: {sorted(made)}"
+    if forecasts:
+        yield f"has forecasts of questions that it was not asked: {sorted(forecasts)}"
 
 
-def _forecast(question: PromptQuestion, forecast: tuple[int, Any, Any], expected: CheckedForecast) -> Iterator[str]:
-    pk, probabilities, numbers = forecast
-    if probabilities != expected.probabilities or numbers != expected.stated:
-        stored, computed = dict(sorted(probabilities.items())), dict(sorted((expected.probabilities or {}).items()))
-        yield f"forecast {pk} on question {question.question_id} says {stored}, its answer {computed}"
+def _forecast(question: PromptQuestion, forecast: Any, expected: CheckedForecast) -> Iterator[str]:
+    if forecast.probabilities != expected.probabilities or forecast.stated != expected.stated:
+        stored = dict(sorted(forecast.probabilities.items()))
+        computed = dict(sorted((expected.probabilities or {}).items()))
+        yield f"forecast {forecast.pk} on question {question.question_id} says {stored}, its answer {computed}"

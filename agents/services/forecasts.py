@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -17,7 +18,7 @@ from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, Ref
 from agents.models.forecast import ReadForecast, read_forecasts
 from agents.models.task import PromptParts
 from agents.sealing import open_seals
-from agents.services.answer_storage import take_spooled_answers
+from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim, claim_task, end_leases_of_killed_runs
 from agents.services.conversation import Conversation
 from agents.services.lineups import lineup_releases
@@ -56,34 +57,37 @@ def run_forecasts(
     clob: Clob | None,
     questions: int | None = None,
     family: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, caption: None,
+    progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> ForecastReport:
     """Freezes the day's questions if need be, and asks each release without a final answer to them.
 
     `questions` may lower the number of questions to choose, if they are frozen by this run; `family` asks it alone.
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
-    report.log += take_spooled_answers()
+    store_spooled_answers(report.log)
     end_leases_of_killed_runs(Elicitation, command="run_forecasts", lease=settings.lease)
-    report.log += prepare_run(settings, Elicitation.PROTOCOL, at=at)
+    report.log.write_all(prepare_run(settings, Elicitation.PROTOCOL, at=at))
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
-        report.failures.append("no published methodology has a forecast protocol")
+        report.failures.write("no published methodology has a forecast protocol")
         return report
     rules = methodology.forecast_rules
     completed = record_cut_elicitations(at=at, lease=settings.lease)
-    report.log += [f"elicitation {pk}: recorded what its cut answers state" for pk in completed]
+    for pk in completed:
+        report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)
     open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]
     if len(open_sets) < len(sets):
-        report.log.append(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
+        report.log.write(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
     releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
-    batches = {s.pk: list(s.batches.select_related("question_set")) for s in open_sets}
-    work = [(batch, release) for s in open_sets for release in releases for batch in batches[s.pk]]
-    for done, (batch, release) in enumerate(work):
-        progress(done, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
+    work: list[tuple[QuestionBatch, Release]] = []
+    for question_set in open_sets:
+        batches = question_set.batches.select_related("question_set")
+        work += [(batch, release) for release, batch in product(releases, batches)]
+    for number, (batch, release) in enumerate(work):
+        progress(number, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
         if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):
             continue
         if report.is_stopped(release.model_id, f"{release}, {batch}"):
@@ -110,7 +114,7 @@ def _freeze_question_sets(
     universe = _todays_universe(methodology, at)
     seal = open_seals(at).universes.get(universe.pk) if universe else None
     if seal is not None:
-        report.log.append(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
+        report.log.write(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
     traded = _traded_markets(universe, at, sealed=seal is not None) if universe else set()
     freeze = FreezeParameters(
         day=day_of(at),
@@ -126,7 +130,7 @@ def _freeze_question_sets(
         freeze_question_set(freeze, traded=traded)
         extend_question_set(freeze, traded=traded)
     except NoQuestions as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
     return list(QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology).order_by("part"))
 
 
@@ -143,13 +147,13 @@ def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[in
 
     A question about a market of a sealed bet would tell it: a later run adds it.
     """
-    held = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
+    positions = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
     if sealed:  # what its run sold then included
-        held = held.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
-        return set(held.values_list("market", flat=True))
-    held = held.exclude(closed_at__lte=universe.frozen_at)
+        positions = positions.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
+        return set(positions.values_list("market", flat=True))
+    positions = positions.exclude(closed_at__lte=universe.frozen_at)
     bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
-    return set(bets.values_list("market", flat=True)) | set(held.values_list("market", flat=True))
+    return set(bets.values_list("market", flat=True)) | set(positions.values_list("market", flat=True))
 
 
 def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
@@ -192,7 +196,7 @@ def _elicit(
         log.info("recorded", extra=task.log_context | {"declined": task.declined})
         if task.declined:
             report.declined += 1
-            report.log.add(f"{label}: no forecast: {task.error}", elicitation=task.pk)
+            report.log.write(f"{label}: no forecast: {task.error}", elicitation=task.pk)
     return task
 
 
@@ -204,7 +208,7 @@ class ElicitationConversation(Conversation[Elicitation]):
         block = ""
         if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
             heading, *lines = task.batch.block.split("\n")
-            answered = {forecast.question_id for _, _, forecast in _valid(_read_answers(task))}
+            answered = {row.forecast.question_id for row in _valid(_read_answers(task))}
             missing = [line for line in lines if json.loads(line)[0] not in answered]
             if 0 < len(missing) < len(lines):
                 block = "\n".join([heading, *missing])
@@ -245,7 +249,7 @@ def _read_answers(task: Elicitation) -> list[ReadForecast]:
 
 
 def _valid(read: Iterable[ReadForecast]) -> list[ReadForecast]:
-    return [each for each in read if each[2].probabilities is not None]
+    return [row for row in read if row.forecast.probabilities is not None]
 
 
 def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation:
@@ -257,31 +261,33 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
     read = _read_answers(task)
     with transaction.atomic():
         claim.renew()
-        refused = [each for each in read if each[2].probabilities is None]
-        RefusedForecast.objects.bulk_create(
-            RefusedForecast(call=call, entry=entry, stated=forecast.stated, reason=forecast.reason)
-            for entry, call, forecast in refused
-        )
+        refused = [row for row in read if row.forecast.probabilities is None]
+        RefusedForecast.objects.bulk_create(map(_refused_forecast, refused))
         if len(refused) == len(read):
-            reasons = [forecast.reason for _, _, forecast in refused]
-            return claim.refuse(read[0][1], reasons, "no forecast could be taken")
-        Forecast.objects.bulk_create(
-            Forecast(
-                elicitation=task,
-                call=call,
-                entry=entry,
-                question=entry.question,
-                family_id=task.family_id,
-                release_id=task.release_id,
-                methodology=task.methodology.version,
-                arm=task.batch.arm,
-                probabilities=forecast.probabilities,
-                stated=forecast.stated,
-                normalised=forecast.normalised,
-                rationale=forecast.rationale,
-                made_at=at,
-            )
-            for entry, call, forecast in _valid(read)
-        )
+            reasons = [row.forecast.reason for row in refused]
+            return claim.refuse(read[0].call, reasons, "no forecast could be taken")
+        Forecast.objects.bulk_create(_forecast(task, row, at) for row in _valid(read))
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)
+
+
+def _refused_forecast(row: ReadForecast) -> RefusedForecast:
+    return RefusedForecast(call=row.call, entry=row.entry, stated=row.forecast.stated, reason=row.forecast.reason)
+
+
+def _forecast(task: Elicitation, row: ReadForecast, at: datetime) -> Forecast:
+    return Forecast(
+        elicitation=task,
+        call=row.call,
+        entry=row.entry,
+        question=row.entry.question,
+        family_id=task.family_id,
+        release_id=task.release_id,
+        methodology=task.methodology.version,
+        arm=task.batch.arm,
+        probabilities=row.forecast.probabilities,
+        stated=row.forecast.stated,
+        normalised=row.forecast.normalised,
+        rationale=row.forecast.rationale,
+        made_at=at,
+    )

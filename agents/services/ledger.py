@@ -158,18 +158,12 @@ def settle(
         position.closed_at = at
     Settlement.objects.bulk_create(settlements)
     update_changed(Position, positions, before, SETTLED_FIELDS)
-    _post_all(
-        [
-            _entry(
-                settlement.agent,
-                JournalEntry.Kind.REFUND if settlement.kind == Settlement.Kind.REFUNDED else JournalEntry.Kind.PAYOUT,
-                settlement.payout,
-                settlement=settlement,
-                at=at,
-            )
-            for settlement in settlements
-        ]
-    )
+    entries = []
+    for settlement in settlements:
+        refunded = settlement.kind == Settlement.Kind.REFUNDED
+        entry_kind = JournalEntry.Kind.REFUND if refunded else JournalEntry.Kind.PAYOUT
+        entries.append(_entry(settlement.agent, entry_kind, settlement.payout, settlement=settlement, at=at))
+    _post_all(entries)
     return settlements
 
 

@@ -38,7 +38,8 @@ class LineUpChange:
         return f"{self.family}: {_describe(self.before)} becomes {_describe(self.after)}"
 
     def as_row(self) -> dict[str, str | None]:
-        before, after = (release.model_id if release else None for release in (self.before, self.after))
+        before = self.before.model_id if self.before else None
+        after = self.after.model_id if self.after else None
         return {"family": self.family, "from": before, "to": after}
 
 
@@ -59,10 +60,11 @@ def propose_lineup(
     check_releases(releases, at=at)
     with transaction.atomic():
         line_up = LineUp.objects.create(proposed_at=at, proposed_by=by, reason=reason, findings=list(findings))
-        LineUpEntry.objects.bulk_create(
-            LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
-            for position, release in enumerate(releases, start=1)
-        )
+        entries = []
+        for position, release in enumerate(releases, start=1):
+            entry = LineUpEntry(line_up=line_up, family_id=release.family_id, release=release, position=position)
+            entries.append(entry)
+        LineUpEntry.objects.bulk_create(entries)
         raise_alert(
             kind=PROPOSED_ALERT,
             items={str(line_up.pk): f"line-up {line_up.pk}"},
@@ -79,17 +81,17 @@ def check_releases(releases: Sequence[Release], *, at: datetime) -> None:
     """Raises ValidationError if these releases are no valid line-up for approval at `at`."""
     if not releases:
         raise ValidationError({"releases": "a line-up needs at least one release"})
-    seen: set[int] = set()
+    families: set[int] = set()
     for release in releases:
         if release.family.external:
             raise ValidationError({"releases": f"{release.family} is external: it plays by its registration"})
-        if release.family_id in seen:
+        if release.family_id in families:
             raise ValidationError({"releases": f"{release.family} has two releases in it"})
         if release.effective_from > max(at, effective_from(at=at)):
             raise ValidationError(
                 {"releases": f"{release} may play from {release.effective_from:%Y-%m-%d %H:%M} UTC on, not before"}
             )
-        seen.add(release.family_id)
+        families.add(release.family_id)
     refuse_aliases(releases, {})
 
 
@@ -110,9 +112,13 @@ def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
 
 def lineup_changes(before: Iterable[Release], after: Iterable[Release]) -> tuple[LineUpChange, ...]:
     """The changes between two lists of releases, in the order of the later one."""
-    old, new = ({release.family.slug: release for release in releases} for releases in (before, after))
-    families = [family for family in dict.fromkeys([*new, *old]) if old.get(family) != new.get(family)]
-    return tuple(LineUpChange(family, old.get(family), new.get(family)) for family in families)
+    old = {release.family.slug: release for release in before}
+    new = {release.family.slug: release for release in after}
+    changes = []
+    for family in new | old:
+        if old.get(family) != new.get(family):
+            changes.append(LineUpChange(family, old.get(family), new.get(family)))
+    return tuple(changes)
 
 
 def approve_lineup(line_up: LineUp, *, by: str, reason: str, at: datetime) -> bool:
@@ -175,11 +181,11 @@ def _describe(release: Release | None) -> str:
 
 
 def _format_prices(release: Release) -> str:
-    stated, dearest = (release.price_prompt, release.price_completion), release.token_prices.dearest(None)
-    conditions = f", under conditions up to {_per_million(dearest)}" if dearest != stated else ""
-    return f"{_per_million(stated)} per million tokens{conditions}"
+    prices, dearest = (release.price_prompt, release.price_completion), release.token_prices.dearest(None)
+    conditions = f", under conditions up to {_per_million(dearest)}" if dearest != prices else ""
+    return f"{_per_million(prices)} per million tokens{conditions}"
 
 
 def _per_million(prices: Prices) -> str:
-    prompt, completion = (json_number(price * 10**6) for price in prices)
-    return f"${prompt} and ${completion}"
+    prompt, completion = prices
+    return f"${json_number(prompt * 10**6)} and ${json_number(completion * 10**6)}"

@@ -80,27 +80,26 @@ def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Coh
     fewest: dict[int, int] = {}
     for cohort, number in agents.annotate(final=Count("decisions", filter=final)).values_list("cohort", "final"):
         fewest[cohort] = min(number, fewest.get(cohort, number))
-    for each in candidates:
-        weeks = each.weeks_begun(at)
-        if fewest.get(each.pk, weeks) < weeks:
-            yield each
+    for candidate in candidates:
+        weeks = candidate.weeks_begun(at)
+        if fewest.get(candidate.pk, weeks) < weeks:
+            yield candidate
 
 
 def _record_cohort(cohort: Cohort, at: datetime, family: str | None) -> int:
     agents = Agent.objects.filter(cohort=cohort, status=Agent.Status.ACTIVE).select_related("family")
     methodology, weeks = cohort.methodology, _weeks_so_far(cohort, at).items()
-    ended = {
-        (agent.pk, week): (agent, universe)
-        for agent in (agents.filter(family__slug=family) if family else agents)
-        for week, (start, universe) in weeks
-        if at >= _decision_ends_at(agent.family, methodology, start, universe)
-    }
+    past: dict[tuple[int, int], Decision] = {}
+    for agent in agents.filter(family__slug=family) if family else agents:
+        for week, (start, universe) in weeks:
+            if at >= _decision_ends_at(agent.family, methodology, start, universe):
+                past[agent.pk, week] = _missed_decision(agent, universe, week)
     decisions = Decision.objects.filter(cohort=cohort)
     claimable = decisions.claimable(timezone.now())
-    failed = [pk for pk, *key in claimable.values_list("pk", "agent", "week") if tuple(key) in ended]
+    failed = [pk for pk, *key in claimable.values_list("pk", "agent", "week") if tuple(key) in past]
     missed = claimable.filter(pk__in=failed).update(**MISSED)
-    unrecorded = ended.keys() - set(decisions.values_list("agent", "week"))
-    rows = [_missed_decision(*ended[agent, week], week) for agent, week in sorted(unrecorded)]
+    unrecorded = past.keys() - set(decisions.values_list("agent", "week"))
+    rows = [past[key] for key in sorted(unrecorded)]
     return missed + create_missing(rows, "agent", "cohort", "week")
 
 

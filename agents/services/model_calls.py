@@ -102,8 +102,8 @@ def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
 
 def token_budget(task: Task, calls: list[ModelCall]) -> int:
     """The most tokens of the next answer: more once one was cut, within the release's maximum."""
-    wanted = task.methodology.max_tokens * (LARGER if any(call.result == call.Result.CUT for call in calls) else 1)
-    return min(wanted, task.release.max_completion_tokens or wanted)
+    budget = task.methodology.max_tokens * (LARGER if any(call.result == call.Result.CUT for call in calls) else 1)
+    return min(budget, task.release.max_completion_tokens or budget)
 
 
 def request_parameters(task: Task, max_tokens: int, *, formatted: bool = True) -> dict[str, Any]:
@@ -284,18 +284,18 @@ def _spent(completion: Completion) -> str:
 
 
 def _store_response(
-    call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, stated: Accounting, *, billable: bool
+    call: ModelCall, claim: Claim[Any], response: Completion | GatewayFailure, accounting: Accounting, *, billable: bool
 ) -> None:
     """Writes a response to its call, and renews the claim in the same transaction.
 
     If the claim is lost, the call is stored as late and ClaimLost is raised.
     """
     for name in ("returned_model", "provider", "quantization", "generation_id"):
-        setattr(call, name, getattr(stated, name) or "")
+        setattr(call, name, getattr(accounting, name) or "")
     for name in ("tokens_input", "tokens_output", "tokens_reasoning"):
-        setattr(call, name, getattr(stated, name))
+        setattr(call, name, getattr(accounting, name))
     call.raw_response, call.http_status, call.latency_ms = response.raw, response.status, response.latency_ms
-    if (cost := response_cost(stated, claim.task.token_prices, billable=billable)) is not None:
+    if (cost := response_cost(accounting, claim.task.token_prices, billable=billable)) is not None:
         call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
     if call.cost_source == ModelCall.CostSource.BOOKED:

@@ -1,4 +1,4 @@
-"""What the register of receipts must hold: the answers that were accepted since it began."""
+"""Verification of the register of receipts: it holds the answers that were accepted since it began."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """Reconciliation: what the gateway billed for the calls that stay booked at their worst case."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -59,11 +59,11 @@ def reconcile_costs(gateway: Gateway, *, now: datetime) -> Reconciliation:
         if reading is not None:
             _reconcile_with_credits(reading, result, now=now)
     except GatewayFailure as failure:
-        result.failures.append(failure.reason)
+        result.failures.write(failure.reason)
     return result
 
 
-def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> list[str]:
+def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> Sequence[str]:
     """Reads the credits before a run's first call; at the spend limit, first releases what was booked and not billed.
 
     Returns a line for each correction. A gateway that does not answer is the run's own failure, not this one's.
@@ -83,8 +83,8 @@ def _booked_calls(now: datetime) -> list[ModelCall]:
 
 
 def _is_under_way(call: ModelCall, now: datetime) -> bool:
-    task, sent = call.task, call.result == ModelCall.Result.SENT
-    return sent and task.status == Task.Status.CLAIMED and task.lease_until is not None and task.lease_until > now
+    task, is_sent = call.task, call.result == ModelCall.Result.SENT
+    return is_sent and task.status == Task.Status.CLAIMED and task.lease_until is not None and task.lease_until > now
 
 
 def _take_reading(gateway: Gateway) -> CreditReading | None:
@@ -95,12 +95,12 @@ def _take_reading(gateway: Gateway) -> CreditReading | None:
     credits = gateway.credits()
     if credits is None:
         return None
-    label, used = credits[0], credits[1].quantize(COST_UNIT)
+    label, usage = credits[0], credits[1].quantize(COST_UNIT)
     previous = CreditReading.objects.filter(key_label=label).first()
     read_at = timezone.now()  # a call sent meanwhile may be in the figure, so that this reading is not before it
     if previous is None or ModelCall.objects.filter(sent_at__gte=previous.read_at).exists():
-        return CreditReading.objects.create(read_at=read_at, key_label=label, used_usd=used)
-    previous.read_at, previous.used_usd = read_at, used
+        return CreditReading.objects.create(read_at=read_at, key_label=label, used_usd=usage)
+    previous.read_at, previous.used_usd = read_at, usage
     previous.save(update_fields=["read_at", "used_usd"])
     return previous
 
@@ -114,15 +114,15 @@ def _reconcile_with_credits(reading: CreditReading, result: Reconciliation, *, n
     """
     settled = now - SETTLED
     bases = {_reading_before(call, reading.key_label) for call in _booked_calls(now) if call.sent_at <= settled}
-    for read_at, used in sorted((base for base in bases if base is not None), reverse=True):
+    for read_at, usage in sorted((base for base in bases if base is not None), reverse=True):
         booked = [call for call in _booked_calls(now) if read_at <= call.sent_at <= settled]
         worst_case = sum((call.cost_usd for call in booked), Decimal(0))
         calls = ModelCall.objects.filter(sent_at__gte=read_at, sent_at__lte=settled).exclude(cost_source=Booked)
         confirmed = calls.aggregate(sum=Sum("cost_usd"))["sum"] or Decimal(0)
-        left = reading.used_usd - used - confirmed
-        if -INACCURACY_USD <= left < worst_case:
+        remainder = reading.used_usd - usage - confirmed
+        if -INACCURACY_USD <= remainder < worst_case:
             for call in booked:
-                _correct(call, max(left, Decimal(0)) * call.cost_usd / worst_case, result, now=now)
+                _correct(call, max(remainder, Decimal(0)) * call.cost_usd / worst_case, result, now=now)
 
 
 def _reading_before(call: ModelCall, label: str) -> tuple[datetime, Decimal] | None:
@@ -155,7 +155,7 @@ def _correct(
         add_to_totals(call, before=before)
         _correct_run(call, booked=booked, billed=call.cost_usd)
     result.corrected += 1
-    result.log.append(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
+    result.log.write(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")
 
 
 def _correct_run(call: ModelCall, *, booked: Decimal, billed: Decimal) -> None:

@@ -81,8 +81,8 @@ def _names_of_models() -> set[str]:
 
 
 def _resembles_agent(name: str, slug: str) -> bool:
-    others = Family.objects.filter(external=True).exclude(slug=slug).values_list("display_name", flat=True)
-    return _letters(name) in map(_letters, others)
+    names = Family.objects.filter(external=True).exclude(slug=slug).values_list("display_name", flat=True)
+    return _letters(name) in map(_letters, names)
 
 
 def _create_family(slug: str, name: str, track: str, maker: Maker | None, at: datetime) -> Family:

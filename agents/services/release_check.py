@@ -61,21 +61,21 @@ class UnusableLineUp(Exception):
     """A line-up with releases that a cohort can not use."""
 
     def __init__(self, unusable: Sequence[UnusableRelease]) -> None:
-        super().__init__(" ".join([*(f"{each}." for each in unusable), approval(unusable)]))
+        super().__init__(" ".join([*(f"{fault}." for fault in unusable), approval(unusable)]))
         self.unusable = unusable
 
 
 def approval(unusable: Iterable[UnusableRelease]) -> str:
     """The command that approves the successors, with the models that a person has to name."""
-    unnamed = [f"{each.release.family.slug}=MODEL" for each in unusable if each.successor is None]
+    unnamed = [f"{fault.release.family.slug}=MODEL" for fault in unusable if fault.successor is None]
     flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if unnamed else ""
     return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed])}{flagships}"
 
 
 def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool = False) -> list[str]:
     """The releases for whose replacement a person is needed, and the command that approves it; empty if none is."""
-    waiting = [each for each in unusable if not (automatic and each.successor)]
-    return [*map(str, waiting), approval(waiting)] if waiting else []
+    remaining = [fault for fault in unusable if not (automatic and fault.successor)]
+    return [*map(str, remaining), approval(remaining)] if remaining else []
 
 
 def unusable_releases(
@@ -109,23 +109,24 @@ def _listing_fault(listed: CatalogueModel | None, end: date) -> str:
 def find_successor(model_id: str, catalogue: ModelCatalogue) -> CatalogueModel | None:
     """The newest other model of the same maker and product line: no variant, no alias, no expiration date."""
     line = product_line(model_id.partition(":")[0])
-    lasting = [model for model in catalogue.models.values() if model.expires is None and model.alias_target is None]
-    candidates = [
-        model for model in lasting if model.product_line == line and model.id != model_id and not model.price_fault
-    ]
+    candidates = []
+    for model in catalogue.models.values():
+        is_usable = model.expires is None and model.alias_target is None and not model.price_fault
+        if is_usable and model.product_line == line and model.id != model_id:
+            candidates.append(model)
     return max(candidates, key=lambda model: (model.created, version_numbers(model.id), model.id), default=None)
 
 
 def raise_unusable_alerts(releases: Iterable[Release], unusable: Sequence[UnusableRelease], *, at: datetime) -> None:
     """Raises one alert for the releases that can not be used, and clears those of the other families."""
-    items = {each.release.family.slug: each.release.model_id for each in unusable}
+    items = {fault.release.family.slug: fault.release.model_id for fault in unusable}
     clear_alert(UNUSABLE_ALERT, {release.family.slug for release in releases} - items.keys(), at=at)
     if unusable:
         raise_alert(
             kind=UNUSABLE_ALERT,
             subject="line-up",
             items=items,
-            message=f"No cohort can start with {listing([str(each) for each in unusable])}.",
+            message=f"No cohort can start with {listing([str(fault) for fault in unusable])}.",
             at=at,
             path="/admin/agents/lineup/",
             remedy=approval(unusable),
@@ -136,35 +137,35 @@ def choose_releases(
     releases: Iterable[Release],
     catalogue: ModelCatalogue,
     *,
-    named: Mapping[str, str],
+    models: Mapping[str, str],
     week: datetime,
     at: datetime,
 ) -> list[Release]:
     """The releases, with the named model or the successor in place of each that can not be used.
 
-    `named` holds model ids by the family's slug; an empty one leaves the family out. New releases are not stored yet.
+    `models` holds model ids by the family's slug; an empty one leaves the family out. New releases are not stored yet.
     Raises UnusableLineUp where a family is left without a model that can be used.
     """
-    chosen: list[Release] = []
+    choices: list[Release] = []
     unresolved: list[UnusableRelease] = []
     for release in releases:
-        wanted = named.get(release.family.slug)
-        if wanted == "":
+        model_id = models.get(release.family.slug)
+        if model_id == "":
             continue
-        if wanted:
-            release = Release(family=release.family, model_id=wanted)
+        if model_id:
+            release = Release(family=release.family, model_id=model_id)
         faults = unusable_releases([release], catalogue, week=week)
         successor = faults[0].successor if faults else catalogue.models[release.model_id]
-        if successor is None or (faults and wanted):
+        if successor is None or (faults and model_id):
             unresolved += faults
         elif release.pk and not faults:
-            chosen.append(release)
+            choices.append(release)
         else:
             name = successor.display_name if faults else release.display_name
-            chosen.append(release_of(release.family, successor, name or successor.display_name, at=at))
+            choices.append(release_of(release.family, successor, name or successor.display_name, at=at))
     if unresolved:
         raise UnusableLineUp(unresolved)
-    return chosen
+    return choices
 
 
 def release_of(family: Family, listed: CatalogueModel, display_name: str, *, at: datetime) -> Release:
@@ -206,7 +207,7 @@ def lineup_with(release: Release) -> list[Release]:
     """The releases of the line-up approved last, with this one in its family's place or at the end."""
     latest = latest_approved()
     releases = releases_of(latest) if latest else []
-    slugs = [each.family.slug for each in releases]
+    slugs = [member.family.slug for member in releases]
     if release.family.slug in slugs:
         releases[slugs.index(release.family.slug)] = release
         return releases
@@ -236,18 +237,19 @@ def stored_or_new(release: Release, *, at: datetime) -> Release:
 def current_releases(*, at: datetime) -> list[Release]:
     """The releases of the current line-up that ships with the arena, of active families."""
     families = {family.slug: family for family in Family.objects.active()}
-    return [
-        stored_or_new(Release(family=families[competitor.slug], **competitor.release_fields), at=at)
-        for competitor in CURRENT_LINEUP
-        if competitor.slug in families
-    ]
+    releases = []
+    for competitor in CURRENT_LINEUP:
+        if competitor.slug in families:
+            release = Release(family=families[competitor.slug], **competitor.release_fields)
+            releases.append(stored_or_new(release, at=at))
+    return releases
 
 
 def renew_lineup(
     catalogue: ModelCatalogue | None,
     *,
     current: bool = False,
-    named: Mapping[str, str] | None = None,
+    models: Mapping[str, str] | None = None,
     week: datetime,
     by: str,
     at: datetime,
@@ -261,10 +263,10 @@ def renew_lineup(
         lock_scope(Scope.COMPETITION)
         before = lineup_releases(week)
         releases = current_releases(at=at) if current else before
-        if unknown := (named or {}).keys() - {release.family.slug for release in releases}:
+        if unknown := (models or {}).keys() - {release.family.slug for release in releases}:
             raise ValidationError(f"{', '.join(sorted(unknown))}: no family of the line-up; write FAMILY=MODEL")
         if catalogue is not None:
-            releases = choose_releases(releases, catalogue, named=named or {}, week=week, at=at)
+            releases = choose_releases(releases, catalogue, models=models or {}, week=week, at=at)
         elif unusable := unusable_releases(releases, None, week=week):
             raise UnusableLineUp(unusable)
         changes = lineup_changes(before, releases)
@@ -297,7 +299,7 @@ def store_releases(releases: Iterable[Release]) -> None:
 def store_first_terms(releases: Iterable[Release], catalogue: ModelCatalogue | None) -> None:
     """Stores what the catalogue says of releases of which nothing is known yet, so that their cost can be told."""
     if catalogue is not None:
-        store_catalogue_terms([each for each in releases if each.supported_parameters is None], catalogue)
+        store_catalogue_terms([release for release in releases if release.supported_parameters is None], catalogue)
 
 
 def store_catalogue_terms(releases: Iterable[Release], catalogue: ModelCatalogue) -> None:

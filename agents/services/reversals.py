@@ -46,11 +46,12 @@ def reversal_changes(market: Market, resolution: Resolution) -> list[ReversalCha
     for change in changes:
         totals[change.settlement.agent_id] += change.amount
     agents = {change.settlement.agent_id: change.settlement.agent for change in changes}
-    short = [agent for pk, agent in agents.items() if agent.cash + totals[pk] < 0]
-    if short:
-        raise InsufficientCash(
-            "; ".join(f"{agent} has {agent.cash} and would give back {-totals[agent.pk]}" for agent in short)
-        )
+    faults = []
+    for pk, agent in agents.items():
+        if agent.cash + totals[pk] < 0:
+            faults.append(f"{agent} has {agent.cash} and would give back {-totals[pk]}")
+    if faults:
+        raise InsufficientCash("; ".join(faults))
     return changes
 
 
@@ -63,8 +64,8 @@ def reverse_settlement(market: Market, resolution: Resolution, *, by: str, reaso
     status, winner = resolution.market_status, resolution.winner
     with transaction.atomic():
         final = Market.objects.filter(pk=market.pk, status__in=FINAL)
-        other = final.exclude(status=status, winning_outcome=winner)
-        if not other.update(status=status, winning_outcome=winner, resolved_at=at):
+        reversible = final.exclude(status=status, winning_outcome=winner)
+        if not reversible.update(status=status, winning_outcome=winner, resolved_at=at):
             return None
         agent_ids = Settlement.objects.filter(market=market).values_list("agent_id", flat=True)
         agents = {agent_id: ledger.lock_agent(agent_id) for agent_id in sorted(set(agent_ids))}

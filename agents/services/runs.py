@@ -22,12 +22,12 @@ from foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult
 
 log = logging.getLogger(__name__)
-T = TypeVar("T", bound=Task)
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 ALL_MODELS = ""
 """The key of a stop that concerns the whole account."""
-NOT_COUNTED = ("log", "failures", "started", "stops", "asking_ends_s")
+NOT_COUNTED = ("log", "failures", "start", "stops", "asking_ends_s")
 TIME_IS_OVER = "the time of this run is over; the next run goes on"
 
 
@@ -49,7 +49,7 @@ class RunReport:
     """The part of the cost that is booked at the worst case, until the gateway tells what it billed."""
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
-    started: datetime = field(default_factory=timezone.now)
+    start: datetime = field(default_factory=timezone.now)
     """On the real clock."""
     stops: dict[str, str] = field(default_factory=dict)
     """Why nobody (ALL_MODELS), or one model, is asked any more, by its id."""
@@ -58,7 +58,7 @@ class RunReport:
 
     def summary(self) -> dict[str, Any]:
         """The counts as the commands print them."""
-        names = (each.name for each in fields(self) if each.name not in NOT_COUNTED)
+        names = (column.name for column in fields(self) if column.name not in NOT_COUNTED)
         costs = {"cost_usd": f"{self.cost_usd:.6f}", "booked_usd": f"{self.booked_usd:.6f}"}
         return {name: getattr(self, name) for name in names} | costs
 
@@ -71,7 +71,7 @@ class RunReport:
         reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
         if reason:
             self.unasked += 1
-            self.log.add(f"{label}: not asked: {reason}")
+            self.log.write(f"{label}: not asked: {reason}")
         return bool(reason)
 
     def is_paused(self, protocol: str, family_id: int, label: str) -> bool:
@@ -79,30 +79,30 @@ class RunReport:
         paused = is_paused(protocol, family_id)
         if paused:
             self.paused += 1
-            self.log.add(f"{label}: not asked: paused by an operator")
+            self.log.write(f"{label}: not asked: paused by an operator")
         return paused
 
     def add_price_failures(self, pricing: PricingResult) -> None:
         """Adds the prices that could not be had for a freeze."""
-        self.log += pricing.failures
-        self.failures += filter(None, [pricing.total_failure])
+        self.log.write_all(pricing.failures)
+        self.failures.write_all(filter(None, [pricing.total_failure]))
 
 
 def run_task(
-    model: type[T],
-    conversation: Conversation[T],
+    model: type[AnyTask],
+    conversation: Conversation[AnyTask],
     *,
     label: str,
     at: datetime,
     settings: CallSettings,
     report: RunReport,
     **fields: Any,
-) -> T | None:
+) -> AnyTask | None:
     """The completed task, counted in `report`; None if it failed, or could not be claimed or kept.
 
     `fields` are those that `claim_task` takes.
     """
-    claim = claim_task(model, lease=settings.lease, run_started=report.started, **fields)
+    claim = claim_task(model, lease=settings.lease, run_started=report.start, **fields)
     if claim is None:
         report.skipped += 1
         return None
@@ -113,7 +113,7 @@ def run_task(
         task, scope = converse(claim, conversation, at=at, settings=settings)
     except ClaimLost as lost:
         report.skipped += 1
-        report.log.add(f"{label}: {lost}", **{kind: claim.task.pk})
+        report.log.write(f"{label}: {lost}", **{kind: claim.task.pk})
         log.info("lost", extra=claim.task.log_context | {"reason": str(lost)})
         return None
     finally:
@@ -123,7 +123,7 @@ def run_task(
     failpoint(f"{kind}.finished")
     if task.status == Task.Status.FAILED:
         report.failed += 1
-        report.failures.add(f"{label}: {task.error}", **{kind: task.pk})
+        report.failures.write(f"{label}: {task.error}", **{kind: task.pk})
         log.info("failed", extra=claim.task.log_context | {"reason": task.error})
         if scope != FailureScope.REQUEST:
             report.stops[ALL_MODELS if scope == FailureScope.ACCOUNT else task.model_id] = task.error

@@ -58,36 +58,36 @@ def check_resolutions(
     *,
     catalogues: Sequence[Catalogue],
     at: datetime,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> SettlementReport:
     """Looks up every market that positions or forecasts depend on at its venue, and settles those that are final."""
     report = SettlementReport()
     if is_replay(at):
-        report.log.append("a replay: newer instants are on record, so nothing is settled for this one")
+        report.log.write("a replay: newer instants are on record, so nothing is settled for this one")
         return report
     unsettled = _unsettled_markets(at)
-    total, done = sum(map(len, unsettled.values())), 0
+    total, number = sum(map(len, unsettled.values())), 0
     for catalogue in catalogues:
         markets = unsettled.pop(catalogue.source, [])
         looked_up = SyncReport()
         rows = refresh_markets(catalogue=catalogue, markets=markets, at=at, report=looked_up)
-        report.log += looked_up.log
-        report.failures += looked_up.failures
+        report.log.write_all(looked_up.log)
+        report.failures.write_all(looked_up.failures)
         failpoint("settlement.refreshed")
         closed = {external_id for external_id, row in rows.items() if row.closed}
         report.checked += sum(market.external_id in rows for market in markets)
         to_settle = [market for market in markets if market.external_id in closed]
         prefetch_related_objects(to_settle, "outcomes")
-        done += len(markets) - len(to_settle)
+        number += len(markets) - len(to_settle)
         for start in range(0, len(to_settle), SETTLED_AT_ONCE):
             batch = to_settle[start : start + SETTLED_AT_ONCE]
-            progress(done, total)
+            progress(number, total)
             _settle_documented(batch, rows, catalogue, at=at, report=report)
-            done += len(batch)
+            number += len(batch)
         _alert_overdue(catalogue.source, at)
     for source, markets in unsettled.items():
-        report.log.append(f"{source} is not among the sources: {len(markets)} not looked up")
-    progress(done, total)
+        report.log.write(f"{source} is not among the sources: {len(markets)} not looked up")
+    progress(number, total)
     report.positions_settled += _settle_late_positions(at=at, report=report)
     report.missed = record_missed_decisions(Cohort.objects.active().select_related("methodology"), at=at)
     report.cohorts_completed = complete_cohorts(at=at)
@@ -128,10 +128,10 @@ def _settle_documented(
             continue  # settled by another process in the meantime, or failed
         if resolution.winner:
             report.resolved += 1
-            report.log.add(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
+            report.log.write(f"market {market.external_id} resolved: {resolution.winner.side}", market=market.pk)
         else:
             report.cancelled += 1
-            report.log.add(f"market {market.external_id} cancelled: refunded", market=market.pk)
+            report.log.write(f"market {market.external_id} cancelled: refunded", market=market.pk)
 
 
 def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: SettlementReport) -> Resolution | None:
@@ -139,14 +139,14 @@ def _resolution(market: Market, row: VenueMarket, catalogue: Catalogue, report: 
     try:
         resolution = read_resolution(market, row, catalogue)
     except UpstreamError as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
         return None
     except OutcomesChanged as error:
         resolution = Unresolved(str(error))
     if isinstance(resolution, Resolution):
         return resolution
     report.waiting += 1
-    report.log.add(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
+    report.log.write(f"market {market.external_id} waits: {resolution.reason}", market=market.pk)
     waiting = Market.objects.awaiting_resolution().filter(pk=market.pk)
     waiting.exclude(unresolved_reason=resolution.reason).update(unresolved_reason=resolution.reason)
     return None
@@ -167,7 +167,7 @@ def _settle_together_or_singly(
         if len(resolutions) == 1:
             (market,) = resolutions
             reason = str(error).strip().splitlines()[0]
-            report.failures.append(f"market {market.external_id} could not be settled: {reason}")
+            report.failures.write(f"market {market.external_id} could not be settled: {reason}")
             return {}
     settled: dict[int, int] = {}
     for market, resolution in resolutions.items():
@@ -204,7 +204,9 @@ def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[
     by_id = {market.pk: resolution for market, resolution in resolutions.items()}
     # A market may go from open to final between two looks.
     Market.objects.filter(pk__in=by_id, status=Market.Status.ACTIVE).update(status=Market.Status.CLOSED, closed_at=at)
-    final = {pk: (own.market_status, own.winner and own.winner.pk, at) for pk, own in by_id.items()}
+    final = {}
+    for pk, resolution in by_id.items():
+        final[pk] = (resolution.market_status, resolution.winner and resolution.winner.pk, at)
     fields = ("status", "winning_outcome", "resolved_at")
     closed = dict.fromkeys(final, Market.Status.CLOSED)
     swapped = compare_and_swap(Market, final, fields, field="status", expected=closed)
@@ -221,15 +223,15 @@ def _settle_positions(
     agents: Mapping[int, Agent], resolutions: Mapping[int, Resolution], *, at: datetime
 ) -> list[Position]:
     """Settles the open positions of locked agents on markets, whose resolutions are given by id; returns them."""
-    held = list(
+    positions = list(
         Position.objects.open().filter(market__in=resolutions, agent__in=agents).order_by("market", "agent", "pk")
     )
-    if not held:
+    if not positions:
         return []
-    ledger.settle(agents, held, resolutions=resolutions, at=at)
+    ledger.settle(agents, positions, resolutions=resolutions, at=at)
     for agent in agents.values():
         ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
-    return held
+    return positions
 
 
 def _settle_late_positions(*, at: datetime, report: SettlementReport) -> int:
@@ -280,11 +282,9 @@ def complete_cohorts(*, at: datetime) -> int:
     )
     candidates = Cohort.objects.active().filter(~Exists(positions), ~Exists(claims)).select_related("methodology")
     with transaction.atomic():
-        completed = sum(
-            Cohort.objects.active().filter(pk=cohort.pk).update(status=Cohort.Status.COMPLETED, completed_at=at)
-            for cohort in candidates
-            if cohort.decisions_end_at <= at
-        )
+        ids = [cohort.pk for cohort in candidates if cohort.decisions_end_at <= at]
+        active = Cohort.objects.active().filter(pk__in=ids)
+        completed = active.update(status=Cohort.Status.COMPLETED, completed_at=at)
         if completed:
             renew_versions(Scope.COMPETITION)
     return completed

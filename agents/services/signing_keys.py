@@ -36,15 +36,16 @@ def fingerprint(public_key: str) -> str:
 def published_keys() -> list[dict[str, Any]]:
     """All keys with the dates of their use, the newest first; before the first receipt the one of the settings."""
     keys = list(SigningKey.objects.all()) or [_unsaved(next(iter(available_keys())))]
-    return [
-        {
+    rows = []
+    for key in keys:
+        row = {
             "id": key.fingerprint,
             "public_key": key.public_key,
             "from": key.began_at and instant_text(key.began_at),
             "to": key.ended_at and instant_text(key.ended_at),
         }
-        for key in keys
-    ]
+        rows.append(row)
+    return rows
 
 
 def key_of_heads(at: datetime) -> tuple[str, bytes]:
@@ -108,7 +109,7 @@ def refresh_signing_key_alert(*, now: datetime) -> None:
 
 
 def key_problem(key: SigningKey, now: datetime) -> str:
-    """What is wrong with the key in use; empty if nothing is."""
+    """The fault of the key in use; empty without one."""
     if key.public_key not in available_keys() and has_lasting_key():
         return f"The settings hold another signing key than {key}, the one in use: answers of agents are not accepted."
     since = key.began_at or key.receipts.values_list("received_at", flat=True).first()

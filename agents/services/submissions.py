@@ -51,7 +51,7 @@ LEASE = timedelta(seconds=30)
 """The claim spans one transaction and no network call."""
 RUN_KIND = "submission"
 
-T = TypeVar("T", bound=Task)
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class SubmissionRefused(Exception):
@@ -67,10 +67,10 @@ class KeyReused(Exception):
 
 
 @dataclass(frozen=True)
-class SubmissionTarget(ABC, Generic[T]):
+class SubmissionTarget(ABC, Generic[AnyTask]):
     """A task, stored or not, that an external agent may answer between its freeze and its deadline."""
 
-    task: T
+    task: AnyTask
     frozen_at: datetime
     name: str
     """The task's name in messages."""
@@ -97,7 +97,7 @@ class SubmissionTarget(ABC, Generic[T]):
         return self.frozen_at + self.family.answer_window(methodology, methodology.retry_window)
 
     @abstractmethod
-    def result(self, task: T, call: ModelCall) -> dict[str, Any]:
+    def result(self, task: AnyTask, call: ModelCall) -> dict[str, Any]:
         """The response to a valid answer."""
 
     @property
@@ -329,5 +329,5 @@ def _response(target: SubmissionTarget[Any], task: Task, call: ModelCall) -> tup
     return HTTPStatus.UNPROCESSABLE_ENTITY, {"detail": f"{task.error} ({consequence})"}
 
 
-def _tries(left: int) -> str:
-    return "no try is left" if left <= 0 else "one more try" if left == 1 else f"{left} more tries"
+def _tries(number: int) -> str:
+    return "no try is left" if number <= 0 else "one more try" if number == 1 else f"{number} more tries"

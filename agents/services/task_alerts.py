@@ -4,7 +4,7 @@ A decision belongs to its week's Sunday, an elicitation to the day of its questi
 fails both, which is one concern. A task leaves its alert when it is answered.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -59,15 +59,17 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
 def _raise_missed(at: datetime) -> None:
     """Raises an alert for each day with tasks that were newly missed."""
     since = at - MISSED_WITHIN
-    known = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
+    subjects = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
     oldest = since - MOST_WEEKS * WEEK
     missed: list[Decision | Elicitation] = [
         *_decisions(status=Task.Status.MISSED, cohort__week_start__range=(oldest, at)),
         *_elicitations(status=Task.Status.MISSED, batch__question_set__day__range=(since, at)),
     ]
-    new = [task for task in missed if since <= _day(task) <= at and _key(task) not in known]
-    for day in sorted({_day(task) for task in new}):
-        tasks = [task for task in new if _day(task) == day]
+    tasks_by_day: dict[datetime, list[Decision | Elicitation]] = defaultdict(list)
+    for task in missed:
+        if since <= _day(task) <= at and _key(task) not in subjects:
+            tasks_by_day[_day(task)].append(task)
+    for day, tasks in sorted(tasks_by_day.items()):
         raise_alert(
             kind=MISSED,
             subject=f"{day:%Y-%m-%d}",
@@ -114,9 +116,10 @@ def _name(task: Task) -> str:
 def _message(tasks: Sequence[Task], day: datetime, verb: str) -> str:
     """How many of each protocol, and the most frequent reason."""
     counts = Counter(type(task) for task in tasks)
-    parts = [
-        f"{counts[model]} {one if counts[model] == 1 else several}" for model, one, several in NOUNS if counts[model]
-    ]
+    parts = []
+    for model, singular, plural in NOUNS:
+        if counts[model]:
+            parts.append(f"{counts[model]} {singular if counts[model] == 1 else plural}")
     reasons = Counter(task.error.partition("\n")[0] for task in tasks if task.error)
     reason = f": {reasons.most_common(1)[0][0]}" if reasons else ""
     return f"{' and '.join(parts)} of {day.day} {day:%B %Y} {verb}{reason}"

@@ -44,10 +44,10 @@ def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, An
     cohort, agent = decision.cohort, decision.agent
     trades = decision.trades.order_by("sequence").values_list(
         "market__source", "market__external_id", "outcome__side", "sequence", "kind", "implied_confidence",
-        *TRADE_AMOUNTS,
+        *TRADE_AMOUNTS, named=True,
     )  # fmt: skip
     instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
-    columns = ("sequence", "kind", "payload", "executed", "reason")
+    columns = ("call__sequence", "sequence", "kind", "payload", "executed", "reason")
     return trading_record(
         cohort=cohort.number,
         week=decision.week,
@@ -58,23 +58,32 @@ def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, An
         action=str(decision.action),
         fallback=decision.fallback,
         reasoning=sha256(decision.reasoning),
-        instructions=[
-            instruction_record(call=call, **dict(zip(columns, values, strict=True)))
-            for call, *values in instructions.values_list("call__sequence", *columns)
-        ],
-        trades=[
-            trade_record(
-                market=f"{source}:{external_id}",
-                side=side,
-                sequence=sequence,
-                kind=kind,
-                implied_confidence=confidence,
-                **dict(zip(TRADE_AMOUNTS, amounts, strict=True)),
-            )
-            for source, external_id, side, sequence, kind, confidence, *amounts in trades
-        ],
+        instructions=list(map(_instruction_record, instructions.values_list(*columns, named=True))),
+        trades=list(map(_trade_record, trades)),
         decided_at=instant_text(decision.decided_at),
         **common,
+    )
+
+
+def _instruction_record(row: Any) -> dict[str, Any]:
+    return instruction_record(
+        call=row.call__sequence,
+        sequence=row.sequence,
+        kind=row.kind,
+        payload=row.payload,
+        executed=row.executed,
+        reason=row.reason,
+    )
+
+
+def _trade_record(row: Any) -> dict[str, Any]:
+    return trade_record(
+        market=f"{row.market__source}:{row.market__external_id}",
+        side=row.outcome__side,
+        sequence=row.sequence,
+        kind=row.kind,
+        implied_confidence=row.implied_confidence,
+        **{name: getattr(row, name) for name in TRADE_AMOUNTS},
     )
 
 
@@ -82,10 +91,10 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
     forecasts = task.forecasts.order_by("entry__position").values_list(
-        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale"
+        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale", named=True
     )
     refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
-    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason")
+    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason", named=True)
     return forecast_record(
         day=instant_text(questions.day),
         part=questions.part,
@@ -96,21 +105,24 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
         methodology=task.methodology.version,
         questions=questions.sha256,
         declined=task.declined,
-        forecasts=[
-            forecast_entry_record(
-                call=call,
-                question=question,
-                probabilities=probabilities,
-                stated=stated,
-                normalised=normalised,
-                rationale=rationale,
-            )
-            for call, question, probabilities, stated, normalised, rationale in forecasts
-        ],
-        refused=[
-            refusal_record(call=call, question=question, stated=stated, reason=reason)
-            for call, question, stated, reason in refusals
-        ],
+        forecasts=list(map(_forecast_entry_record, forecasts)),
+        refused=list(map(_refusal_record, refusals)),
         made_at=instant_text(task.made_at),
         **common,
     )
+
+
+def _forecast_entry_record(row: Any) -> dict[str, Any]:
+    return forecast_entry_record(
+        call=row.call__sequence,
+        question=row.question__options_sha256,
+        probabilities=row.probabilities,
+        numbers=row.stated,
+        normalised=row.normalised,
+        rationale=row.rationale,
+    )
+
+
+def _refusal_record(row: Any) -> dict[str, Any]:
+    question = row.entry__question__options_sha256
+    return refusal_record(call=row.call__sequence, question=question, numbers=row.stated, reason=row.reason)

@@ -44,8 +44,8 @@ class AlertAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Acknowledge the chosen alerts", permissions=["acknowledge"])
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
-        chosen = [alert.pk for alert in alerts]
-        return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": chosen}))
+        ids = [alert.pk for alert in alerts]
+        return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": ids}))
 
 
 @admin.register(Notice)

@@ -37,8 +37,8 @@ def preset_filter(*presets: FilterPreset) -> type[admin.SimpleListFilter]:
             return [(preset.name, preset.label) for preset in presets]
 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            chosen = next((preset for preset in presets if preset.name == self.value()), None)
-            return chosen.rows(queryset, clock.now()) if chosen else queryset
+            active_preset = next((preset for preset in presets if preset.name == self.value()), None)
+            return active_preset.rows(queryset, clock.now()) if active_preset else queryset
 
     return PresetFilter
 

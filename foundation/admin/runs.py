@@ -35,12 +35,11 @@ def log_lines(run: Run, site: admin.AdminSite) -> Iterator[LogLine]:
         if not isinstance(line, dict):
             yield LogLine(None, "", str(line), "")
             continue
-        addresses = [
-            reverse(f"admin:{models[name]._meta.app_label}_{name}_change", args=[key])
-            for name, key in line.get("rows", {}).items()
-            if name in models
-        ]
-        yield LogLine(datetime.fromisoformat(line["at"]), line["level"], line["text"], "".join(addresses[:1]))
+        address = ""
+        for name, key in line.get("rows", {}).items():
+            if name in models and not address:
+                address = reverse(f"admin:{models[name]._meta.app_label}_{name}_change", args=[key])
+        yield LogLine(datetime.fromisoformat(line["at"]), line["level"], line["text"], address)
 
 
 @admin.register(Run)

@@ -34,5 +34,6 @@ def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     table = StringIO()
     writer = csv.writer(table)
     writer.writerow(names)
-    writer.writerows([cell(row[name]) for name in names] for row in rows)
+    for row in rows:
+        writer.writerow([cell(row[name]) for name in names])
     return table.getvalue()

@@ -63,21 +63,25 @@ class Cursor:
     backwards: bool
 
     def encode(self) -> str:
-        values = [value if isinstance(value, int) else str(value) for value in self.values]
+        values = []
+        for value in self.values:
+            values.append(value if isinstance(value, int) else str(value))
         text = json.dumps([list(self.terms), values, self.backwards])
         return urlsafe_b64encode(text.encode()).decode()
 
     @classmethod
     def decode(cls, text: str, terms: Sequence[str], order: CompleteOrder) -> "Cursor":
         """Raises ValueError or InvalidValue for what `encode` did not write for this order."""
-        given, values, backwards = json.loads(urlsafe_b64decode(text[:MAX_CURSOR].encode()))
-        if given != list(terms) or not isinstance(values, list) or not isinstance(backwards, bool):
+        ordering, values, backwards = json.loads(urlsafe_b64decode(text[:MAX_CURSOR].encode()))
+        if ordering != list(terms) or not isinstance(values, list) or not isinstance(backwards, bool):
             raise ValueError("another order's cursor")
-        pairs = zip(order.fields, values, strict=True)
-        read = [field.to_python(value) for (field, _), value in pairs if isinstance(value, str | int)]
-        if len(read) != len(values) or any(value is None for value in read):
-            raise ValueError("a value is missing")
-        return cls(terms, read, backwards)
+        field_values = []
+        for (field, _), value in zip(order.fields, values, strict=True):
+            field_value = field.to_python(value) if isinstance(value, str | int) else None
+            if field_value is None:
+                raise ValueError("a value is missing")
+            field_values.append(field_value)
+        return cls(terms, field_values, backwards)
 
 
 class StrictCursorPagination(StrictPageSize, BasePagination):
@@ -99,10 +103,10 @@ class StrictCursorPagination(StrictPageSize, BasePagination):
             rows = rows.order_by(*order.terms(backwards=backwards))
             if columns is not None:
                 rows = rows.values_list(*columns, *order.names)
-            found = list(rows[: size + 1])
+            page_rows = list(rows[: size + 1])
         except (InvalidValue, ValueError, TypeError, ArithmeticError):
             raise NotFound("the cursor was not issued by this list in this order") from None
-        more, page = len(found) > size, found[:size]
+        more, page = len(page_rows) > size, page_rows[:size]
         if backwards:
             page.reverse()
 

@@ -120,8 +120,8 @@ class KnownChoiceFilter(SingleValueFilter, filters.ChoiceFilter):
     """One of the choices; the error lists them."""
 
     def __init__(self, choices: Iterable[tuple[str, Any]], **options: Any) -> None:
-        allowed = ", ".join(value for value, _ in choices)
-        options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {allowed}"}
+        names = ", ".join(value for value, _ in choices)
+        options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {names}"}
         super().__init__(choices=choices, empty_label=None, **options)
 
     def any_of(self) -> forms.Field:
@@ -244,21 +244,28 @@ class StrictFilterSet(filters.FilterSet):
 
     def __init__(self, data: Any = None, **options: Any) -> None:
         # The others would be copied for nothing, which takes most of a filtered page's time.
-        self.base_filters = {name: each for name, each in self.base_filters.items() if name in (data or ())}
+        self.base_filters = {
+            name: field_filter for name, field_filter in self.base_filters.items() if name in (data or ())
+        }
         super().__init__(data, **options)
 
     @classmethod
     def get_filters(cls) -> dict[str, filters.Filter]:
         """The filters, and for each by reference, choice or existing text one by any of several values."""
         single = super().get_filters()
-        several = {name: each for name, each in single.items() if isinstance(each, SingleValueFilter)}
-        return single | {f"{name}__in": AnyOfFilter(each) for name, each in several.items()}
+        several: dict[str, filters.Filter] = {}
+        for name, single_filter in single.items():
+            if isinstance(single_filter, SingleValueFilter):
+                several[f"{name}__in"] = AnyOfFilter(single_filter)
+        return single | several
 
     @classmethod
     def get_fields(cls) -> dict[str, list[str]]:
         column = cls._meta.model._meta.get_field
-        times = {name for name in cls._meta.fields if isinstance(column(name), models.DateTimeField)}
-        return {name: ["gte", "lt"] if name in times else ["exact"] for name in cls._meta.fields}
+        lookups = {}
+        for name in cls._meta.fields:
+            lookups[name] = ["gte", "lt"] if isinstance(column(name), models.DateTimeField) else ["exact"]
+        return lookups
 
     @classmethod
     def filter_for_lookup(cls, field: Any, lookup_type: str) -> Any:
@@ -267,9 +274,9 @@ class StrictFilterSet(filters.FilterSet):
         return super().filter_for_lookup(field, lookup_type)
 
 
-def check_parameters(request: Request, allowed: Iterable[str]) -> None:
+def check_parameters(request: Request, names: Iterable[str]) -> None:
     """Raises ValidationError naming each parameter that is unknown, empty, repeated, too long a list or has a NUL."""
-    names = sorted(allowed)
+    names = sorted(names)
     errors: dict[str, list[str]] = {}
     for name, values in request.query_params.lists():
         if name not in names:
@@ -336,12 +343,12 @@ class StrictOrderingBackend(BaseFilterBackend):
 
     def get_ordering(self, request: Request, queryset: QuerySet, view: Any) -> Sequence[str]:
         """ORM paths to order by, each with its sign: those of the request, else the view's `ordering`."""
-        given = request.query_params.get("ordering", "").split(",")
-        names = [name.strip() for name in given if name.strip()]
+        terms = request.query_params.get("ordering", "").split(",")
+        names = [name.strip() for name in terms if name.strip()]
         unknown = [name for name in names if name.removeprefix("-") not in view.orderings]
         if unknown:
-            allowed = ", ".join(view.orderings)
-            raise ValidationError({"ordering": [f"unknown field {', '.join(unknown)}; known are {allowed}"]})
+            known_names = ", ".join(view.orderings)
+            raise ValidationError({"ordering": [f"unknown field {', '.join(unknown)}; known are {known_names}"]})
         signed = [("-" * name.startswith("-"), name.removeprefix("-")) for name in names]
         terms = [sign + view.ordering_paths.get(name, name) for sign, name in signed] or list(view.ordering)
         last = terms[-1].removeprefix("-")
@@ -358,7 +365,9 @@ class StrictOrderingBackend(BaseFilterBackend):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         if not view.orderings:
             return []
-        terms = [sign + name for name in view.orderings for sign in ("", "-")]
+        terms: list[str] = []
+        for name in view.orderings:
+            terms += [name, f"-{name}"]
         return [
             {
                 "name": "ordering",

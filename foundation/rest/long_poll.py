@@ -12,22 +12,22 @@ POLL_S = 1.0
 MAX_WAITING = 4
 """Of one process, so that most of its threads are left to others; one more is answered at once."""
 
-T = TypeVar("T")
+Rows = TypeVar("Rows")
 _slots = threading.BoundedSemaphore(MAX_WAITING)
 stopping = threading.Event()
 """Set once the process is to end: then nobody waits."""
 
 
-def wait_for_rows(read: Callable[[], list[T]], seconds: float) -> list[T]:
+def wait_for_rows(read: Callable[[], list[Rows]], seconds: float) -> list[Rows]:
     """The rows that `read` finds, at once or as soon as there are any within so many seconds; else none."""
     rows = read()
     if rows or seconds <= 0 or not _slots.acquire(blocking=False):
         return rows
     try:
         until = time.monotonic() + seconds
-        while not rows and (left := until - time.monotonic()) > 0:
+        while not rows and (remaining := until - time.monotonic()) > 0:
             _close_connections()
-            if stopping.wait(min(POLL_S, left)):
+            if stopping.wait(min(POLL_S, remaining)):
                 break
             rows = read()
         return rows

@@ -23,7 +23,7 @@ class StrictNegotiation(BaseContentNegotiation):
             return _by_name(name, renderers)
         if request.headers.get("Accept", ANYTHING).strip() in ("", ANYTHING):
             return renderers[0], renderers[0].media_type
-        by_type = {each.media_type: each for each in renderers}
+        by_type = {renderer.media_type: renderer for renderer in renderers}
         try:
             # The request that the framework wraps, whose accepted types are Django's.
             preferred = request._request.get_preferred_type(list(by_type))
@@ -53,5 +53,5 @@ def _by_name(name: str, renderers: Any) -> Any:
     for renderer in renderers:
         if renderer.format == name:
             return renderer, renderer.media_type
-    known = ", ".join(dict.fromkeys(renderer.format for renderer in renderers))
-    raise ValidationError({FORMAT_PARAMETER: [f"{name} is unknown; known are {known}"]})
+    formats = ", ".join(dict.fromkeys(renderer.format for renderer in renderers))
+    raise ValidationError({FORMAT_PARAMETER: [f"{name} is unknown; known are {formats}"]})

@@ -24,11 +24,11 @@ def link_header(**targets: str | None) -> dict[str, str]:
     return {"Link": links} if links else {}
 
 
-def page_schema(rows: Any, **others: Any) -> dict[str, Any]:
+def page_schema(rows: Any, **extra_properties: Any) -> dict[str, Any]:
     """The schema of a page with these rows and properties."""
     address = {"type": ["string", "null"], "format": "uri", "maxLength": MAX_ADDRESS}
     properties = {
-        **others,
+        **extra_properties,
         "next": {**address, "description": "The address of the next page; null on the last."},
         "previous": {**address, "description": "The address of the page before; null on the first."},
         "results": {**rows, "maxItems": MAX_PAGE_SIZE, "description": "The rows of this page."},
@@ -94,10 +94,10 @@ class StrictPagination(StrictPageSize, pagination.PageNumberPagination):
     def get_paginated_response(self, data: Any) -> Response:
         assert self.page is not None
         assert self.request is not None
-        here, pages = self.request.build_absolute_uri(), self.page.paginator.num_pages
+        address, pages = self.request.build_absolute_uri(), self.page.paginator.num_pages
         next_page, previous = self.get_next_link(), self.get_previous_link()
         body = {"count": self.page.paginator.count, "next": next_page, "previous": previous, "results": data}
-        first, last = (replace_query_param(here, "page", number) for number in (1, pages))
+        first, last = (replace_query_param(address, "page", number) for number in (1, pages))
         return Response(body, headers=link_header(next=next_page, prev=previous, first=first, last=last))
 
     def get_paginated_response_schema(self, schema: Any) -> dict[str, Any]:

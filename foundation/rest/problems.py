@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 from django.http import JsonResponse
@@ -68,15 +69,15 @@ def _errors(detail: Any) -> Errors:
     """Sentences by field."""
     if not isinstance(detail, dict):
         return {BODY: _sentences(detail)}
-    return {BODY if name == "non_field_errors" else str(name): _sentences(each) for name, each in detail.items()}
+    return {BODY if name == "non_field_errors" else str(name): _sentences(part) for name, part in detail.items()}
 
 
 def _sentences(detail: Any) -> list[str]:
     """The sentences about a field, those about its elements among them."""
     if isinstance(detail, ErrorDetail):
         return [str(detail)]
-    each = detail.values() if isinstance(detail, dict) else detail
-    return [sentence for part in each for sentence in _sentences(part)]
+    details = detail.values() if isinstance(detail, dict) else detail
+    return list(chain.from_iterable(map(_sentences, details)))
 
 
 PROBLEM_SCHEMA = {

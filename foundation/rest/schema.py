@@ -1,5 +1,6 @@
 """The OpenAPI description of read-only endpoints; loads the schema generator, so nothing imports it at startup."""
 
+from itertools import chain
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -22,7 +23,7 @@ class ReadOnlySchema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         if self.method != "GET" or not getattr(self.view, "takes_fields", False):
             return super().get_override_parameters()
-        names = list(dict.fromkeys(name for row in self.rows() for name in field_names(row)))
+        names = list(dict.fromkeys(chain.from_iterable(map(field_names, self.rows()))))
         parameter = OpenApiParameter(
             FIELDS_PARAMETER, str, many=True, explode=False, style="form", enum=names,
             description="The fields to return, separated by commas (default: all). Others are not read.",
@@ -34,11 +35,11 @@ class ReadOnlySchema(AutoSchema):
         return parameters
 
     def get_response_serializers(self) -> Any:
-        first, *others = self.rows()
+        first, *variants = self.rows()
         name = f"Any{first.__name__.removesuffix('Serializer')}"
-        any_row = PolymorphicProxySerializer(name, [first, *others], resource_type_field_name=None)
+        any_row = PolymorphicProxySerializer(name, [first, *variants], resource_type_field_name=None)
         responses = {
-            200: any_row if others else super().get_response_serializers(),
+            200: any_row if variants else super().get_response_serializers(),
             304: OpenApiResponse(description="Not modified since the given ETag or time."),
         }
         responses[404] = OpenApiResponse(PROBLEM_SCHEMA, "No such row." if self.view.detail else "No such page.")

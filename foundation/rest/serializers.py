@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -61,13 +62,15 @@ def field_names(serializer: type[serializers.BaseSerializer]) -> tuple[str, ...]
 
 
 def requested_fields(
-    request: Request, serializer: type[serializers.BaseSerializer], *others: type[serializers.BaseSerializer]
+    request: Request,
+    serializer: type[serializers.BaseSerializer],
+    *alternatives: type[serializers.BaseSerializer],
 ) -> frozenset[str]:
     """The field names in the parameter `fields`, all of the serializer if it is absent.
 
-    Fields of the `others` are known too, though its rows have none of them. Raises ValidationError for unknown names.
+    Fields of the `alternatives` are known too, though the rows have none. Raises ValidationError for unknown names.
     """
-    valid = list(dict.fromkeys(name for each in (serializer, *others) for name in field_names(each)))
+    valid = list(dict.fromkeys(chain.from_iterable(map(field_names, (serializer, *alternatives)))))
     terms = request.query_params.get(FIELDS_PARAMETER, "").split(",")
     names = [name.strip() for name in terms if name.strip()]
     if unknown := [name for name in names if name not in valid]:

@@ -32,7 +32,7 @@ class ListView(NegotiatedView):
 
     def get_renderers(self) -> list[BaseRenderer]:
         formats = self.renderer_classes if getattr(self, "action", None) == "list" else self.renderer_classes[:1]
-        return [each() for each in formats]
+        return [renderer() for renderer in formats]
 
     def row_names(self) -> Sequence[str]:
         """The keys of a row, in their order."""

@@ -29,8 +29,8 @@ def raise_alert(
     They join the open alert of the same kind and `subject`, by default the first item's, and its message is renewed.
     """
     with transaction.atomic():
-        held = AlertItem.objects.filter(kind=kind, subject__in=list(items), cleared_at=None)
-        new = items.keys() - set(held.values_list("subject", flat=True))
+        open_items = AlertItem.objects.filter(kind=kind, subject__in=list(items), cleared_at=None)
+        new = items.keys() - set(open_items.values_list("subject", flat=True))
         if not new:
             return None
         first = next(name for name in items if name in new)
@@ -40,14 +40,11 @@ def raise_alert(
         )
         if not created:
             Alert.objects.filter(pk=alert.pk).update(**fields)
-        AlertItem.objects.bulk_create(
-            [
-                AlertItem(alert=alert, kind=kind, subject=name, name=items[name][:NAME] or name)
-                for name in items
-                if name in new
-            ],
-            ignore_conflicts=True,  # another process has just raised them
-        )
+        rows = []
+        for key, name in items.items():
+            if key in new:
+                rows.append(AlertItem(alert=alert, kind=kind, subject=key, name=name[:NAME] or key))
+        AlertItem.objects.bulk_create(rows, ignore_conflicts=True)  # another process may just have raised them
         if created and not alert.items.exists():
             alert.delete()
             return None

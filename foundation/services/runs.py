@@ -19,9 +19,9 @@ def begin_run(
     with transaction.atomic():
         if alone:
             lock_name("run")  # two that begin at once: one sees the other
-            other = Run.objects.under_way(now).filter(kind=kind).defer("log").first()
-            if other:
-                return other, False
+            run = Run.objects.under_way(now).filter(kind=kind).defer("log").first()
+            if run:
+                return run, False
         return Run.objects.begin(kind, at, raises_alert=raises_alert, can_wait=can_wait), True
 
 
@@ -31,14 +31,14 @@ def mark_lost_runs(*, now: datetime) -> int:
     One that is alive after all overwrites that.
     """
     running = Run.objects.filter(status=Run.Status.RUNNING)
-    lost = 0
+    number = 0
     for run in Run.objects.lost(now):
         unchanged = running.filter(pk=run.pk, heartbeat_at=run.heartbeat_at)
         if unchanged.update(status=Run.Status.LOST, finished_at=now, error=Run.LOST_ERROR):
-            lost += 1
+            number += 1
             if run.raises_alert:
                 alert_failed_run(run, [f"lost: {Run.LOST_ERROR}"], at=now)
-    return lost
+    return number
 
 
 def alert_failed_run(run: Run, failures: Sequence[str], *, at: datetime, path: str = "", remedy: str = "") -> None:

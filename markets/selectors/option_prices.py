@@ -30,8 +30,8 @@ def shown_price(market: Market, outcome: Outcome) -> Decimal | None:
 
 def _other_side_price() -> Subquery:
     """The price of the other side of an option's market, if there is exactly one other."""
-    others = Outcome.objects.filter(market=OuterRef("outcome__market")).exclude(pk=OuterRef("outcome")).order_by()
-    only = others.values("market").annotate(number=Count("pk"), only=Max("price")).filter(number=1).values("only")
+    siblings = Outcome.objects.filter(market=OuterRef("outcome__market")).exclude(pk=OuterRef("outcome")).order_by()
+    only = siblings.values("market").annotate(number=Count("pk"), only=Max("price")).filter(number=1).values("only")
     return Subquery(only)
 
 
@@ -50,9 +50,11 @@ def priced_options(*columns: str) -> QuerySet[QuestionOption]:
 def option_prices(question: Question) -> list[OptionPrice]:
     """The options (prefetched as `priced_options`) at the last accepted prices; without a market, 1 less the others."""
     options: Any = list(question.options.all())
-    stated = [option.outcome.price or NOTHING for option in options if option.outcome is not None]
-    rest = max(NOTHING, ONE - sum(stated, NOTHING))
-    return [_priced(option, rest) for option in options]
+    remainder = ONE
+    for option in options:
+        if option.outcome is not None:
+            remainder -= option.outcome.price or NOTHING
+    return [_priced(option, max(NOTHING, remainder)) for option in options]
 
 
 def shown_option_prices(question: Question) -> list[OptionPrice]:
@@ -78,9 +80,9 @@ def leading_option(question: Question) -> OptionPrice | None:
     return max(priced, key=lambda option: option.price or NOTHING, default=None)
 
 
-def _priced(option: Any, rest: Decimal) -> OptionPrice:
+def _priced(option: Any, remainder: Decimal) -> OptionPrice:
     if option.outcome is None:
-        return OptionPrice(option, rest, ONE - rest)
+        return OptionPrice(option, remainder, ONE - remainder)
     price, no_price = option.outcome.price, option.other_side_price
     return OptionPrice(option, price, ONE - price if no_price is None and price is not None else no_price)
 

@@ -1,9 +1,10 @@
 """Candidate questions at an instant: open markets, with those of one event joined."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 
 from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.models import Market
@@ -23,7 +24,7 @@ def open_candidates(at: datetime, *, replay: bool) -> list[QuestionCandidate]:
         listed = Market.objects.listed(source, at if replay else None)
         for market in listed.prefetch_related("outcomes").order_by("pk"):
             events[market.event_key].append(market)
-    return [candidate for markets in events.values() for candidate in _event_candidates(markets)]
+    return list(chain.from_iterable(map(_event_candidates, events.values())))
 
 
 def single_candidate(market: Market) -> QuestionCandidate:
@@ -31,7 +32,7 @@ def single_candidate(market: Market) -> QuestionCandidate:
     return QuestionCandidate(
         source=market.source, key=f"{market.source}:market:{market.external_id}", event_key=market.event_key,
         text=market.question, rules=_truncated(market.description), category=market.category, exclusive=True,
-        options=tuple(CandidateOption(o.side, market.pk, o.side) for o in market.outcomes.all()),
+        options=tuple(CandidateOption(outcome.side, market.pk, outcome.side) for outcome in market.outcomes.all()),
         volume=market.volume, closes_at=market.closes_at,
     )  # fmt: skip
 
@@ -43,35 +44,44 @@ def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, 
     pairs: list[tuple[str, QuestionCandidate]] = []
     for source in SOURCES:
         listed = [_venue_question(candidate) for candidate in candidates if candidate.source == source]
-        originals_by_duplicate = {duplicate: original for original, duplicate in duplicate_questions(originals, listed)}
-        originals += [question for question in listed if question.id not in originals_by_duplicate]
-        pairs += [(original, by_key[duplicate]) for duplicate, original in originals_by_duplicate.items()]
+        duplicates = set()
+        for original, duplicate in duplicate_questions(originals, listed):
+            duplicates.add(duplicate)
+            pairs.append((original, by_key[duplicate]))
+        originals += [question for question in listed if question.id not in duplicates]
     return pairs
 
 
 def _event_candidates(markets: Sequence[Market]) -> Iterable[QuestionCandidate]:
-    binary = [market for market in markets if market.kind == Market.Kind.BINARY]
+    binary: list[Market] = []
+    multiple: list[Market] = []
+    for market in markets:
+        (binary if market.kind == Market.Kind.BINARY else multiple).append(market)
     exclusive = binary[0].event_exclusive if binary else None
-    names = [(market.option or market.question)[:MAX_NAME] for market in binary]
-    if exclusive is not None and len(binary) > 1 and len(set(names)) == len(names):
-        yield _joined_candidate(binary, names, exclusive=exclusive)
-        markets = [market for market in markets if market.kind != Market.Kind.BINARY]
+    by_option = {(market.option or market.question)[:MAX_NAME]: market for market in binary}
+    if exclusive is not None and len(binary) > 1 and len(by_option) == len(binary):
+        yield _joined_candidate(by_option, exclusive=exclusive)
+        markets = multiple
     yield from map(single_candidate, markets)
 
 
-def _joined_candidate(markets: Sequence[Market], names: Sequence[str], *, exclusive: bool) -> QuestionCandidate:
+def _joined_candidate(by_option: Mapping[str, Market], *, exclusive: bool) -> QuestionCandidate:
     """The markets of one event as one question, the largest first."""
-    ranked = sorted(zip(markets, names, strict=True), key=lambda pair: (-pair[0].volume, pair[0].external_id))
-    options = [CandidateOption(name, market.pk, "YES") for market, name in ranked]
-    if exclusive and NONE_OF_THESE not in names:
+    ranked = sorted(by_option.items(), key=lambda item: (-item[1].volume, item[1].external_id))
+    options = []
+    volume, closes_at = Decimal(0), None
+    for name, market in ranked:
+        options.append(CandidateOption(name, market.pk, "YES"))
+        volume += market.volume
+        if market.closes_at and (closes_at is None or market.closes_at > closes_at):
+            closes_at = market.closes_at
+    if exclusive and NONE_OF_THESE not in by_option:
         options.append(CandidateOption(NONE_OF_THESE))
-    first = ranked[0][0]
-    dates = [market.closes_at for market in markets if market.closes_at]
+    first = ranked[0][1]
     return QuestionCandidate(
         source=first.source, key=f"{first.source}:event:{first.event_id}", event_key=first.event_key,
         text=first.event_title or first.question, category=first.category, exclusive=exclusive,
-        rules=_truncated(_rules([(name, market) for market, name in ranked])), options=tuple(options),
-        volume=sum((market.volume for market in markets), Decimal(0)), closes_at=max(dates, default=None),
+        rules=_truncated(_rules(ranked)), options=tuple(options), volume=volume, closes_at=closes_at,
     )  # fmt: skip
 
 

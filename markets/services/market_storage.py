@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
-from foundation.bulk import field_values, update_changed
+from foundation.bulk import FieldValues, field_values, update_changed
 from foundation.run_log import FailureLines, ReportLines
 from markets.categories import canonical_category
 from markets.models import Market, Outcome
@@ -52,13 +52,13 @@ class SyncReport:
         self.skipped += 1
         self._skips[row.reason] += 1
         if self._skips[row.reason] <= MAX_LOGGED_SKIPS:
-            self.log.append(f"skipped {row.ref}: {row.reason}")
+            self.log.write(f"skipped {row.ref}: {row.reason}")
 
     def finish(self) -> None:
         """Logs how many markets were skipped beyond those that the log names."""
         for reason, count in self._skips.items():
             if count > MAX_LOGGED_SKIPS:
-                self.log.append(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
+                self.log.write(f"skipped {count - MAX_LOGGED_SKIPS} more: {reason}")
         self._skips.clear()
 
 
@@ -72,7 +72,7 @@ class FetchedMarkets:
     unusable: set[str] = field(default_factory=set)
     listed_at: datetime | None = None
     """The walk that the listed markets count as shown by."""
-    whole: bool = False
+    complete: bool = False
     """True if the whole catalogue was walked to its end."""
 
 
@@ -89,23 +89,29 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Creates and updates markets, then adds to the report, of which nothing is to remain where that fails."""
     stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")
     markets = {market.external_id: market for market in stored}
-    outcomes = [outcome for market in markets.values() for outcome in market.outcomes.all()]
-    markets_before = {market.pk: field_values(market, DESCRIPTION_FIELDS) for market in markets.values()}
+    outcomes: list[Outcome] = []
+    markets_before: dict[int, FieldValues] = {}
+    for market in markets.values():
+        outcomes += market.outcomes.all()
+        markets_before[market.pk] = field_values(market, DESCRIPTION_FIELDS)
     outcomes_before = {outcome.pk: field_values(outcome, QUOTE_FIELDS) for outcome in outcomes}
-    created: list[tuple[Market, list[Outcome]]] = []
+    created: list[Market] = []
+    created_outcomes: list[Outcome] = []
     closing: list[int] = []
     skipped: list[SkippedMarket] = []
     reopened: list[str] = []
     updated = 0
     for external_id, row in fetched.by_id.items():
-        market = markets.get(external_id)
-        if market is None:
+        if external_id not in markets:
             if row.closed:
                 continue  # never seen open, so nothing depends on it
             market = Market(source=fetched.source, external_id=external_id, first_seen_at=at)
-            pairs = list(zip(_new_outcomes(market, row), row.outcomes, strict=True))
-            created.append((market, [outcome for outcome, _ in pairs]))
+            new_outcomes = list(_new_outcomes(market, row))
+            pairs = list(zip(new_outcomes, row.outcomes, strict=True))
+            created.append(market)
+            created_outcomes += new_outcomes
         else:
+            market = markets[external_id]
             if market.is_final:
                 continue  # a final market never changes
             try:
@@ -125,9 +131,10 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
         if external_id in fetched.listed:
             market.listed_at = fetched.listed_at
     # In one order whatever the venue's, so that two syncs wait for each other instead of deadlocking.
-    created.sort(key=lambda pair: pair[0].external_id)
-    Market.objects.bulk_create([market for market, _ in created], batch_size=200)
-    Outcome.objects.bulk_create([outcome for _, new in created for outcome in new], batch_size=500)
+    created.sort(key=lambda market: market.external_id)
+    created_outcomes.sort(key=lambda outcome: (outcome.market.external_id, outcome.index))
+    Market.objects.bulk_create(created, batch_size=200)
+    Outcome.objects.bulk_create(created_outcomes, batch_size=500)
     update_changed(Market, markets.values(), markets_before, DESCRIPTION_FIELDS)
     update_changed(Outcome, outcomes, outcomes_before, QUOTE_FIELDS)
     # Compare-and-swap: a settlement since the market was read must not be undone.
@@ -137,7 +144,8 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     report.updated += updated
     for skip in skipped:
         report.skip(skip)
-    report.log += [f"market {id_} is open again at its venue; it stays closed here" for id_ in reopened]
+    for external_id in reopened:
+        report.log.write(f"market {external_id} is open again at its venue; it stays closed here")
 
 
 def match_outcomes(stored: list[Outcome], rows: tuple[VenueOutcome, ...]) -> list[tuple[Outcome, VenueOutcome]]:
@@ -164,9 +172,9 @@ def _new_outcomes(market: Market, row: VenueMarket) -> Iterable[Outcome]:
     sides = {"yes": YES, "no": NO}
     binary = sorted(outcome.name.casefold() for outcome in row.outcomes) == ["no", "yes"]
     market.kind = Market.Kind.BINARY if binary else Market.Kind.MULTI
-    for o in row.outcomes:
-        side = sides[o.name.casefold()] if binary else o.name
-        yield Outcome(market=market, index=o.index, name=o.name, side=side, token_id=o.token_id or "")
+    for quote in row.outcomes:
+        side = sides[quote.name.casefold()] if binary else quote.name
+        yield Outcome(market=market, index=quote.index, name=quote.name, side=side, token_id=quote.token_id or "")
 
 
 def _set_quote(outcome: Outcome, row: VenueOutcome, at: datetime) -> None:

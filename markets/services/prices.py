@@ -107,7 +107,14 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
     keep the last accepted price, marked stale.
     """
     result = PricingResult()
-    quoted = [outcome for market in markets if market.is_open for outcome in leading_outcomes(market)]
+    quoted: list[Outcome] = []
+    outcomes: list[Outcome] = []
+    for market in markets:
+        if market.is_open:
+            quoted += leading_outcomes(market)
+            outcomes += market.outcomes.all()
+        else:
+            _retain_prices(market, result)
     midpoints, books = _read_clob(quoted, rule, clob, result)
     candidates: dict[int, Candidates] = {}
     for outcome in quoted:
@@ -120,39 +127,53 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
         offered = Candidates(midpoint, outcome.quote, outcome.bid, outcome.ask, outcome.price)
         sides = [(outcome, offered)]
         if outcome.market.kind == Market.Kind.BINARY:
-            other = next(each for each in outcome.market.outcomes.all() if each.side == NO)
-            sides.append((other, offered.complement))
-            other.bid, other.ask = offered.complement.bid, offered.complement.ask
-        for side, its in sides:
-            candidates[side.pk] = its
+            no = next(side for side in outcome.market.outcomes.all() if side.side == NO)
+            sides.append((no, offered.complement))
+            no.bid, no.ask = offered.complement.bid, offered.complement.ask
+        for side, side_candidates in sides:
+            candidates[side.pk] = side_candidates
             result.decisions[side.pk] = _decide(
-                rule, outcome.market, its, book_was_read=book is not None, is_new=_is_quote_new(outcome, at)
+                rule, outcome.market, side_candidates, book_was_read=book is not None, is_new=_is_quote_new(outcome, at)
             )
     result.accepted = sum(not result.decisions[outcome.pk].stale for outcome in quoted)
-    for market in markets:
-        if not market.is_open:
-            _retain_prices(market, result)
-    _record([o for m in markets if m.is_open for o in m.outcomes.all()], result, candidates, at)
+    _record(outcomes, result, candidates, at)
     return result
 
 
-def _decide(rule: PriceRule, market: Market, its: Candidates, *, book_was_read: bool, is_new: bool) -> PriceDecision:
+def _decide(
+    rule: PriceRule, market: Market, candidates: Candidates, *, book_was_read: bool, is_new: bool
+) -> PriceDecision:
     """The decision on one side, from its own candidates; on NO of a binary market it mirrors the one on YES."""
     if market.source != TRADED_SOURCE:
-        return decide_quoted_price(rule, trade=its.gamma, bid=its.bid, ask=its.ask, last=its.last, is_new=is_new)
-    bid, ask = (its.bid, its.ask) if book_was_read else (None, None)
+        return decide_quoted_price(
+            rule,
+            trade=candidates.gamma,
+            bid=candidates.bid,
+            ask=candidates.ask,
+            last=candidates.last,
+            is_new=is_new,
+        )
     return decide_polymarket_price(
-        rule, midpoint=its.midpoint, gamma=its.gamma, bid=bid, ask=ask, last=its.last, gamma_is_new=is_new
+        rule,
+        midpoint=candidates.midpoint,
+        gamma=candidates.gamma,
+        bid=candidates.bid if book_was_read else None,
+        ask=candidates.ask if book_was_read else None,
+        last=candidates.last,
+        gamma_is_new=is_new,
     )
 
 
 def recorded_prices(markets: Iterable[Market], at: datetime) -> PricingResult:
     """The last price decisions recorded at or before `at`."""
-    outcomes = [outcome for market in markets for outcome in market.outcomes.all()]
-    observed = PriceObservation.objects.latest((outcome.pk for outcome in outcomes), at)
-    return PricingResult(
-        {pk: PriceDecision(row.price, row.source, row.stale, row.reason) for pk, row in observed.items()}
-    )
+    outcome_ids: list[int] = []
+    for market in markets:
+        for outcome in market.outcomes.all():
+            outcome_ids.append(outcome.pk)
+    result = PricingResult()
+    for pk, row in PriceObservation.objects.latest(outcome_ids, at).items():
+        result.decisions[pk] = PriceDecision(row.price, row.source, row.stale, row.reason)
+    return result
 
 
 def _is_quote_new(outcome: Outcome, at: datetime) -> bool:
@@ -165,7 +186,9 @@ def _is_quote_new(outcome: Outcome, at: datetime) -> bool:
 def leading_outcomes(market: Market) -> list[Outcome]:
     """The outcomes whose prices are requested: of a binary market YES alone, since NO is 1 - YES."""
     outcomes = list(market.outcomes.all())
-    return [o for o in outcomes if o.side == YES] if market.kind == Market.Kind.BINARY else outcomes
+    if market.kind == Market.Kind.BINARY:
+        return [outcome for outcome in outcomes if outcome.side == YES]
+    return outcomes
 
 
 def _read_clob(
@@ -178,13 +201,18 @@ def _read_clob(
     midpoints = {token: as_price(price) for token, price in response.values.items()}
     result.failures += response.failed
     result.requested, result.answered = len(tokens), len(midpoints) + len(response.rejected)
-    doubtful = [o.token_id for o in outcomes if needs_book(rule, midpoint=midpoints.get(o.token_id), gamma=o.quote)]
+    doubtful = []
+    for outcome in outcomes:
+        if needs_book(rule, midpoint=midpoints.get(outcome.token_id), gamma=outcome.quote):
+            doubtful.append(outcome.token_id)
     if not doubtful:
         return midpoints, {}
-    books = clob.books(doubtful)
-    result.failures += books.failed
-    exact = (TopOfBook(token, as_price(book.bid), as_price(book.ask)) for token, book in books.values.items())
-    return midpoints, {book.token_id: book for book in exact}
+    response_books = clob.books(doubtful)
+    result.failures += response_books.failed
+    books: dict[str, TopOfBook] = {}
+    for token, book in response_books.values.items():
+        books[token] = TopOfBook(token, as_price(book.bid), as_price(book.ask))
+    return midpoints, books
 
 
 def _retain_prices(market: Market, result: PricingResult) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import Prefetch
 
-from foundation.bulk import compare_and_swap
+from foundation.bulk import FieldValues, compare_and_swap
 from markets.models import Market, Question, QuestionOption
 from markets.models.question import QuestionQuerySet
 
@@ -26,8 +26,11 @@ READ = (*CHANGED, "exclusive")
 def resolve_questions(*, at: datetime) -> int:
     """Closes, resolves or cancels questions whose markets did; returns how many were resolved or cancelled."""
     questions = list(_with_markets(Question.objects.to_resolve()))
-    chunks = (questions[first : first + CHUNK] for first in range(0, len(questions), CHUNK))
-    return sum(status in FINAL for chunk in chunks for status in _update(chunk, at).values())
+    number = 0
+    for first in range(0, len(questions), CHUNK):
+        statuses = _update(questions[first : first + CHUNK], at).values()
+        number += sum(status in FINAL for status in statuses)
+    return number
 
 
 def correct_question_outcomes(market: Market, *, at: datetime) -> list[int]:
@@ -60,13 +63,19 @@ class _Change(NamedTuple):
 
 def _update(questions: Iterable[Question], at: datetime) -> dict[int, Question.Status]:
     """The new status that their markets give questions, by id, stored with their outcomes in one transaction."""
-    changes = {question.pk: change for question in questions if (change := _change(question, at))}
-    columns = {pk: (change.status, change.closed_at, change.resolved_at) for pk, change in changes.items()}
-    as_read = {pk: change.question.status for pk, change in changes.items()}
+    changes: dict[int, _Change] = {}
+    columns: dict[int, FieldValues] = {}
+    status_as_read: dict[int, str] = {}
+    for question in questions:
+        if change := _change(question, at):
+            changes[question.pk] = change
+            columns[question.pk] = (change.status, change.closed_at, change.resolved_at)
+            status_as_read[question.pk] = question.status
     options_by_outcome: dict[bool | None, list[int]] = defaultdict(list)
     with transaction.atomic():
-        stored = compare_and_swap(Question, columns, CHANGED, field="status", expected=as_read)
-        for change in (changes[pk] for pk in stored):
+        stored = compare_and_swap(Question, columns, CHANGED, field="status", expected=status_as_read)
+        for pk in stored:
+            change = changes[pk]
             for option in change.question.options.all():
                 options_by_outcome[change.happened.get(option.pk)].append(option.pk)
         for outcome, ids in options_by_outcome.items():
@@ -86,13 +95,16 @@ def _change(question: Question, at: datetime) -> _Change | None:
 
 def _decided_status(question: Question, options: list[QuestionOption]) -> tuple[Question.Status, HappenedByOption]:
     """The status that its markets give a question and, if it is resolved, whether each option happened."""
-    markets = [option.outcome.market for option in options if option.outcome]
     if (happened := happened_options(question, options)) is not None:
         return Question.Status.RESOLVED, happened
-    if all(market.is_final for market in markets):
-        return Question.Status.CANCELLED, {}
-    any_open = any(market.status == Market.Status.ACTIVE for market in markets)
-    return (Question.Status.OPEN if any_open else Question.Status.CLOSED), {}
+    status = Question.Status.CANCELLED
+    for option in options:
+        market = option.outcome.market if option.outcome else None
+        if market is not None and market.status == Market.Status.ACTIVE:
+            return Question.Status.OPEN, {}
+        if market is not None and not market.is_final:
+            status = Question.Status.CLOSED
+    return status, {}
 
 
 def happened_options(question: Question, options: list[QuestionOption]) -> HappenedByOption | None:
@@ -103,19 +115,18 @@ def happened_options(question: Question, options: list[QuestionOption]) -> Happe
     one: a cancelled market leaves its own option without an outcome, and the others as they are.
     """
     markets = {option.pk: option.outcome.market for option in options if option.outcome}
-    won = [
-        option
-        for option in options
-        if option.outcome is not None and markets[option.pk].winning_outcome_id == option.outcome_id
-    ]
+    won = []
+    for option in options:
+        if option.outcome is not None and markets[option.pk].winning_outcome_id == option.outcome_id:
+            won.append(option)
     if not question.exclusive:
         return _happened_independently(options, markets, won)
     if len(won) == 1:
         return {option.pk: option is won[0] for option in options}
     all_resolved = all(market.status == Market.Status.RESOLVED for market in markets.values())
-    none_of_these = [option for option in options if option.outcome is None]
-    if not won and all_resolved and none_of_these:
-        return {option.pk: option in none_of_these for option in options}
+    has_none_of_these = len(markets) < len(options)
+    if not won and all_resolved and has_none_of_these:
+        return {option.pk: option.outcome is None for option in options}
     return None
 
 
@@ -126,4 +137,5 @@ def _happened_independently(
     cancelled = {option for option, market in markets.items() if market.status == Market.Status.CANCELLED}
     if len(cancelled) == len(markets) or not all(market.is_final for market in markets.values()):
         return None
-    return {option.pk: None if option.pk in cancelled else option in won for option in options}
+    happened: HappenedByOption = {option.pk: option in won for option in options}
+    return happened | dict.fromkeys(cancelled)

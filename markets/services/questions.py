@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
@@ -73,16 +76,14 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
     eligible, pairs = _eligible_candidates(freeze)
     quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=is_replay(freeze.at))
     selected = select_candidates(
-        eligible, freeze.rule, freeze.rule.questions_per_day, usable=lambda c: _is_priced(c, quotes)
+        eligible, freeze.rule, freeze.rule.questions_per_day, usable=partial(_is_priced, quotes=quotes)
     )
-    selected_markets = {market for candidate in selected for market in candidate.market_ids}
-    added = [c for c in _market_candidates(set(traded) - selected_markets) if _is_priced(c, quotes, certain=True)]
+    added = _priced_candidates(_market_candidates(set(traded) - _market_ids(selected)), quotes)
     if not selected and not added:
         raise NoQuestions("no open question has usable prices: run sync_markets first")
     failpoint("questions.priced")
-    reasons = [(c, QuestionEntry.Reason.SELECTED) for c in selected] + [(c, QuestionEntry.Reason.TRADED) for c in added]
     try:
-        return _store(freeze, 0, reasons, quotes, dict(reversed(pairs)))
+        return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
     except IntegrityError:  # another run stored it first
         return QuestionSet.objects.get(day=freeze.day, methodology=freeze.methodology, part=0)
 
@@ -97,11 +98,11 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
         missing = set(traded) - set(options.values_list("outcome__market", flat=True))
         candidates = _market_candidates(missing)
         quotes = _quotes(freeze, candidates, replay=is_replay(freeze.at))
-        added = [c for c in candidates if _is_priced(c, quotes, certain=True)]
+        added = _priced_candidates(candidates, quotes)
         if not added:
             return None
         try:
-            return _store(freeze, part, [(c, QuestionEntry.Reason.TRADED) for c in added], quotes, {})
+            return _store(freeze, part, (), added, quotes, {})
         except IntegrityError:
             continue  # another run added a part: leave out its questions
 
@@ -114,16 +115,15 @@ def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
     eligible, _ = _eligible_candidates(freeze)
     quotes = _quotes(freeze, eligible, replay=True)
     number, size = freeze.rule.questions_per_day, freeze.rule.questions_per_call
-    selected = select_candidates(eligible, freeze.rule, number, usable=lambda c: _is_priced(c, quotes))
+    selected = select_candidates(eligible, freeze.rule, number, usable=partial(_is_priced, quotes=quotes))
     blocks = []
     for start in range(0, len(selected), size):
         for arm in freeze.rule.arms:
             lines = [json_line(QUESTION_COLUMNS)]
             for place, candidate in enumerate(selected[start : start + size], start=start + 1):
-                names = [option.name for option in candidate.options]
-                prices = [quote.price for quote in _option_quotes(candidate, quotes)]
-                quoted = dict(zip(names, prices, strict=True)) if arm != BLIND else None
-                lines.append(_question_line(place, candidate, names, quoted, candidate.closes_at))
+                option_quotes = _option_quotes(candidate, quotes)
+                prices = {name: quote.price for name, quote in option_quotes.items()} if arm != BLIND else None
+                lines.append(_question_line(place, candidate, list(option_quotes), prices, candidate.closes_at))
             blocks.append("\n".join(lines))
     return blocks
 
@@ -142,7 +142,16 @@ def _eligible_candidates(
 
 def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
     rows = Market.objects.filter(pk__in=set(markets)).prefetch_related("outcomes").order_by("pk")
-    return [single_candidate(market) for market in rows]
+    return list(map(single_candidate, rows))
+
+
+def _priced_candidates(candidates: Iterable[QuestionCandidate], quotes: Quotes) -> list[QuestionCandidate]:
+    """The candidates whose options all have a price, certain ones included."""
+    return [candidate for candidate in candidates if _is_priced(candidate, quotes, certain=True)]
+
+
+def _market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
+    return set(chain.from_iterable(candidate.market_ids for candidate in candidates))
 
 
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────
@@ -158,9 +167,11 @@ class Quote:
     stale: bool
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            name: json_number(value) if isinstance(value, Decimal) else value for name, value in asdict(self).items()
-        }
+        numbers = {"price": self.price, "ask": self.ask, "no_ask": self.no_ask}
+        stored: dict[str, Any] = {}
+        for name, number in numbers.items():
+            stored[name] = None if number is None else json_number(number)
+        return stored | {"stale": self.stale}
 
 
 NO_QUOTE = Quote(None, None, None, True)
@@ -169,7 +180,7 @@ Quotes = Mapping[tuple[int, str], Quote]
 
 def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *, replay: bool) -> Quotes:
     """Quotes by market and side: at the universe's price if it has the market, else at a price decided now."""
-    ids = {market for candidate in candidates for market in candidate.market_ids}
+    ids = _market_ids(candidates)
     markets = list(Market.objects.filter(pk__in=ids).prefetch_related("outcomes").order_by("pk"))
     universe = UniverseEntry.objects.filter(universe=freeze.universe, market__in=ids) if freeze.universe else []
     frozen = {entry.market_id: entry for entry in universe}
@@ -180,21 +191,27 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
         pricing = update_prices(to_price, rule=freeze.price_rule, at=freeze.at, clob=freeze.clob)
     freeze.on_priced(pricing)
     quoted_at = freeze.universe.frozen_at if freeze.universe is not None else freeze.at
-    observed = PriceObservation.objects.latest(
-        [o.pk for m in markets if replay or m.pk in frozen for o in m.outcomes.all()], quoted_at
-    )
+    outcome_ids = []
+    for market in markets:
+        if replay or market.pk in frozen:
+            for outcome in market.outcomes.all():
+                outcome_ids.append(outcome.pk)
+    observed = PriceObservation.objects.latest(outcome_ids, quoted_at)
     quotes: dict[tuple[int, str], Quote] = {}
     for market in markets:
         outcomes = list(market.outcomes.all())
-        asks = {o.side: observed[o.pk].ask if o.pk in observed else (None if replay else o.ask) for o in outcomes}
+        asks: dict[str, Decimal | None] = {}
+        for outcome in outcomes:
+            ask = None if replay else outcome.ask
+            asks[outcome.side] = observed[outcome.pk].ask if outcome.pk in observed else ask
         entry = frozen.get(market.pk)
         for outcome in outcomes:
             decision = pricing.decisions.get(outcome.pk)
             price, stale = (decision.price, decision.stale) if decision else (None, True)
             if entry is not None:
                 price, stale = entry.price(outcome.side), entry.is_stale(outcome.side)
-            others = [asks[other.side] for other in outcomes if other.side != outcome.side]
-            no_ask = others[0] if len(others) == 1 else None
+            asks_of_rest = [ask for side, ask in asks.items() if side != outcome.side]
+            no_ask = asks_of_rest[0] if len(asks_of_rest) == 1 else None
             no_price = None if price is None else 1 - price
             quotes[market.pk, outcome.side] = Quote(
                 price, _current_ask(asks[outcome.side], price), _current_ask(no_ask, no_price), stale
@@ -209,17 +226,23 @@ def _current_ask(ask: Decimal | None, price: Decimal | None) -> Decimal | None:
 
 def _is_priced(candidate: QuestionCandidate, quotes: Quotes, *, certain: bool = False) -> bool:
     """True if every option has a price and, unless `certain` ones are allowed, at least two lie inside (0, 1)."""
-    prices = [quote.price for quote in _option_quotes(candidate, quotes)]
+    prices = [quote.price for quote in _option_quotes(candidate, quotes).values()]
     inside = sum(price is not None and 0 < price < 1 for price in prices)
     return None not in prices and (inside >= 2 or certain)
 
 
-def _option_quotes(candidate: QuestionCandidate, quotes: Quotes) -> list[Quote]:
-    """The quote of each option; an option without a market has what the others leave of 1."""
-    listed = {o: quotes.get((o.market, o.side), NO_QUOTE) for o in candidate.options if o.market is not None}
-    rest = 1 - sum((quote.price or Decimal(0) for quote in listed.values()), Decimal(0))
-    remainder = Quote(max(Decimal(0), rest), None, None, any(quote.stale for quote in listed.values()))
-    return [listed.get(option, remainder) for option in candidate.options]
+def _option_quotes(candidate: QuestionCandidate, quotes: Quotes) -> dict[str, Quote]:
+    """The quote of each option, by its name; an option without a market has what the others leave of 1."""
+    option_quotes = {}
+    remainder, stale = Decimal(1), False
+    for option in candidate.options:
+        if option.market is not None:
+            quote = quotes.get((option.market, option.side), NO_QUOTE)
+            remainder -= quote.price or 0
+            stale = stale or quote.stale
+            option_quotes[option.name] = quote
+    remainder_quote = Quote(max(Decimal(0), remainder), None, None, stale)
+    return {option.name: option_quotes.get(option.name, remainder_quote) for option in candidate.options}
 
 
 # ── storing ───────────────────────────────────────────────────────────────────────────────────────
@@ -228,29 +251,34 @@ def _option_quotes(candidate: QuestionCandidate, quotes: Quotes) -> list[Quote]:
 def _store(
     freeze: FreezeParameters,
     part: int,
-    reasons: Sequence[tuple[QuestionCandidate, QuestionEntry.Reason]],
+    selected: Sequence[QuestionCandidate],
+    added: Sequence[QuestionCandidate],
     quotes: Quotes,
     duplicates: Mapping[str, QuestionCandidate],
 ) -> QuestionSet:
     """Stores the set with its questions, entries and batches. Raises IntegrityError if the part exists."""
     with transaction.atomic():
-        pairs = [(candidate, duplicates.get(candidate.key)) for candidate, _ in reasons]
-        questions = _questions([candidate for pair in pairs for candidate in pair if candidate is not None], freeze.at)
-        entries = [
-            QuestionEntry(
+        candidates = [*selected, *added]
+        with_duplicates = []
+        for candidate in candidates:
+            with_duplicates.append(candidate)
+            if candidate.key in duplicates:
+                with_duplicates.append(duplicates[candidate.key])
+        questions = _questions(with_duplicates, freeze.at)
+        entries = []
+        for position, candidate in enumerate(candidates):
+            option_quotes = _option_quotes(candidate, quotes)
+            duplicate = duplicates.get(candidate.key)
+            entry = QuestionEntry(
                 question=questions[candidate.key],
                 position=position + 1,
                 batch=position // freeze.rule.questions_per_call + 1,
-                reason=reason,
-                prices={
-                    option.name: quote.as_json()
-                    for option, quote in zip(candidate.options, _option_quotes(candidate, quotes), strict=True)
-                },
+                reason=QuestionEntry.Reason.SELECTED if position < len(selected) else QuestionEntry.Reason.TRADED,
+                prices={name: quote.as_json() for name, quote in option_quotes.items()},
                 closes_on=candidate.closes_at.date() if candidate.closes_at else None,
                 duplicate=questions[duplicate.key] if duplicate else None,
             )
-            for position, ((candidate, duplicate), (_, reason)) in enumerate(zip(pairs, reasons, strict=True))
-        ]
+            entries.append(entry)
         question_set = QuestionSet.objects.create(
             day=freeze.day, methodology=freeze.methodology, part=part, universe=freeze.universe, frozen_at=freeze.at,
             sha256=fingerprint(entries),
@@ -259,26 +287,23 @@ def _store(
             entry.question_set = question_set
         QuestionEntry.objects.bulk_create(entries)
         prefetch_related_objects([entry.question for entry in entries], "options")
-        QuestionBatch.objects.bulk_create(
-            QuestionBatch(
-                question_set=question_set,
-                arm=arm,
-                number=number,
-                block=question_block([e for e in entries if e.batch == number], priced=arm != BLIND),
-            )
-            for number in sorted({entry.batch for entry in entries})
-            for arm in freeze.rule.arms
-        )
+        batches = []
+        for number, batch_entries in groupby(entries, key=attrgetter("batch")):
+            rows = list(batch_entries)
+            for arm in freeze.rule.arms:
+                block = question_block(rows, priced=arm != BLIND)
+                batches.append(QuestionBatch(question_set=question_set, arm=arm, number=number, block=block))
+        QuestionBatch.objects.bulk_create(batches)
     failpoint("questions.frozen")
     return question_set
 
 
 def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[str, Question]:
     """The stored or newly created question of each candidate, by the candidate's key."""
-    markets = {market for candidate in candidates for market in candidate.market_ids}
-    external_ids = dict(Market.objects.filter(pk__in=markets).order_by().values_list("pk", "external_id"))
+    markets = Market.objects.filter(pk__in=_market_ids(candidates))
+    external_ids = dict(markets.order_by().values_list("pk", "external_id"))
     hashes = {candidate.key: _options_sha256(candidate, external_ids) for candidate in candidates}
-    stored = {q.options_sha256: q for q in Question.objects.filter(options_sha256__in=hashes.values())}
+    stored = Question.objects.in_bulk(set(hashes.values()), field_name="options_sha256")
     new: list[tuple[Question, QuestionCandidate]] = []
     for candidate in candidates:
         sha256 = hashes[candidate.key]
@@ -286,15 +311,17 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
             values = {name: getattr(candidate, name) for name in STATED_FIELDS}
             values |= {"market_id": candidate.only_market_id, "first_asked_at": at}
             stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=values)
-            new += [(stored[sha256], candidate)] if created else []
+            if created:
+                new.append((stored[sha256], candidate))
     _create_options(new)
     return {key: stored[sha256] for key, sha256 in hashes.items()}
 
 
 def _options_sha256(candidate: QuestionCandidate, external_ids: Mapping[int, str]) -> str:
     """The hash that identifies a candidate's question; `external_ids` are the venue's ids of its markets."""
-    identity = [candidate.source, candidate.key, candidate.exclusive, [[o.name, o.side] for o in candidate.options]]
-    identity.append([external_ids.get(option.market or 0, "") for option in candidate.options])
+    options = [[option.name, option.side] for option in candidate.options]
+    venue_ids = [external_ids.get(option.market or 0, "") for option in candidate.options]
+    identity = [candidate.source, candidate.key, candidate.exclusive, options, venue_ids]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
@@ -302,23 +329,26 @@ def _create_options(new: Sequence[tuple[Question, QuestionCandidate]]) -> None:
     """Creates the options of new questions, and marks their markets as having questions."""
     if not new:
         return
-    markets = {market for _, candidate in new for market in candidate.market_ids}
-    sides = {(o.market_id, o.side): o for o in Outcome.objects.filter(market__in=markets)}
-    QuestionOption.objects.bulk_create(
-        QuestionOption(question=question, index=i, name=o.name, outcome=sides.get((o.market or 0, o.side)))
-        for question, candidate in new
-        for i, o in enumerate(candidate.options)
-    )
+    markets = _market_ids(candidate for _, candidate in new)
+    outcomes: dict[tuple[int | None, str], Outcome] = {}
+    for outcome in Outcome.objects.filter(market__in=markets):
+        outcomes[outcome.market_id, outcome.side] = outcome
+    rows = []
+    for question, candidate in new:
+        for i, option in enumerate(candidate.options):
+            side = outcomes.get((option.market, option.side))
+            rows.append(QuestionOption(question=question, index=i, name=option.name, outcome=side))
+    QuestionOption.objects.bulk_create(rows)
     Market.objects.filter(pk__in=markets, has_questions=False).update(has_questions=True)
 
 
 def fingerprint(entries: Sequence[QuestionEntry]) -> str:
     """SHA-256 of the entries in order: position, batch, the question's hash, text and rules, reason and prices."""
-    questions = ((entry, entry.question) for entry in entries)
-    lines = (
-        json.dumps([e.position, e.batch, q.options_sha256, q.text, q.rules, str(e.reason), e.prices], sort_keys=True)
-        for e, q in questions
-    )
+    lines = []
+    for entry in entries:
+        question = entry.question
+        identity = [entry.position, entry.batch, question.options_sha256, question.text, question.rules]
+        lines.append(json.dumps([*identity, str(entry.reason), entry.prices], sort_keys=True))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -328,10 +358,12 @@ def question_block(entries: Sequence[QuestionEntry], *, priced: bool) -> str:
     for entry in entries:
         question = entry.question
         options = [option.name for option in question.options.all()]
-        quoted = {name: entry.prices[name]["price"] for name in options}
-        prices = (
-            {name: price if price is None else Decimal(price) for name, price in quoted.items()} if priced else None
-        )
+        prices: dict[str, Decimal | None] | None = None
+        if priced:
+            prices = {}
+            for name in options:
+                price = entry.prices[name]["price"]
+                prices[name] = None if price is None else Decimal(price)
         lines.append(_question_line(question.pk, question, options, prices, entry.closes_on))
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from foundation.failpoints import failpoint
 from foundation.http import UpstreamError
 from foundation.models import AlertItem
 from foundation.services.alerts import clear_alert, listing, raise_alert
-from markets.models import Market
+from markets.models import Market, Outcome
 from markets.models.market import MarketQuerySet
 from markets.pricing import PriceRule, has_tight_book
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
@@ -57,7 +57,7 @@ def sync_markets(
     at: datetime,
     target: int,
     rule: PriceRule,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = lambda *_: None,
 ) -> SyncReport:
     """Syncs each source's `target` largest open markets and all of its tracked markets.
 
@@ -65,7 +65,7 @@ def sync_markets(
     """
     report = SyncReport(replay=is_replay(at))
     if report.replay:
-        report.log.append("a replay: newer instants are recorded, so no service is asked")
+        report.log.write("a replay: newer instants are recorded, so no service is asked")
         return report
     for catalogue in catalogues:
         failures = len(report.failures)
@@ -88,7 +88,7 @@ def sync_markets(
     refresh_stale_prices(at=at)
     if not report.seen and not report.failures:
         services = ", ".join(catalogue.service for catalogue in catalogues)
-        report.failures.append(f"{services}: no market was returned")
+        report.failures.write(f"{services}: no market was returned")
     report.finish()
     return report
 
@@ -128,9 +128,9 @@ def _walk(
                 _keep_largest(fetched, target, stored, above=smallest)
             elif len(fetched.by_id) >= target:
                 break
-        fetched.whole = changes is None
+        fetched.complete = changes is None
     except UpstreamError as error:
-        report.failures.append(str(error))
+        report.failures.write(str(error))
         if not catalogue.by_volume:
             # As of an earlier day, so that the next sync walks the catalogue again.
             fetched.listed_at = walked or at - DAY
@@ -156,7 +156,7 @@ def _changes(catalogue: Catalogue, markets: MarketQuerySet, report: SyncReport) 
             f"Sync less often, or take {catalogue.source} out of ARENA_SOURCES, until its client is adapted."
         )
         log.warning(warning, extra={"reason": str(error)})
-        report.log.append(warning)
+        report.log.write(warning)
         return None
 
 
@@ -185,7 +185,7 @@ def _add(page: CataloguePage, fetched: FetchedMarkets, rule: PriceRule, report: 
 
 
 def _is_priced(row: VenueMarket, rule: PriceRule) -> bool:
-    return any(o.price is not None or has_tight_book(rule, o.bid, o.ask) for o in row.outcomes)
+    return any(outcome.price is not None or has_tight_book(rule, outcome.bid, outcome.ask) for outcome in row.outcomes)
 
 
 def _keep_largest(fetched: FetchedMarkets, target: int, stored: Set[str], *, above: Decimal) -> None:
@@ -195,7 +195,10 @@ def _keep_largest(fetched: FetchedMarkets, target: int, stored: Set[str], *, abo
     for row in fetched.by_id.values():
         if not row.closed:
             events[row.event_id or row.external_id].append(row)
-    ranked = sorted((-sum(row.volume for row in event), key) for key, event in events.items())
+    ranked = []
+    for key, event in events.items():
+        ranked.append((-sum(row.volume for row in event), key))
+    ranked.sort()
     room = target
     for volume, key in ranked:
         if room <= 0 or -volume <= above:
@@ -211,18 +214,18 @@ def _keep_largest(fetched: FetchedMarkets, target: int, stored: Set[str], *, abo
 def _refresh(catalogue: Catalogue, fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Looks up markets that the walk did not show: tracked, recently closed, and no longer listed ones."""
     unsettled = Market.objects.filter(source=fetched.source).unsettled()
-    shown = fetched.by_id.keys() | fetched.unusable
-    wanted = list(unsettled.tracked())
-    if fetched.whole:
-        others = unsettled.filter(traded=False, has_questions=False)
-        wanted += others.filter(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
+    ids = fetched.by_id.keys() | fetched.unusable
+    markets = list(unsettled.tracked())
+    if fetched.complete:
+        untracked = unsettled.filter(traded=False, has_questions=False)
+        markets += untracked.filter(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
         # Markets of the walk before; and markets not read for a day, because more than MAX_UNLISTED may leave at once.
         # The one that was looked up longest ago comes first, so that none that stays waits behind others that stay.
         newest = unsettled.aggregate(newest=Max("listed_at"))["newest"]
-        missing = others.filter(Q(listed_at=newest) | Q(refreshed_at__lte=at - DAY), status=Market.Status.ACTIVE)
-        unlisted = (m for m in missing.order_by("refreshed_at", "pk") if m.external_id not in shown)
-        wanted += islice(unlisted, MAX_UNLISTED)
-    _look_up(catalogue, [m for m in wanted if m.external_id not in shown], fetched, at, report)
+        missing = untracked.filter(Q(listed_at=newest) | Q(refreshed_at__lte=at - DAY), status=Market.Status.ACTIVE)
+        unlisted = (market for market in missing.order_by("refreshed_at", "pk") if market.external_id not in ids)
+        markets += islice(unlisted, MAX_UNLISTED)
+    _look_up(catalogue, [market for market in markets if market.external_id not in ids], fetched, at, report)
 
 
 def _look_up(
@@ -230,7 +233,7 @@ def _look_up(
 ) -> None:
     waiting, failures = deque(markets), 0
     listed = _listed(catalogue, waiting, report)
-    gone: list[Market] = []
+    missing: list[Market] = []
     while waiting:
         # After so many failures the venue is down, or neighbours are broken: the last market of all distinguishes them.
         market = waiting.pop() if failures == MAX_FAILURES else waiting.popleft()
@@ -239,23 +242,23 @@ def _look_up(
         except UpstreamError as error:
             failures += 1
             if failures > MAX_FAILURES:
-                report.failures.append(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
+                report.failures.write(f"{catalogue.service}: gave up looking up markets, {len(waiting)} not requested")
                 break
-            report.failures.append(str(error))
+            report.failures.write(str(error))
             continue
         failures = 0
         report.seen += 1
         if row is None or isinstance(row, SkippedMarket):
             Market.objects.filter(pk=market.pk).update(refreshed_at=at)
         if row is None:
-            report.log.add(f"market {market.external_id} no longer exists at its venue", market=market.pk)
+            report.log.write(f"market {market.external_id} no longer exists at its venue", market=market.pk)
             if market.traded or market.has_questions:
-                gone.append(market)
+                missing.append(market)
         elif isinstance(row, SkippedMarket):
             report.skip(row)
         else:
             fetched.by_id[row.external_id] = row
-    _alert_gone(gone, fetched.by_id.keys(), at)
+    _alert_gone(missing, fetched.by_id.keys(), at)
 
 
 def _listed(catalogue: Catalogue, markets: Collection[Market], report: SyncReport) -> dict[str, VenueMarket]:
@@ -265,21 +268,21 @@ def _listed(catalogue: Catalogue, markets: Collection[Market], report: SyncRepor
     try:
         return catalogue.markets([market.external_id for market in markets])
     except UpstreamError as error:
-        report.log.append(f"{error}: each market is looked up by a request of its own")
+        report.log.write(f"{error}: each market is looked up by a request of its own")
         return {}
 
 
-def _alert_gone(gone: Sequence[Market], found: Set[str], at: datetime) -> None:
+def _alert_gone(missing: Sequence[Market], ids: Set[str], at: datetime) -> None:
     """Raises one alert for the markets that their venue no longer knows, and clears those that it knows again."""
     missed = AlertItem.objects.filter(kind=GONE_ALERT, cleared_at=None).values_list("subject", flat=True)
-    clear_alert(GONE_ALERT, found & set(missed), at=at)
-    if gone:
+    clear_alert(GONE_ALERT, ids & set(missed), at=at)
+    if missing:
         raise_alert(
             kind=GONE_ALERT,
-            items={market.external_id: market.question for market in gone},
-            message=f"No longer exists at its venue: {listing([market.question for market in gone])}",
+            items={market.external_id: market.question for market in missing},
+            message=f"No longer exists at its venue: {listing([market.question for market in missing])}",
             at=at,
-            path=f"/markets/{gone[0].pk}/",
+            path=f"/markets/{missing[0].pk}/",
             remedy="Read the venue; if the market is gone for good, cancel it manually on the dashboard.",
             urgent=False,
         )
@@ -295,15 +298,20 @@ def _accept_quotes(fetched: FetchedMarkets, *, clob: Clob, rule: PriceRule, at: 
     """
     untraded = Market.objects.open().filter(source=fetched.source, external_id__in=list(fetched.by_id), traded=False)
     jumped: list[Market] = []
-    others: list[Market] = []
+    unchanged: list[Market] = []
     for market in untraded.prefetch_related("outcomes"):
         has_jumped = market.source == TRADED_SOURCE and any(
-            o.price is not None and o.quote is not None and abs(o.quote - o.price) > rule.jump_tolerance
-            for o in market.outcomes.all()
+            _has_jumped(outcome, rule) for outcome in market.outcomes.all()
         )
-        (jumped if has_jumped else others).append(market)
-    update_prices(others, rule=rule, at=at, clob=None)
+        (jumped if has_jumped else unchanged).append(market)
+    update_prices(unchanged, rule=rule, at=at, clob=None)
     if jumped:
-        report.failures += update_prices(jumped, rule=rule, at=at, clob=clob).failures
+        report.failures.write_all(update_prices(jumped, rule=rule, at=at, clob=clob).failures)
         for market in jumped:
-            report.log.add(f"market {market.external_id}: price jump, checked against the CLOB", market=market.pk)
+            report.log.write(f"market {market.external_id}: price jump, checked against the CLOB", market=market.pk)
+
+
+def _has_jumped(outcome: Outcome, rule: PriceRule) -> bool:
+    if outcome.price is None or outcome.quote is None:
+        return False
+    return abs(outcome.quote - outcome.price) > rule.jump_tolerance

@@ -42,14 +42,14 @@ def freeze_universe(
     methodology: str,
     size: int,
     rule: PriceRule,
-    held: Iterable[int],
+    held_ids: Iterable[int],
     at: datetime,
     clob: Clob | None,
     on_priced: Callable[[PricingResult], None] = lambda pricing: None,
 ) -> Universe:
     """The universe of a week and methodology: the stored one, else a new one frozen at `at`.
 
-    `held` are the ids of the markets that agents of the run hold; `on_priced` receives the price decisions of a new
+    `held_ids` are the ids of the markets that agents of the run hold; `on_priced` receives the price decisions of a new
     universe. Raises NoMarkets if no market qualifies.
     """
     stored = Universe.objects.filter(week_start=week_start, methodology=methodology).first()
@@ -60,7 +60,7 @@ def freeze_universe(
     def price(markets: Sequence[Market]) -> PricingResult:
         return recorded_prices(markets, at) if replay else update_prices(markets, rule=rule, at=at, clob=clob)
 
-    draft = draft_universe(size=size, held=held, at=at, replay=replay, price=price)
+    draft = draft_universe(size=size, held_ids=held_ids, at=at, replay=replay, price=price)
     on_priced(draft.pricing)
     failpoint("universe.priced")
     try:
@@ -82,33 +82,35 @@ def freeze_universe(
 
 
 def draft_universe(
-    *, size: int, held: Iterable[int], at: datetime, replay: bool, price: Callable[[Sequence[Market]], PricingResult]
+    *,
+    size: int,
+    held_ids: Iterable[int],
+    at: datetime,
+    replay: bool,
+    price: Callable[[Sequence[Market]], PricingResult],
 ) -> UniverseDraft:
     """The universe that a freeze at `at` would store, with prices by `price`. Stores nothing itself."""
     candidates = _candidates(size, at, replay=replay)
     candidate_ids = {market.pk for market in candidates}
-    also_held = list(
-        Market.objects.filter(pk__in=set(held) - candidate_ids).prefetch_related("outcomes").order_by("pk")
-    )
-    markets = [*candidates, *also_held]
-    pricing = price(markets)
-    chosen = [market for market in candidates if _qualifies(market, pricing)][:size]
-    if not chosen:
+    held_ids = set(held_ids)
+    further = Market.objects.filter(pk__in=held_ids - candidate_ids).prefetch_related("outcomes").order_by("pk")
+    pricing = price([*candidates, *further])
+    bettable = [market for market in candidates if _qualifies(market, pricing)][:size]
+    if not bettable:
         raise NoMarkets("no open market has usable prices: run sync_markets first")
-    held_only = [market for market in markets if market.pk in set(held) - {m.pk for m in chosen}]
-    entries = [
-        *(_entry(market, pricing, at, bettable=True) for market in chosen),
-        *(_entry(market, pricing, at, bettable=False) for market in held_only),
-    ]
+    entries = [_entry(market, pricing, at, bettable=True) for market in bettable]
+    for market in (*candidates, *further):
+        if market.pk in held_ids and market not in bettable:
+            entries.append(_entry(market, pricing, at, bettable=False))
     for position, entry in enumerate(entries, start=1):
         entry.position = position
     block = market_block(entries)
     return UniverseDraft(tuple(entries), block, fingerprint(entries, block), pricing)
 
 
-def add_held_markets(universe: Universe, held: Iterable[int], *, at: datetime) -> None:
-    """Adds the markets of `held` that a rehearsal's universe lacks: priced as recorded by `at`, never bettable."""
-    missing = set(held) - set(universe.entries.values_list("market", flat=True))
+def add_held_markets(universe: Universe, held_ids: Iterable[int], *, at: datetime) -> None:
+    """Adds the markets of `held_ids` that a rehearsal's universe lacks: priced as recorded by `at`, never bettable."""
+    missing = set(held_ids) - set(universe.entries.values_list("market", flat=True))
     markets = list(Market.objects.filter(pk__in=missing).prefetch_related("outcomes").order_by("pk"))
     pricing = recorded_prices(markets, at)
     last = universe.entries.count()
@@ -124,13 +126,11 @@ def fingerprint(entries: Sequence[UniverseEntry], block: str) -> str:
     A line for each entry (position, venue and its id, `bettable`, `open`, price of each side, source of each price),
     then the SHA-256 of the MARKETS block.
     """
-    lines = [
-        json.dumps(
-            [e.position, e.market.source, e.market.external_id, e.bettable, e.open, e.prices, e.sources],
-            sort_keys=True,
-        )
-        for e in entries
-    ]
+    lines = []
+    for entry in entries:
+        identity = [entry.position, entry.market.source, entry.market.external_id]
+        values = [*identity, entry.bettable, entry.open, entry.prices, entry.sources]
+        lines.append(json.dumps(values, sort_keys=True))
     lines.append(hashlib.sha256(block.encode()).hexdigest())
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -139,30 +139,37 @@ def _candidates(size: int, at: datetime, *, replay: bool) -> list[Market]:
     """Listed markets of the traded source by volume, ties by the venue's id."""
     listed = Market.objects.listed(TRADED_SOURCE, at if replay else None)
     ranked = sorted(listed.values_list("volume", "external_id", "pk"), key=lambda row: (-row[0], len(row[1]), row[1]))
-    order = {
-        pk: rank
-        for rank, (_, _, pk) in enumerate(ranked[: max(int(size * CANDIDATE_RATIO), size + MIN_SPARE_CANDIDATES)])
-    }
-    markets = Market.objects.filter(pk__in=order).prefetch_related("outcomes")
-    return sorted(markets, key=lambda market: order[market.pk])
+    number = max(int(size * CANDIDATE_RATIO), size + MIN_SPARE_CANDIDATES)
+    ids = [pk for _, _, pk in ranked[:number]]
+    markets = Market.objects.prefetch_related("outcomes").in_bulk(ids)
+    return [markets[pk] for pk in ids]
 
 
 def _qualifies(market: Market, pricing: PricingResult) -> bool:
     """True if every outcome has a price in [0, 1] and at least two prices lie strictly inside."""
-    prices = [pricing.price(outcome) for outcome in market.outcomes.all()]
-    return all(p is not None and 0 <= p <= 1 for p in prices) and sum(0 < p < 1 for p in prices if p is not None) >= 2
+    inside = 0
+    for outcome in market.outcomes.all():
+        price = pricing.price(outcome)
+        if price is None or not 0 <= price <= 1:
+            return False
+        inside += 0 < price < 1
+    return inside >= 2
 
 
 def _entry(market: Market, pricing: PricingResult, at: datetime, *, bettable: bool) -> UniverseEntry:
-    outcomes = [outcome for outcome in market.outcomes.all() if outcome.pk in pricing.decisions]
-    decisions = {outcome.side: pricing.decisions[outcome.pk] for outcome in outcomes}
+    prices, sources = {}, {}
+    for outcome in market.outcomes.all():
+        if decision := pricing.decisions.get(outcome.pk):
+            sources[outcome.side] = {"source": decision.source, "stale": decision.stale}
+            if decision.price is not None:
+                prices[outcome.side] = json_number(decision.price)
     was_open = market.is_open if market.closed_at is None else market.closed_at > at
     return UniverseEntry(
         market=market,
         bettable=bettable,
         open=was_open and not market.is_final,
-        prices={side: json_number(d.price) for side, d in decisions.items() if d.price is not None},
-        sources={side: {"source": d.source, "stale": d.stale} for side, d in decisions.items()},
+        prices=prices,
+        sources=sources,
     )
 
 

@@ -13,11 +13,11 @@ VENUE_OF_SERVICE = {"gamma": "polymarket", "clob": "polymarket", "kalshi": "kals
 def store_venue_traffic() -> None:
     """Adds this run's requests to those of the venues."""
     by_venue: defaultdict[str, Traffic] = defaultdict(Traffic)
-    for service, counted in take_traffic().items():
+    for service, traffic in take_traffic().items():
         if venue := VENUE_OF_SERVICE.get(service):
-            by_venue[venue].requests += counted.requests
-            by_venue[venue].failures += counted.failures
-            by_venue[venue].seconds += counted.seconds
+            by_venue[venue].requests += traffic.requests
+            by_venue[venue].failures += traffic.failures
+            by_venue[venue].seconds += traffic.seconds
     for venue, total in by_venue.items():
         VenueTraffic.objects.bulk_create([VenueTraffic(venue=venue)], ignore_conflicts=True)
         VenueTraffic.objects.filter(venue=venue).update(

@@ -173,14 +173,14 @@ class Catalogue(HttpService):
         self, page_after: Callable[[str | None], CataloguePage], max_pages: int, first: CataloguePage | None = None
     ) -> Iterator[CataloguePage]:
         """The pages up to the one without a cursor. Raises UpstreamError if a cursor repeats or they do not end."""
-        page, seen = first or page_after(None), set[str]()
+        page, cursors = first or page_after(None), set[str]()
         for _ in range(max_pages):
             yield page
             if page.cursor is None:
                 return
-            if page.cursor in seen:
+            if page.cursor in cursors:
                 raise UpstreamError(self.service, f"the catalogue repeats its cursor {page.cursor!r}")
-            seen.add(page.cursor)
+            cursors.add(page.cursor)
             page = page_after(page.cursor)
         raise UpstreamError(self.service, f"the catalogue did not end within {max_pages} pages")
 

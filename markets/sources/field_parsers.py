@@ -14,7 +14,7 @@ LARGEST_AMOUNT = Decimal(10) ** 15
 LONGEST_ID, LONGEST_LABEL, LONGEST_NAME, LONGEST_STATUS = 120, 120, 300, 40
 """Characters; the database would refuse a longer value together with its batch."""
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
 
 def number(raw: object) -> Decimal:
@@ -104,10 +104,10 @@ def shown(raw: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
+def or_none(read: Callable[[object], Value]) -> Callable[[object], Value | None]:
     """The parser with None in place of a ValueError."""
 
-    def lenient(raw: object) -> T | None:
+    def lenient(raw: object) -> Value | None:
         try:
             return read(raw)
         except ValueError:
@@ -126,12 +126,12 @@ def amount(raw: object) -> Decimal | None:
     return value if value is not None and 0 <= value < LARGEST_AMOUNT else None
 
 
-def coalesce(*values: T | None) -> T | None:
+def coalesce(*values: Value | None) -> Value | None:
     """The first value that is not None."""
     return next((value for value in values if value is not None), None)
 
 
-def first_field(raw: Mapping[str, Any], read: Callable[[object], T | None], *names: str) -> T | None:
+def first_field(raw: Mapping[str, Any], read: Callable[[object], Value | None], *names: str) -> Value | None:
     """The value of the first of the named fields from which `read` makes one."""
     return coalesce(*(read(raw.get(name)) for name in names))
 

@@ -93,8 +93,8 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
     held_outcomes = set(Position.objects.held_at(instant).values_list("outcome", flat=True))
     report.fallback_prices = len(marks.stale & held_outcomes)
     report.priced = len((held_outcomes & marks.prices().keys()) - marks.stale)
-    report.log += marks.failures
-    report.failures += filter(None, [marks.total_failure])
+    report.log.write_all(marks.failures)
+    report.failures.write_all(filter(None, [marks.total_failure]))
     return marks
 
 

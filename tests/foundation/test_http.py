@@ -305,7 +305,7 @@ def test_total_limit_ends_the_request_under_way_its_retries_and_later_ones() -> 
         first, later = failure(service), failure(service)
     assert monotonic() - started < 1.5
     assert (first.reason, first.retryable) == ("GET /x did not finish within the 0.5 s for all requests", False)
-    assert (later.reason, later.sent) == ("GET /x was not sent: the 0.5 s for all requests are over", False)
+    assert (later.reason, later.is_sent) == ("GET /x was not sent: the 0.5 s for all requests are over", False)
 
 
 def test_retries_end_with_the_total_limit_where_each_is_answered() -> None:

@@ -57,8 +57,8 @@ def test_log_is_bounded_and_errors_come_last_to_the_bound() -> None:
     with Run.objects.recorded("sync_markets", SUNDAY) as under_way:
         lines = run_log.ReportLines()
         for number in range(502):
-            lines.append(f"skipped {number}")
-        run_log.FailureLines().append("the venue is down")
+            lines.write(f"skipped {number}")
+        run_log.FailureLines().write("the venue is down")
     texts = stored(under_way).log_texts
     assert texts[499:] == ["skipped 499", "the venue is down", "… and 2 more lines"]
     assert len(lines) == 502

@@ -24,7 +24,7 @@ FROZEN = WEEK + timedelta(minutes=5)
 def freeze(size: int = 500, held: Sequence[Market] = (), at: Any = FROZEN, **more: Any) -> Universe:
     options: dict[str, Any] = {"week_start": WEEK, "methodology": "v1", "clob": None} | more
     rule = Methodology.objects.current().price_rule
-    return freeze_universe(size=size, rule=rule, held=[m.pk for m in held], at=at, **options)
+    return freeze_universe(size=size, rule=rule, held_ids=[m.pk for m in held], at=at, **options)
 
 
 def external_ids(universe: Universe, *, bettable: bool = True) -> list[str]:

@@ -438,7 +438,7 @@ def test_agent_that_lost_all_but_small_change_is_bankrupt_for_good(opened: Venue
 def _universe() -> Universe:
     """The week's universe, frozen while nobody has been asked yet."""
     rule = Methodology.objects.current().price_rule
-    return freeze_universe(week_start=SUNDAY, methodology="v2", size=3, rule=rule, held=(), at=SUNDAY, clob=None)
+    return freeze_universe(week_start=SUNDAY, methodology="v2", size=3, rule=rule, held_ids=(), at=SUNDAY, clob=None)
 
 
 def _claimed(*, week: int) -> Claim[Decision]:

@@ -29,24 +29,25 @@ class Command(ArenaCommand):
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         week, current = effective_from(at=at), options["current"]
-        named = dict(text.partition("=")[::2] for text in options["models"])
+        model_ids = dict(text.partition("=")[::2] for text in options["models"])
         summary: dict[str, Any] = {"line_up": None, "effective_from": None, "replaced": []}
         try:
             catalogue = clients.model_catalogue()
-            if catalogue is None and named:
+            if catalogue is None and model_ids:
                 self.refuse("ARENA_LINEUP=unchecked: no catalogue tells a model's prices; use the dashboard")
             line_up, changes = renew_lineup(
-                catalogue, current=current, named=named, week=week, by="approve_lineup", at=at
+                catalogue, current=current, models=model_ids, week=week, by="approve_lineup", at=at
             )
         except GatewayFailure as failure:
             return CommandResult(summary, failures=[failure.reason])
         except UnusableLineUp as error:
-            rows = [each.as_row() for each in error.unusable]
-            return CommandResult(summary | {"lineup": rows}, failures=approval_lines(error.unusable))
+            unusable = [fault.as_row() for fault in error.unusable]
+            return CommandResult(summary | {"lineup": unusable}, failures=approval_lines(error.unusable))
         except ValidationError as error:
             self.refuse("; ".join(error.messages))
         if line_up is None:
             return CommandResult(summary, log=["every release of the line-up can be used: nothing to approve"])
-        replaced = [row for row in (change.as_row() for change in changes) if row["from"] != row["to"]]
+        rows = [change.as_row() for change in changes]
+        replaced = [row for row in rows if row["from"] != row["to"]]
         summary = {"line_up": line_up.pk, "effective_from": week, "replaced": replaced}
         return CommandResult(summary, log=[str(change) for change in changes])

@@ -31,7 +31,7 @@ class Command(ArenaCommand):
             "findings": len(check.findings),
             "proposal": check.proposal and check.proposal.pk,
             "new": check.new,
-            "lineup": [each.as_row() for each in check.unusable],
+            "lineup": [fault.as_row() for fault in check.unusable],
         }
         # With ARENA_LINEUP=auto the cohort's start takes the successors by itself.
         failures = approval_lines(check.unusable, automatic=settings.ARENA_LINEUP == "auto")

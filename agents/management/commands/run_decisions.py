@@ -56,14 +56,14 @@ class Command(ArenaCommand):
     def _dry_run(self, at: datetime, cohort: Cohort | None, family: str | None) -> CommandResult:
         catalogue = clients.reachable_catalogue()
         costs = plan_costs(at=at, catalogue=catalogue).summary()
-        nothing = DecisionReport().summary() | {"dry_run": True} | costs
+        zeros = DecisionReport().summary() | {"dry_run": True} | costs
         try:
             estimate = estimate_run(at=at, cohort=cohort, family=family, catalogue=catalogue)
         except NoMarkets as error:
-            return CommandResult(nothing, failures=[str(error)])
+            return CommandResult(zeros, failures=[str(error)])
         for call in estimate.calls:
             self.stderr.write(f"would ask {call}")
-        summary = nothing | {
+        summary = zeros | {
             "asked": len(estimate.calls),
             "skipped": estimate.skipped,
             "tokens_input": sum(call.tokens_input for call in estimate.calls),

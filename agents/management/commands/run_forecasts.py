@@ -60,12 +60,12 @@ class Command(ArenaCommand):
     def _dry_run(self, at: datetime, questions: int | None, family: str | None) -> CommandResult:
         catalogue = clients.reachable_catalogue()
         estimate = estimate_forecasts(at=at, questions=questions, family=family, catalogue=catalogue)
-        for release, batches in estimate.asked:
+        for release, batches in estimate.releases:
             self.stderr.write(f"would ask {release}: {batches} batch{'es' if batches != 1 else ''}")
         summary = ForecastReport().summary() | {
             "dry_run": True,
             "questions": estimate.questions,
-            "asked": sum(batches for _, batches in estimate.asked),
+            "asked": sum(batches for _, batches in estimate.releases),
             "cost_usd": f"{estimate.cost_usd:.6f}",
             "spent_usd": f"{spent_in_week(Elicitation.PROTOCOL, week_start(at)):.6f}",
             "basis": estimate.basis,

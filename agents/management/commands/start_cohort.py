@@ -37,23 +37,21 @@ class Command(ArenaCommand):
                 catalogue = clients.model_catalogue()
                 if options["current"]:
                     renew_lineup(catalogue, current=True, week=week_start(at), by="start_cohort --current", at=at)
-            started = start_cohort(at=at, catalogue=catalogue, replace=automatic)
+            start = start_cohort(at=at, catalogue=catalogue, replace=automatic)
         except GatewayFailure as failure:
             unchecked = "no cohort starts with a line-up that could not be checked; run it again later"
             return CommandResult(summary, failures=[f"{failure.reason}: {unchecked}"])
         except NoEligibleFamilies as error:
             return CommandResult(summary, failures=[str(error)])
         except UnusableLineUp as error:
-            summary["lineup"] = [each.as_row() for each in error.unusable]
+            summary["lineup"] = [fault.as_row() for fault in error.unusable]
             if catalogue is None:
                 lines = [*map(str, error.unusable), "Approve a line-up without them on the dashboard."]
                 return CommandResult(summary, failures=lines)
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
             lines = approval_lines(error.unusable)
             return CommandResult(summary, failures=lines, alerted=len(lines))
-        summary = {"cohort": started.cohort.number, "created": started.created, "agents": started.agents}
+        summary = {"cohort": start.cohort.number, "created": start.created, "agents": start.agents}
         if automatic:
-            summary["replaced"] = [change.as_row() for change in started.replaced]
-        return CommandResult(
-            summary, log=[f"cohort {started.cohort.number}, week of {started.cohort.week_start:%Y-%m-%d}"]
-        )
+            summary["replaced"] = [change.as_row() for change in start.replaced]
+        return CommandResult(summary, log=[f"cohort {start.cohort.number}, week of {start.cohort.week_start:%Y-%m-%d}"])

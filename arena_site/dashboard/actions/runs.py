@@ -123,10 +123,10 @@ class RunDecisions(EnqueueJob):
 class RunForecasts(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
         estimate, costs = estimate_forecasts(at=at), cost_sentence(at)
-        if not estimate.asked:
-            reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
-            return Preview(f"{reason} {costs}", possible=False)
-        lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.asked]
+        if not estimate.releases:
+            nothing = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
+            return Preview(f"{nothing} {costs}", possible=False)
+        lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.releases]
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))

@@ -60,9 +60,11 @@ class Kalshi(Catalogue):
             pages.append(page)
             if self.bytes_received - before > CHANGED_BYTES:
                 break
-        shown = {row.external_id for page in pages for row in page.rows}
-        shown |= {row.ref for page in pages for row in page.skipped}
-        tickers = (ticker for ticker in external_ids if ticker not in shown)
+        ids: set[str] = set()
+        for page in pages:
+            ids.update(row.external_id for row in page.rows)
+            ids.update(row.ref for row in page.skipped)
+        tickers = (ticker for ticker in external_ids if ticker not in ids)
         while batch := list(islice(tickers, LARGEST_BATCH)):
             pages.append(self._markets_by_ticker(batch))
         return pages
@@ -90,8 +92,11 @@ class Kalshi(Catalogue):
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
         """Markets by ticker, a hundred in a request. Kalshi's list lacks markets that settled months ago."""
-        batches = (external_ids[first : first + LARGEST_BATCH] for first in range(0, len(external_ids), LARGEST_BATCH))
-        return {row.external_id: row for batch in batches for row in self._markets_by_ticker(batch).rows}
+        markets: dict[str, VenueMarket] = {}
+        for first in range(0, len(external_ids), LARGEST_BATCH):
+            for row in self._markets_by_ticker(external_ids[first : first + LARGEST_BATCH]).rows:
+                markets[row.external_id] = row
+        return markets
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result of a closed market, by its terminal status: one merely determined may be disputed and amended.
@@ -112,7 +117,9 @@ class Kalshi(Catalogue):
     def _page(self, query: dict[str, Any], cursor: str | None) -> CataloguePage:
         events, following = self._list("/events", "events", query | ({"cursor": cursor} if cursor else {}))
         ref = f"after {cursor}" if cursor else "first page"
-        parsed = [row for place, raw in enumerate(events, start=1) for row in parse_event(raw, f"{ref}, event {place}")]
+        parsed: list[VenueMarket | SkippedMarket] = []
+        for place, raw in enumerate(events, start=1):
+            parsed += parse_event(raw, f"{ref}, event {place}")
         return CataloguePage.of(parsed, following)
 
     def _list(self, path: str, name: str, query: dict[str, Any]) -> tuple[list[Any], str | None]:

@@ -141,8 +141,8 @@ def _question(raw: Raw, event_title: str, option: str) -> str:
         if rule := line(raw.get("rules_primary")):
             return rule
         raise Unusable("no question")
-    named = not option or option.casefold() in ("yes", "no") or option.casefold() in title.casefold()
-    return title if named else f"{title} – {option}"
+    has_option = not option or option.casefold() in ("yes", "no") or option.casefold() in title.casefold()
+    return title if has_option else f"{title} – {option}"
 
 
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────
@@ -165,8 +165,8 @@ def _settled(raw: Raw, result: str) -> tuple[VenueOutcome, ...]:
     """Both sides with the payout of a share as price; None while there is no result."""
     if not result:
         return _sides(None)
-    stated = coalesce(price_or_none(raw.get("settlement_value_dollars")), _cents(raw, "settlement_value"))
-    return _sides(coalesce(stated, {"yes": Decimal(1), "no": Decimal(0)}.get(result)))
+    value = coalesce(price_or_none(raw.get("settlement_value_dollars")), _cents(raw, "settlement_value"))
+    return _sides(coalesce(value, {"yes": Decimal(1), "no": Decimal(0)}.get(result)))
 
 
 def _sides(price: Decimal | None, bid: Decimal | None = None, ask: Decimal | None = None) -> tuple[VenueOutcome, ...]:

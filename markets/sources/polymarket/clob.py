@@ -11,7 +11,7 @@ from foundation.http import HttpService, UpstreamError
 from markets.sources.base import TopOfBook
 from markets.sources.field_parsers import flag_or_none, identifier, line, number, price, shown
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 LARGEST_BATCH = 500
 REFUSED_BATCH = frozenset({400, 404, 405, 422})
 """Statuses of a missing batch endpoint, or of a batch with a token that the CLOB refuses."""
@@ -20,10 +20,10 @@ MAX_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TokenValues(Generic[T]):
+class TokenValues(Generic[Value]):
     """Values by token, reasons for tokens without a usable one, and failed requests."""
 
-    values: dict[str, T] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
     rejected: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
@@ -68,10 +68,10 @@ class Clob(HttpService):
         noun: str,
         token_ids: Iterable[str],
         by_token: Callable[[Any], Mapping[Any, object]],
-        parse: Callable[[str, object], T],
-    ) -> TokenValues[T]:
+        parse: Callable[[str, object], Value],
+    ) -> TokenValues[Value]:
         """The parsed value of each token, from batches if the CLOB takes them, else one by one."""
-        result: TokenValues[T] = TokenValues()
+        result: TokenValues[Value] = TokenValues()
 
         def add(token: str, raw: object) -> None:
             try:
@@ -82,7 +82,7 @@ class Clob(HttpService):
         for batch in _batches(token_ids):
             try:
                 answer = self.post_json(f"/{noun}s", [{"token_id": token} for token in batch])
-                stated = by_token(answer)
+                values = by_token(answer)
             except UpstreamError as error:
                 if error.status in REFUSED_BATCH:
                     self._one_by_one(f"/{noun}", batch, add, result)
@@ -93,14 +93,14 @@ class Clob(HttpService):
                 result.failed.append(f"clob: POST /{noun}s answered {error} ({len(batch)} tokens)")
                 continue
             for token in batch if answer else ():
-                if token in stated:
-                    add(token, stated[token])
+                if token in values:
+                    add(token, values[token])
                 else:
                     result.rejected[token] = f"no {noun} in the answer"
         return result
 
     def _one_by_one(
-        self, path: str, batch: list[str], add: Callable[[str, object], None], result: TokenValues[T]
+        self, path: str, batch: list[str], add: Callable[[str, object], None], result: TokenValues[Value]
     ) -> None:
         failures = 0
         for place, token in enumerate(batch):
@@ -114,8 +114,8 @@ class Clob(HttpService):
                 result.failed.append(str(error))
                 failures += 1
                 if failures == MAX_FAILURES:
-                    left = len(batch) - place - 1
-                    result.failed.append(f"clob: GET {path} failed {MAX_FAILURES} times: {left} tokens not asked")
+                    number = len(batch) - place - 1
+                    result.failed.append(f"clob: GET {path} failed {MAX_FAILURES} times: {number} tokens not asked")
                     return
 
 

@@ -72,22 +72,26 @@ class Gamma(Catalogue):
 
     def markets(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
         """Markets by id, a hundred in a request. Gamma lists open or closed ones, so that there are two requests."""
-        batches = (external_ids[first : first + LARGEST_PAGE] for first in range(0, len(external_ids), LARGEST_PAGE))
-        found: dict[str, VenueMarket] = {}
+        batches = []
+        for first in range(0, len(external_ids), LARGEST_PAGE):
+            batches.append(external_ids[first : first + LARGEST_PAGE])
+        markets: dict[str, VenueMarket] = {}
         for of_batch in parallel_results(self._batch, batches, LISTS_AT_ONCE):
-            found |= of_batch
-        return found
+            markets |= of_batch
+        return markets
 
     def _batch(self, external_ids: Sequence[str]) -> dict[str, VenueMarket]:
-        found: dict[str, VenueMarket] = {}
+        markets: dict[str, VenueMarket] = {}
         missing = list(external_ids)
         for closed in ("false", "true"):
             query = {"id": missing, "closed": closed, "limit": LARGEST_PAGE, "include_tag": "true"}
             rows = self._keyset_page(query, None).rows if missing else ()
             # A server that ignores the ids answers with other markets too.
-            found |= {row.external_id: row for row in rows if row.external_id in missing}
-            missing = [external_id for external_id in missing if external_id not in found]
-        return found
+            for row in rows:
+                if row.external_id in missing:
+                    markets[row.external_id] = row
+            missing = [external_id for external_id in missing if external_id not in markets]
+        return markets
 
     def resolution(self, row: VenueMarket) -> VenueResolution | Unresolved:
         """The result of a closed market of the first protocol; a final price alone decides nothing.

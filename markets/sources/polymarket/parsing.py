@@ -104,10 +104,12 @@ def _first_event(raw: Raw) -> Raw:
 def _labels(raw: object) -> list[str]:
     """The labels of tags that name a subject."""
     tags = raw if isinstance(raw, list) else []
-    labels = (
-        label(tag.get("label")) or label(tag.get("slug")) if isinstance(tag, dict) else label(tag) for tag in tags
-    )
-    return [text for text in labels if text and text.lower() not in GENERIC_TAGS]
+    labels = []
+    for tag in tags:
+        text = label(tag.get("label")) or label(tag.get("slug")) if isinstance(tag, dict) else label(tag)
+        if text and text.lower() not in GENERIC_TAGS:
+            labels.append(text)
+    return labels
 
 
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────
@@ -119,16 +121,18 @@ def _outcomes(raw: Raw, names: Sequence[str], token_field: str, *, closed: bool)
     lengths = {"outcomes": len(names), "outcomePrices": len(prices)} | ({token_field: len(tokens)} if tokens else {})
     if len(set(lengths.values())) > 1:
         raise Unusable("lengths disagree: " + ", ".join(f"{number} {field}" for field, number in lengths.items()))
-    stated = [token for token in tokens if token]
-    if len(set(stated)) < len(stated):
+    ids = [token for token in tokens if token]
+    if len(set(ids)) < len(ids):
         raise Unusable(f"{token_field}: two outcomes share a token")
     bid, ask = price_or_none(raw.get("bestBid")), price_or_none(raw.get("bestAsk"))
     # A bid on one of two sides is an ask on the other.
-    others = [(complement(ask), complement(bid))] if len(names) == 2 else [(None, None)] * (len(names) - 1)
-    rows = zip(names, tokens or [None] * len(names), prices, [(bid, ask), *others], strict=True)
-    return tuple(
-        VenueOutcome(index, name, token, price, *quote) for index, (name, token, price, quote) in enumerate(rows)
-    )
+    quotes = [(bid, ask), (complement(ask), complement(bid))] if len(names) == 2 else [(bid, ask)]
+    outcomes = []
+    for index, outcome_name in enumerate(names):
+        token = tokens[index] if tokens else None
+        quote = quotes[index] if index < len(quotes) else (None, None)
+        outcomes.append(VenueOutcome(index, outcome_name, token, prices[index], *quote))
+    return tuple(outcomes)
 
 
 def _outcome_names(raw: Raw) -> list[str]:
@@ -145,7 +149,7 @@ def _outcome_names(raw: Raw) -> list[str]:
 def _prices(raw: Raw, number: int, *, closed: bool) -> list[Decimal | None]:
     try:
         prices = list(map(price_or_none, _required_list(raw, "outcomePrices")))
-        if all(stated is None for stated in prices):
+        if all(value is None for value in prices):
             raise Unusable(f"outcomePrices: none usable in {shown(raw['outcomePrices'])}")
     except Unusable:
         if not closed:
