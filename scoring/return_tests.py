@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
 
-from scoring.constants import DETECTABLE_DIFFERENCE
+from scoring.constants import DETECTABLE_DIFFERENCE, TOTAL_LOSS
 from scoring.weekly_returns import WeeklyReturns
 
 LEAST_COHORTS = 2
@@ -36,7 +36,8 @@ def return_error(family: FamilyReturns) -> ReturnError:
         return ReturnError(None, None)
     means = observed_means(_table([family]))
     low, high = means.intervals()[0].tolist()
-    return ReturnError(_finite(means.standard_error[0]), None if math.isnan(low) else (low, high))
+    interval = None if math.isnan(low) else (max(low, TOTAL_LOSS), high)
+    return ReturnError(_finite(means.standard_error[0]), interval)
 
 
 def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:

@@ -16,6 +16,7 @@ from agents.models import Decision, Family
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 from foundation import search_words
 from scoring.competition import last_competition_index
+from scoring.constants import TOTAL_LOSS
 
 DASH = "–"
 MINUS = "−"
@@ -133,9 +134,12 @@ NORMAL_95 = 1.96
 """The 97.5 % quantile of the normal distribution."""
 
 
-def half_width(interval: list[float] | None) -> float | None:
-    """Half the width of a symmetric interval."""
-    return None if interval is None else (interval[1] - interval[0]) / 2
+def return_margin(interval: list[float]) -> str:
+    """Half the width of a return's interval; both ends of one that a total loss cuts short."""
+    low, high = interval
+    if low > TOTAL_LOSS:
+        return f"± {percent((high - low) / 2)}"
+    return f"{signed_percent(low)} to {signed_percent(high)}"
 
 
 def margin(error: float | None) -> float | None:

@@ -94,8 +94,11 @@ def with_interval(row: Any, key: str, write: Any = score, between: str = "–") 
 
 
 def half_width(bounds: Any) -> str:
-    """The reach of a symmetric interval of percentages to either side."""
-    return f"± {percent((bounds[1] - bounds[0]) / 2)}" if bounds else ""
+    """The reach of an interval of percentages to either side; both ends of one that a total loss cuts short."""
+    if not bounds:
+        return ""
+    low, high = bounds
+    return f"± {percent((high - low) / 2)}" if low > -100 else f"{signed_percent(low)} to {signed_percent(high)}"
 
 
 def plus_minus(error: float | None) -> str:

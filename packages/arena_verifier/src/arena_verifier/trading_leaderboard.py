@@ -11,6 +11,8 @@ from arena_verifier.intervals import bounded_interval, rank_ranges, return_error
 from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents, mismatches
 
 WEEK = timedelta(weeks=1)
+TOTAL_LOSS = -100.0
+"""In per cent: no portfolio loses more, and no interval says so."""
 
 
 def weekly_returns(tables: Tables) -> dict[int, dict[datetime, float]]:
@@ -77,7 +79,7 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
                 "rank": None if family in externals else rank, "cohorts": len(agents), "return_percent": mean[family],
                 "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
                 "return_se": error, "rank_low": low, "rank_high": high,
-                "return_ci": None if half is None else [mean[family] - half, mean[family] + half],
+                "return_ci": None if half is None else [max(mean[family] - half, TOTAL_LOSS), mean[family] + half],
                 "total_value": cents(sum(agent["total_value"] for agent in agents) / len(agents)),
                 "pnl": sum(agent["pnl"] for agent in agents),
                 "cost_usd": spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN),
