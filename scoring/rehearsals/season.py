@@ -55,8 +55,8 @@ class Rehearsal:
 
     def play(self, progress: Callable[[int, int, str], None]) -> RehearsalReport:
         steps = self._steps()
-        for done, (at, _, step, subject) in enumerate(steps):
-            progress(done, len(steps), f"{at:%Y-%m-%d %H:%M}")
+        for index, (at, _, step, subject) in enumerate(steps):
+            progress(index, len(steps), f"{at:%Y-%m-%d %H:%M}")
             step(at, subject)
         score_trades(at=self.timeline.end)
         score_forecasts(at=self.timeline.end)
