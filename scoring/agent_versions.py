@@ -24,7 +24,7 @@ class ScoredAnswer(NamedTuple):
 
 
 class VersionRecord(NamedTuple):
-    """What an agent reached with one of its versions."""
+    """An agent's results with one of its versions."""
 
     version: AgentVersion
     forecasts: int

@@ -104,7 +104,7 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
 
 
 def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
-    """What `overall_leaderboards` gives, as of a past instant."""
+    """The leaderboards of `overall_leaderboards`, as of a past instant."""
     from scoring.services.past_leaderboards import past_forecast_leaderboard, past_trading_leaderboard
 
     rows = [past_trading_leaderboard(ALL_METHODOLOGIES, at=at)]

@@ -36,7 +36,7 @@ REFERENCES = {
     "question_set": "question_sets.id", "release": "releases.id", "settlement": "settlements.id",
     "trade": "trades.id", "universe": "universes.id", "winning_outcome": "outcomes.id",
 }  # fmt: skip
-"""What a column of this name refers to, where it is an id, a cohort's number or a family's slug."""
+"""The column that a column of this name refers to, by an id, a cohort's number or a family's slug."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class ArchiveTables:
 
 @dataclass(slots=True)
 class Timeline:
-    """What happened from `start` to `end`; weeks and questions that began at `end` are none of it."""
+    """The events from `start` to `end`, without weeks and questions that began at `end`."""
 
     start: datetime
     end: datetime

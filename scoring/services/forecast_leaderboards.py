@@ -208,8 +208,8 @@ def compute_forecast_leaderboards(
     """The leaderboards of an arm by category, but the `omitted` ones, and the difficulties of its questions.
 
     Without `slow`, the results of the slow fits are those of the leaderboard `before`, and there are no difficulties.
-    If the leaderboard over all categories is omitted, it is given all the same with `slow`: as it was `before`, with
-    new results of the slow fits.
+    With `slow`, an omitted leaderboard over all categories is part of the result: the one `before`, with new results
+    of the slow fits.
     """
     unchanged = before if "" in omitted else None
     resolved = resolved_entries(selection, without=omitted if unchanged and not slow else ())

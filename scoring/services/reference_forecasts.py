@@ -38,7 +38,7 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
 def ensembles(vectors: Floats) -> tuple[Floats, Floats, Floats]:
     """The mean, the median and the extremised mean of the forecasters' probabilities of each option, (O,) each.
 
-    `stated` has a row per forecaster, NaN where it has no forecast. Not brought to a sum of 1.
+    `vectors` has a row per forecaster, NaN where it has no forecast. Not brought to a sum of 1.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class LeaderboardContents(NamedTuple):
 
 
 class CohortResult(NamedTuple):
-    """What a family's agent in a cohort is worth, and its return by week."""
+    """The value of a family's agent in a cohort, and its return by week."""
 
     value: Valuation
     weeks: WeeklyReturns

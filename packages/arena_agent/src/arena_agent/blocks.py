@@ -30,7 +30,7 @@ def read_portfolio(blocks: Mapping[str, str]) -> Portfolio:
 
 
 def _read(reader: Callable[[Mapping[str, str]], Value], blocks: Mapping[str, str], name: str) -> Value:
-    """What a reader makes of the blocks; a value of a wrong type is a fault of the block."""
+    """The value that a reader makes of the blocks; a value of a wrong type is a fault of the block."""
     try:
         return reader(blocks)
     except UnreadableBlock:

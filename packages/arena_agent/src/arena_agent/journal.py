@@ -26,7 +26,7 @@ class DamagedJournal(Exception):
 
 @dataclass
 class TaskRecord:
-    """What the journal knows of a task."""
+    """A task's record in the journal."""
 
     task: str
     target: dict[str, int]

@@ -78,7 +78,7 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
 
 
 def share_bins(panel: Panel, second: Panel, bins: int, kind: Kind = "width") -> None:
-    """Gives `other`, which differs from the panel in its events alone, the pairs of the panel in bins."""
+    """Gives `second`, which differs from the panel in its events alone, the pairs of the panel in bins."""
     second.shared(("bins", bins, kind), lambda: bin_pairs(panel, bins, kind))
 
 

@@ -309,7 +309,7 @@ class _Estimates(NamedTuple):
     converged: bool
     parameters: Floats
     influence: Floats
-    """What each event adds to the error of each ability, (events, N); no events if errors do not follow from them."""
+    """The part of each event in the error of each ability, (events, N); no events if errors do not follow from them."""
 
 
 def _fit_abilities(data: IrtResponses) -> _Estimates:
