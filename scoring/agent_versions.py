@@ -24,7 +24,7 @@ class ScoredAnswer(NamedTuple):
 
 
 class VersionRecord(NamedTuple):
-    """What an agent reached with one of its versions."""
+    """An agent's results with one of its versions."""
 
     version: AgentVersion
     forecasts: int
@@ -69,14 +69,17 @@ def version_records(
             at = datetime.fromisoformat(sunday).replace(tzinfo=UTC)
             returns_of[_place(beginnings, at)].append(value)
     records = []
-    for version, own, returns in zip(versions, answers_of, returns_of, strict=True):
-        forecasts, priced = sum(answer.forecasts for answer in own), sum(answer.priced for answer in own)
-        gain = sum((answer.market_brier or 0) - (answer.priced_brier or 0) for answer in own)
+    for version, answers_of_version, returns in zip(versions, answers_of, returns_of, strict=True):
+        forecasts, priced = (
+            sum(answer.forecasts for answer in answers_of_version),
+            sum(answer.priced for answer in answers_of_version),
+        )
+        gain = sum((answer.market_brier or 0) - (answer.priced_brier or 0) for answer in answers_of_version)
         records.append(
             VersionRecord(
                 version,
                 forecasts,
-                sum(answer.brier for answer in own) / forecasts if forecasts else None,
+                sum(answer.brier for answer in answers_of_version) / forecasts if forecasts else None,
                 gain / priced if priced else None,
                 len(returns),
                 fmean(returns) if returns else None,

@@ -21,9 +21,9 @@ def forecast_changed(since: datetime) -> Q:
 
     Subqueries, because PostgreSQL would join all forecasts with their elicitations and scores to compare the times.
     """
-    asked = Elicitation.objects.filter(updated_at__gte=since).order_by()
+    elicitations = Elicitation.objects.filter(updated_at__gte=since).order_by()
     scores = ForecastScore.objects.filter(updated_at__gte=since).order_by()
-    return Q(elicitation__in=asked.values("pk")) | Q(pk__in=scores.values("forecast"))
+    return Q(elicitation__in=elicitations.values("pk")) | Q(pk__in=scores.values("forecast"))
 
 
 def brier_score_changed(since: datetime) -> Q:

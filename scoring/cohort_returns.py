@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from statistics import fmean, quantiles
 from typing import NamedTuple
 
@@ -50,35 +51,39 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
 
     Before its first snapshot an agent's return is zero; that of a completed cohort stays what it was at its end.
     """
-    started = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in started}, at)
-    seen = {pk: found for of_family in ranges.values() for pk, found in of_family.items()}
-    valued = [agent for agent in started if agent.pk in seen]
+    running = [agent for agent in agents if agent.cohort.started_at <= at]
+    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    range_of: dict[int, SnapshotRange] = {}
+    for ranges_of_family in ranges.values():
+        range_of.update(ranges_of_family)
+    valued = [agent for agent in running if agent.pk in range_of]
     if not valued:
         return CohortReturns(None, [], {})
-    newest = max(seen[agent.pk][1] for agent in valued)
+    newest = max(range_of[agent.pk][1] for agent in valued)
     first = min(agent.cohort.week_start for agent in valued)
-    step = _step(valued, seen, newest)
+    step = _step(valued, range_of, newest)
     instants = [first + step * index for index in range((newest - first) // step + 1)]
-    values = agent_values(valued, instants, since=min(seen[agent.pk][0] for agent in valued))
+    values = agent_values(valued, instants, since=min(range_of[agent.pk][0] for agent in valued))
     by_family: dict[str, list[list[float]]] = defaultdict(list)
     for agent in valued:
-        own = values[agent.pk][(agent.cohort.week_start - first) // step :]
-        by_family[agent.family.slug].append(_returns(own, agent.cohort.methodology.starting_balance))
-    ages = max(len(returns) for of_family in by_family.values() for returns in of_family)
-    return CohortReturns(
-        newest,
-        [index * step / WEEK for index in range(ages)],
-        {slug: _means(returns, ages) for slug, returns in by_family.items()},
-    )
+        since_start = values[agent.pk][(agent.cohort.week_start - first) // step :]
+        by_family[agent.family.slug].append(_returns(since_start, agent.cohort.methodology.starting_balance))
+    ages = max(len(returns) for returns in chain.from_iterable(by_family.values()))
+    weeks = [index * step / WEEK for index in range(ages)]
+    families = {slug: _means(returns, ages) for slug, returns in by_family.items()}
+    return CohortReturns(newest, weeks, families)
 
 
-def _step(agents: Sequence[Agent | AgentSummary], seen: Mapping[int, SnapshotRange], newest: datetime) -> timedelta:
+def _step(agents: Sequence[Agent | AgentSummary], range_of: Mapping[int, SnapshotRange], newest: datetime) -> timedelta:
     """The smallest step with at most MAXIMUM_AGES ages and MAXIMUM_VALUES values of running cohorts."""
-    oldest = max(newest - agent.cohort.week_start for agent in agents)
-    looked_up = sum((seen[agent.pk][1] - agent.cohort.week_start for agent in agents), timedelta())
-    fits = (step for step in STEPS if oldest <= MAXIMUM_AGES * step and looked_up <= MAXIMUM_VALUES * step)
-    return next(fits, STEPS[-1])
+    oldest, looked_up = timedelta(), timedelta()
+    for agent in agents:
+        oldest = max(oldest, newest - agent.cohort.week_start)
+        looked_up += range_of[agent.pk][1] - agent.cohort.week_start
+    for step in STEPS:
+        if oldest <= MAXIMUM_AGES * step and looked_up <= MAXIMUM_VALUES * step:
+            return step
+    return STEPS[-1]
 
 
 def _returns(values: Values, balance: Decimal) -> list[float]:
@@ -87,20 +92,20 @@ def _returns(values: Values, balance: Decimal) -> list[float]:
 
 def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | None]:
     longest_first = sorted(returns, key=len, reverse=True)
-    reached = len(longest_first)
+    remaining = len(longest_first)
     means: list[MeanReturn | None] = []
     mean, previous = 0.0, list[float]()
     for index in range(ages):
-        while reached and len(longest_first[reached - 1]) <= index:
-            reached -= 1
-        if not reached:
+        while remaining and len(longest_first[remaining - 1]) <= index:
+            remaining -= 1
+        if not remaining:
             means.append(None)
             continue
-        values = [each[index] for each in longest_first[:reached]]
-        own = fmean(values)
-        mean += own - fmean(previous[:reached]) if index else own
+        values = [agent_returns[index] for agent_returns in longest_first[:remaining]]
+        change_mean = fmean(values)
+        mean += change_mean - fmean(previous[:remaining]) if index else change_mean
         low, _, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-        shift = mean - own
+        shift = mean - change_mean
         means.append(MeanReturn(mean, low + shift, high + shift, len(values)))
         previous = values
     return means

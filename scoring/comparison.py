@@ -104,7 +104,7 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
 
 
 def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
-    """What `overall_leaderboards` gives, as of a past instant."""
+    """The leaderboards of `overall_leaderboards`, as of a past instant."""
     from scoring.services.forecast_panels import Selection
     from scoring.services.past_leaderboards import past_forecast_contents
     from scoring.services.trading_leaderboards import trading_leaderboard
@@ -153,20 +153,24 @@ def return_test(
     if not weeks.get(first.slug, {}).keys() & weeks.get(second.slug, {}).keys():
         return None
     excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
-    pairs = return_tests({slug: own for slug, own in weeks.items() if slug not in excluded}).pairs
+    pairs = return_tests({slug: returns for slug, returns in weeks.items() if slug not in excluded}).pairs
     test = both_directions(pairs)[first.slug, second.slug]
     fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
     return ReturnTest(**fields, pairs=len(pairs))
 
 
 def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:
-    _, _, pairs, *bins = leaderboard.parts
+    pairs = leaderboard.parts[2]
+    bins = {}
+    for family, family_bins in zip((first, second), leaderboard.parts[3:], strict=True):
+        if family_bins:
+            bins[family.slug] = family_bins
     test = both_directions(pairs or ()).get((first.slug, second.slug))
     return ForecastComparison(
         arm,
         leaderboard.entries.get(first.slug),
         leaderboard.entries.get(second.slug),
         test and {"margin": None, **test, "pairs": len(pairs)},
-        {family.slug: found for family, found in zip((first, second), bins, strict=True) if found},
+        bins,
         leaderboard.computed_at,
     )

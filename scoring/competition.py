@@ -70,11 +70,11 @@ class CompetitionIndex:
     def addresses(self) -> dict[str, str]:
         """The name of each family in the addresses of pages, by slug: its display name where that is its own."""
         names = Counter(name_slug(family.display_name) for family in self.families.values())
-        taken = names + Counter(list(self.by_slug))
+        uses = names + Counter(list(self.by_slug))
         addresses = {}
         for family in self.families.values():
             name = name_slug(family.display_name)
-            is_own = name == family.slug or taken[name] == 1
+            is_own = name == family.slug or uses[name] == 1
             addresses[family.slug] = name if name and is_own else family.slug
         return addresses
 
@@ -117,11 +117,10 @@ def _read() -> CompetitionIndex:
     cohorts = {cohort.pk: cohort for cohort in Cohort.objects.order_by("number")}
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
-    rows = Agent.objects.values_list("pk", "family", "cohort", "release", "model_id", "cash")
-    agents = [
-        AgentSummary(pk, families[family], cohorts[cohort], release, model, cash)
-        for pk, family, cohort, release, model, cash in rows
-    ]
+    agents = []
+    for row in Agent.objects.values_list("pk", "family", "cohort", "release", "model_id", "cash", named=True):
+        family, cohort = families[row.family], cohorts[row.cohort]
+        agents.append(AgentSummary(row.pk, family, cohort, row.release, row.model_id, row.cash))
     current = None
     with suppress(Methodology.DoesNotExist):
         current = Methodology.objects.current()

@@ -21,6 +21,6 @@ CLOSED, OPEN = TRACKS = "closed", "open"
 AGENT_PERIODS = {"ALL": None, "3M": timedelta(days=90), "1M": timedelta(days=30)}
 """The time before a board of agents for which it holds, by its name; ALL has no beginning."""
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
-"""What an agent answers, of resolved questions or of decisions, and of all asked since its first, to be ranked."""
+"""The least that a ranked agent answers: resolved questions, decisions, and the share of all since its first."""
 TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""

@@ -60,17 +60,25 @@ class Disagreement(NamedTuple):
 def position_disagreements(first: Family, second: Family, *, at: datetime | None = None) -> PositionDisagreements:
     """The markets on which the larger stakes of two families (by an instant) are on different sides."""
     stakes = _largest_stakes((first.pk, second.pk), at)
-    own, other = stakes[first.pk], stakes[second.pk]
-    keys = [market for market, stake in own.items() if market in other and stake[1] != other[market][1]]
-    keys.sort(key=lambda market: (-min(own[market][0], other[market][0]), market))
-    shown = ("side", "market__question", "market__status", "market__winning_outcome", "market__resolved_at")
-    outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).select_related("market").only("market", *shown)
+    first_stakes, second_stakes = stakes[first.pk], stakes[second.pk]
+    keys = [
+        market
+        for market, stake in first_stakes.items()
+        if market in second_stakes and stake[1] != second_stakes[market][1]
+    ]
+    keys.sort(key=lambda market: (-min(first_stakes[market][0], second_stakes[market][0]), market))
+    columns = ("side", "market__question", "market__status", "market__winning_outcome", "market__resolved_at")
+    outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).select_related("market").only("market", *columns)
     sides, markets = {}, {}
     for outcome in outcomes.order_by():
         sides[outcome.pk], markets[outcome.market_id] = outcome.side, outcome.market
     largest = []
     for key in keys[:LIMIT]:
-        (amount, outcome_id), (other_amount, other_outcome_id), market = own[key], other[key], markets[key]
+        (amount, outcome_id), (other_amount, other_outcome_id), market = (
+            first_stakes[key],
+            second_stakes[key],
+            markets[key],
+        )
         winner = sides.get(market.winning_outcome_id or 0) if market.resolved_by(at) else None
         stakes_of_both = (sides[outcome_id], amount, sides[other_outcome_id], other_amount)
         largest.append(PositionDisagreement(market, *stakes_of_both, winner))
@@ -81,21 +89,21 @@ def disagreements(first: Family, second: Family, arm: str, *, at: datetime | Non
     """The questions of the newest sets (by an instant) with the most different probabilities, each once."""
     vectors, questions = _vectors((first.pk, second.pk), arm, at)
     rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
-    shown = ("prices", "question__text", "question__resolved_at", "question_set__day")
+    columns = ("prices", "question__text", "question__resolved_at", "question_set__day")
     related = ("question", "question_set")
-    entries = QuestionEntry.objects.select_related(*related).only(*related, *shown).in_bulk([row[0] for row in rows])
+    entries = QuestionEntry.objects.select_related(*related).only(*related, *columns).in_bulk([row[0] for row in rows])
     options = QuestionOption.objects.filter(question__in=[entry.question_id for entry in entries.values()]).order_by()
     happened = {(pk, name): value for pk, name, value in options.values_list("question", "name", "happened")}
     listed = []
-    for key, option, own, other in rows:
-        entry = entries[key]
+    for key, *gap in rows:
+        entry, (option, first_probability, second_probability) = entries[key], gap
         quoted = (entry.prices.get(option) or {}).get("price")
         price = None if quoted is None else float(quoted)
         resolved_at = entry.question.resolved_at
         final = resolved_at is not None and (at is None or resolved_at <= at)
         outcome = happened[entry.question_id, option] if final else None
-        stated = (entry.question, entry.question_set.day, option, own, other, price)
-        listed.append(Disagreement(*stated, outcome, cancelled=final and outcome is None))
+        values = (entry.question, entry.question_set.day, option, first_probability, second_probability, price)
+        listed.append(Disagreement(*values, outcome, cancelled=final and outcome is None))
     return listed
 
 
@@ -105,11 +113,12 @@ def _largest_stakes(families: Iterable[int], at: datetime | None) -> dict[int, d
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=list(stakes))
     if at is not None:
         purchases = purchases.filter(executed_at__lte=at)
-    bought = purchases.order_by().values_list("agent__family", "market", "outcome").annotate(amount=Sum("amount"))
-    for family, market, outcome, amount in bought:
-        largest, its_outcome = stakes[family].get(market, NO_STAKE)
-        if amount > largest or (amount == largest and outcome < its_outcome):
-            stakes[family][market] = (amount, outcome)
+    rows = purchases.order_by().values("agent__family", "market", "outcome").annotate(amount=Sum("amount"))
+    bought = rows.values_list("agent__family", "market", "outcome", "amount", named=True)
+    for row in bought:
+        largest, outcome = stakes[row.agent__family].get(row.market, NO_STAKE)
+        if row.amount > largest or (row.amount == largest and row.outcome < outcome):
+            stakes[row.agent__family][row.market] = (row.amount, row.outcome)
     return stakes
 
 
@@ -117,46 +126,53 @@ def _vectors(
     families: Iterable[int], arm: str, at: datetime | None
 ) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
     """The last vector of each family by entry of the newest question sets, and the question of each entry."""
-    asked = QuestionSet.objects.all() if at is None else QuestionSet.objects.filter(frozen_at__lte=at)
-    sets = asked.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
+    question_sets = QuestionSet.objects.all() if at is None else QuestionSet.objects.filter(frozen_at__lte=at)
+    sets = question_sets.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
     batches = QuestionBatch.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
     tasks = Elicitation.objects.filter(
         batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
     )
-    stated = Forecast.objects.filter(elicitation__in=tasks.order_by()).order_by("pk")
+    forecasts = Forecast.objects.filter(elicitation__in=tasks.order_by()).order_by("pk")
     if at is not None:
-        stated = stated.filter(made_at__lte=at)
+        forecasts = forecasts.filter(made_at__lte=at)
     vectors: dict[int, dict[int, Vector]] = defaultdict(dict)
     questions: dict[int, int] = {}
-    for family, entry, question, probabilities in stated.values_list("family", "entry", "question", "probabilities"):
-        vectors[family][entry] = probabilities
-        questions[entry] = question
+    for row in forecasts.values_list("family", "entry", "question", "probabilities", named=True):
+        vectors[row.family][row.entry] = row.probabilities
+        questions[row.entry] = row.question
     return vectors, questions
 
 
-def _widest_gaps(own: Mapping[int, Vector], other: Mapping[int, Vector], questions: Mapping[int, int]) -> list[Row]:
+def _widest_gaps(
+    first_vectors: Mapping[int, Vector], second_vectors: Mapping[int, Vector], questions: Mapping[int, int]
+) -> list[Row]:
     """The entries of the widest gaps, each question once: entry, option, and both probabilities.
 
     Of equally wide gaps the newest entry, and of its options the first.
     """
-    gaps = [(_gap(own[entry], other[entry]), entry) for entry in own.keys() & other.keys()]
+    gaps = [
+        (_gap(first_vectors[entry], second_vectors[entry]), entry)
+        for entry in first_vectors.keys() & second_vectors.keys()
+    ]
     widest: dict[int, tuple[float, int]] = {}
     for gap, entry in sorted(gaps, reverse=True):
         if len(widest) == LIMIT:
             break
         widest.setdefault(questions[entry], (gap, entry))
     options: dict[int, list[str]] = defaultdict(list)
-    named = QuestionOption.objects.filter(question__in=list(widest)).order_by("index")
-    for question, name in named.values_list("question", "name"):
+    names = QuestionOption.objects.filter(question__in=list(widest)).order_by("index")
+    for question, name in names.values_list("question", "name"):
         options[question].append(name)
     rows: list[Row] = []
     for question, (gap, entry) in widest.items():
-        option = next(name for name in options[question] if _gap(own[entry], other[entry], name) == gap)
-        rows.append([entry, option, own[entry].get(option, 0.0), other[entry].get(option, 0.0)])
+        option = next(
+            name for name in options[question] if _gap(first_vectors[entry], second_vectors[entry], name) == gap
+        )
+        rows.append([entry, option, first_vectors[entry].get(option, 0.0), second_vectors[entry].get(option, 0.0)])
     return rows
 
 
-def _gap(own: Vector, other: Vector, *options: str) -> float:
+def _gap(first_vector: Vector, second_vector: Vector, *options: str) -> float:
     """The widest difference on some options, by default on all, rounded to hide the error of binary fractions."""
-    compared = options or own.keys() | other.keys()
-    return round(max([abs(own.get(option, 0.0) - other.get(option, 0.0)) for option in compared]), 9)
+    compared = options or first_vector.keys() | second_vector.keys()
+    return round(max([abs(first_vector.get(option, 0.0) - second_vector.get(option, 0.0)) for option in compared]), 9)

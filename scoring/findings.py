@@ -45,7 +45,7 @@ class Finding:
     high: float
     number: int
     p: float | None
-    needed: int | None
+    questions_more: int | None
     details: Mapping[str, Any]
 
     @property
@@ -68,7 +68,7 @@ def findings() -> Findings:
     """The comparisons that can be made now, cached until a leaderboard changes."""
     board = forecast_board(parts=("pairs", "data", "forecasts_and_trades", "curves__reliability"))
     version = current_versions().get(Scope.LEADERBOARDS)
-    key = f"findings:{version}"
+    key = f"comparisons:{version}"
     stored = cache.get(key) if version else None
     if stored is None:
         stored = [asdict(finding) for finding in _comparisons(board)]
@@ -80,11 +80,11 @@ def findings() -> Findings:
 def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
     models = [e for e in board.entries if not e["reference"] and not e["external"] and e["brier"] is not None]
     if models:
-        best, *others = sorted(models, key=lambda entry: entry["brier"])
+        best, *runners_up = sorted(models, key=lambda entry: entry["brier"])
         yield from _against_market("market", best)
-        if others:
+        if runners_up:
             pairs = board.report.get("pairs", [])
-            yield from _paired("worst", best, others[-1], pairs)
+            yield from _paired("worst", best, runners_up[-1], pairs)
     yield from _prices()
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
@@ -93,29 +93,29 @@ def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
     yield from _profit(leaderboard_entries(TRADING))
     if models:
         yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
-        if others[1:]:
-            yield from _paired("runner-up", best, others[0], pairs)
+        if runners_up[1:]:
+            yield from _paired("runner-up", best, runners_up[0], pairs)
 
 
 def _against_market(topic: str, entry: Entry) -> Iterator[Finding]:
     if entry["alpha_ci"]:
         low, high = entry["alpha_ci"]
-        needed = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
-        yield Finding(topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, needed, {})
+        questions = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
+        yield Finding(topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, {})
 
 
-def _paired(topic: str, best: Entry, other: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """The paired test of the best model and another, its interval corrected as p is; a lower Brier score is ahead."""
-    names = {best["forecaster"], other["forecaster"]}
+    names = {best["forecaster"], opponent["forecaster"]}
     pair = next((pair for pair in pairs if {pair["first"], pair["second"]} == names), None)
     if pair is None or pair.get("margin") is None:
         return
     ahead = -pair["difference"] if pair["first"] == best["forecaster"] else pair["difference"]
     margin = pair["margin"]
-    needed = None if pair["questions_more"] is None else int(pair["questions_more"])
+    questions = None if pair["questions_more"] is None else int(pair["questions_more"])
     yield Finding(
-        topic, best["display_name"], other["display_name"], ahead, ahead - margin, ahead + margin,
-        min(best["n"], other["n"]), pair["p_holm"], needed, {},
+        topic, best["display_name"], opponent["display_name"], ahead, ahead - margin, ahead + margin,
+        min(best["n"], opponent["n"]), pair["p_holm"], questions, {},
     )  # fmt: skip
 
 
@@ -126,13 +126,14 @@ def _prices() -> Iterator[Finding]:
     """
     scores = ForecastScore.objects.filter(forecast__family__external=False).order_by()
     keys = ("forecast__question", "forecast__entry", "forecast__release")
-    priced, blind = (
-        {tuple(key): brier for *key, brier in scores.filter(forecast__arm=arm).values_list(*keys, "brier")}
-        for arm in (PRICED, BLIND)
-    )
+    scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {PRICED: {}, BLIND: {}}
+    for arm, scores_by_key in scores_by_arm.items():
+        for *key, brier in scores.filter(forecast__arm=arm).values_list(*keys, "brier"):
+            scores_by_key[tuple(key)] = brier
+    priced, blind = scores_by_arm[PRICED], scores_by_arm[BLIND]
     by_question: dict[int, list[float]] = defaultdict(list)
-    for key in blind.keys() & priced.keys():
-        by_question[key[0]].append(blind[key] - priced[key])
+    for pair in blind.keys() & priced.keys():
+        by_question[pair[0]].append(blind[pair] - priced[pair])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
     from forecast_rank.metrics.sample_mean import cluster_interval
@@ -140,21 +141,24 @@ def _prices() -> Iterator[Finding]:
     interval = cluster_interval(gaps, events) if gaps else None
     if interval:
         low, high = interval
-        needed = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)
-        yield Finding("prices", "", "", fmean(gaps), low, high, len(gaps), None, needed, {})
+        questions_more = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)
+        yield Finding("prices", "", "", fmean(gaps), low, high, len(gaps), None, questions_more, {})
 
 
 def _stakes(board: ForecastBoard) -> Iterator[Finding]:
     """The model whose stakes differ most from Kelly's at its own forecasts, and how many differ in that direction."""
     names = {entry["family"]: entry["display_name"] for entry in board.entries}
-    known = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
-    if not known:
+    models = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
+    if not models:
         return
-    row = max(known, key=lambda row: abs(row["over_kelly"]))
+    row = max(models, key=lambda row: abs(row["over_kelly"]))
     sign = math.copysign(1, row["over_kelly"])
-    alike = sum(min(sign * bound for bound in each["over_kelly_ci"]) > 0 for each in known)
+    alike = 0
+    for model in models:
+        low, high = model["over_kelly_ci"]
+        alike += low > 0 if sign > 0 else high < 0
     low, high = row["over_kelly_ci"]
-    details = {"alike": alike, "models": len(known), "stake": row["stake"], "kelly": row["kelly_stake"]}
+    details = {"alike": alike, "models": len(models), "stake": row["stake"], "kelly": row["kelly_stake"]}
     name = names.get(row["family"], row["family"])
     yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
@@ -169,11 +173,14 @@ def _profit(entries: Sequence[Entry]) -> Iterator[Finding]:
 
 
 def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:
-    """How often the likely events happen of which the best model states most, less its mean forecast of them."""
+    """The calibration of the best model's likely events.
+
+    It is the share that happened less the mean forecast, in the bin of likely events that holds most forecasts.
+    """
     bins = bins_by_name.get(best["forecaster"], [])
-    likely = [each for each in bins if each["from"] >= LIKELY and each["pairs"] >= SMALLEST_BIN]
+    likely = [interval for interval in bins if interval["from"] >= LIKELY and interval["pairs"] >= SMALLEST_BIN]
     if likely:
-        largest = max(likely, key=lambda each: (each["pairs"], each["from"]))
+        largest = max(likely, key=lambda interval: (interval["pairs"], interval["from"]))
         forecast = largest["forecast"]
         details = {key: largest[key] for key in ("from", "to", "forecast", "outcome", "low", "high")}
         yield Finding(
@@ -185,5 +192,5 @@ def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, A
 def _needed(number: int, standard_error: float) -> int | None:
     from forecast_rank.metrics.paired_tests import questions_needed
 
-    needed = float(questions_needed(number, standard_error))
-    return None if math.isnan(needed) else max(0, int(needed) - number)
+    questions = float(questions_needed(number, standard_error))
+    return None if math.isnan(questions) else max(0, int(questions) - number)

@@ -41,7 +41,7 @@ def forecast_board(
     columns = [f"report__{part}" for part in parts] or WHOLE_REPORT
     row = rows.values_list("pk", "entries", "computed_at", *columns).first()
     if row is not None:
-        pk, entries, computed_at, *values = row
+        (pk, entries, computed_at), values = row[:3], row[3:]
         report = {part: value or {} for part, value in zip(parts, values, strict=True)} if parts else values[0]
         return ForecastBoard(entries, report, computed_at, pk)
     if at is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import sub
 from typing import Any
 
@@ -49,7 +49,8 @@ def snapshot_ranges(families: Iterable[int], until: datetime) -> dict[int, dict[
         rows = cursor.fetchall()
     # Agents of one cohort began together: each instant is converted once.
     instants: Any = {stored: parse_timestamp(stored) for row in rows for stored in row[2:]}
-    for family, agent_id, oldest, newest in rows:
+    for family, agent_id, *ends in rows:
+        oldest, newest = ends
         if newest is not None:
             ranges[family][agent_id] = (instants[oldest], instants[newest])
     return ranges
@@ -73,7 +74,7 @@ def family_values(
         return [(family, []) for family in by_family]
     ranges = snapshot_ranges([family.pk for family in by_family], instants[-1]) if ranges is None else ranges
     members_of = {family: _membership(agents, ranges.get(family.pk, {})) for family, agents in by_family.items()}
-    totals = _totals([family.pk for family, members in members_of.items() if members.whole], instants)
+    totals = _totals([family.pk for family, members in members_of.items() if members.is_complete], instants)
     means = {family: members.means(totals.get(family.pk, {}), instants) for family, members in members_of.items()}
     _fill_in(by_family, means, instants)
     return list(means.items())
@@ -83,10 +84,10 @@ def family_values(
 class _Membership:
     """The agents that count in a family's mean: those of running cohorts, and those of completed ones by their cash."""
 
-    whole: bool
+    is_complete: bool
     """Whether these are all agents of the family that count and have snapshots by then, as they are in the totals."""
-    begun: list[datetime] = field(default_factory=list)
-    ended: list[datetime] = field(default_factory=list)
+    starts: list[datetime] = field(default_factory=list)
+    ends: list[datetime] = field(default_factory=list)
     completed: list[datetime] = field(default_factory=list)
     final_cash: list[Decimal] = field(default_factory=list)
     """The cash of none, of the first, of the first two… agents of completed cohorts."""
@@ -95,11 +96,12 @@ class _Membership:
 
     def means(self, totals: Mapping[int, Total], instants: Sequence[datetime]) -> list[Any]:
         """The mean at each instant; NOT_TOTALLED where the total, by the instant's index, is of other agents."""
-        if not self.whole:
+        if not self.is_complete:
             return [NOT_TOTALLED] * len(instants)
-        begun, ended, completed = (_reached(instants, times) for times in (self.begun, self.ended, self.completed))
+        starts, ends = _counts_so_far(instants, self.starts), _counts_so_far(instants, self.ends)
+        completed = _counts_so_far(instants, self.completed)
         excluded = {p for a, b in self.excluded for p in range(bisect_left(instants, a), bisect_right(instants, b))}
-        running = list(map(sub, begun, ended))
+        running = list(map(sub, starts, ends))
         means: list[Any] = []
         for index, (expected, over) in enumerate(zip(running, completed, strict=True)):
             agents, value = totals.get(index, NO_AGENTS)
@@ -112,8 +114,8 @@ class _Membership:
         return means
 
 
-def _reached(instants: Sequence[datetime], times: Sequence[datetime]) -> list[int]:
-    """How many of the times each instant (ascending) has reached."""
+def _counts_so_far(instants: Sequence[datetime], times: Sequence[datetime]) -> list[int]:
+    """The number of times up to each instant (ascending)."""
     steps = [0] * (len(instants) + 1)
     for time in times:
         steps[bisect_left(instants, time)] += 1
@@ -122,23 +124,23 @@ def _reached(instants: Sequence[datetime], times: Sequence[datetime]) -> list[in
 
 def _membership(agents: Sequence[Agent | AgentSummary], ranges: Mapping[int, SnapshotRange]) -> _Membership:
     pks, voided = {agent.pk for agent in agents}, last_competition_index().voided
-    members = _Membership(whole=ranges.keys() - voided <= pks and not pks & voided)
+    members = _Membership(is_complete=ranges.keys() - voided <= pks and not pks & voided)
     over: list[tuple[datetime, Decimal]] = []
     for agent in agents:
-        started, completed = agent.cohort.started_at, agent.cohort.completed_at
+        start, completed = agent.cohort.started_at, agent.cohort.completed_at
         if completed is not None:
             over.append((completed, agent.cash))
         if agent.pk not in ranges:
             continue
         first, last = ranges[agent.pk]
-        if first < started:
-            members.excluded.append((first, started))
+        if first < start:
+            members.excluded.append((first, start))
         if completed is not None and completed <= last:
             members.excluded.append((completed, last))
-        begun = max(first, started)
-        if completed is None or begun < completed:
-            members.begun.append(begun)
-            members.ended += [completed] if completed is not None else []
+        joined = max(first, start)
+        if completed is None or joined < completed:
+            members.starts.append(joined)
+            members.ends += [completed] if completed is not None else []
     over.sort()
     members.completed = [at for at, _ in over]
     members.final_cash = [*accumulate((cash for _, cash in over), initial=Decimal(0))]
@@ -161,8 +163,8 @@ def _totals(families: Sequence[int], instants: Sequence[datetime]) -> dict[int, 
                 f"{edges} SELECT family_id, place, agents, total FROM edge CROSS JOIN {at_edge}",  # noqa: S608
                 parameters,
             )
-            for family, place, agents, total in cursor.fetchall():
-                totals[family][place] = (agents, total * unit)
+            for family, place, *total in cursor.fetchall():
+                totals[family][place] = (total[0], total[1] * unit)
     return totals
 
 
@@ -172,15 +174,16 @@ def _fill_in(
     instants: Sequence[datetime],
 ) -> None:
     """Replaces NOT_TOTALLED in the means of families with means over their agents."""
-    unknown = {family: [i for i, mean in enumerate(row) if mean is NOT_TOTALLED] for family, row in means.items()}
-    places = sorted({place for missing in unknown.values() for place in missing})
+    unknown = {}
+    for family, row in means.items():
+        unknown[family] = [i for i, mean in enumerate(row) if mean is NOT_TOTALLED]
+    places = sorted(set(chain.from_iterable(unknown.values())))
     step = {place: step for step, place in enumerate(places)}
     agents = [agent for family, of_family in members.items() if unknown[family] for agent in of_family]
     values = agent_values(agents, [instants[place] for place in places])
     for family, missing in unknown.items():
-        own, row = [values[agent.pk] for agent in members[family] if missing], means[family]
         for place in missing:
-            row[place] = _mean([value[step[place]] for value in own])
+            means[family][place] = _mean([values[agent.pk][step[place]] for agent in members[family]])
 
 
 def agent_values(

@@ -67,13 +67,17 @@ def _closed_extremes() -> list[tuple[int, Decimal]]:
     closed = Position.objects.exclude(status=Position.Status.OPEN).order_by().values("agent")
     extremes = closed.annotate(highest=Max("realized_pnl"), lowest=Min("realized_pnl"))
     rows = extremes.values_list("agent", "highest", "lowest")
-    return [(agent, pnl) for agent, highest, lowest in rows for pnl in (highest, lowest)]
+    results = []
+    for agent, highest, lowest in rows:
+        results += [(agent, highest), (agent, lowest)]
+    return results
 
 
 def _open_results() -> list[tuple[int, Decimal]]:
     """The realized and unrealized profit or loss of each open position."""
     columns = ("agent", "shares", "cost_basis", "realized_pnl", "outcome__price")
-    rows = Position.objects.open().order_by().values_list(*columns)
-    return [
-        (agent, realized + marked_value(shares, cost, price) - cost) for agent, shares, cost, realized, price in rows
-    ]
+    results = []
+    for row in Position.objects.open().order_by().values_list(*columns, named=True):
+        value = marked_value(row.shares, row.cost_basis, row.outcome__price)
+        results.append((row.agent, row.realized_pnl + value - row.cost_basis))
+    return results

@@ -122,18 +122,18 @@ def overall_leaderboards(*parts: Sequence[str]) -> dict[tuple[str, str], StoredL
         paths: list[Any] = [list(keys) for keys in parts]
     else:
         listed, part = "json_array", "json_extract(report, %s)"
-        paths = ["$" + "".join([f'."{key}"' for key in keys]) for keys in parts]
+        paths = ["".join(["$", *map('."{}"'.format, keys)]) for keys in parts]
     parts_json = f"{listed}({', '.join([part] * len(parts))})"
     sql = f"SELECT protocol, arm, computed_at, entries, {parts_json} FROM {leaderboards}"  # noqa: S608 - see above
     with connection.cursor() as cursor:
         cursor.execute(sql, [*paths, ALL_METHODOLOGIES])
         rows = cursor.fetchall()
-    return {
-        (protocol, arm): StoredLeaderboard(
-            parse_timestamp(at), {entry["family"]: entry for entry in json.loads(entries)}, json.loads(parts_of_report)
-        )
-        for protocol, arm, at, entries, parts_of_report in rows
-    }
+    stored = {}
+    for protocol, arm, *columns in rows:
+        at, entries, parts_of_report = columns
+        entry_by_family = {entry["family"]: entry for entry in json.loads(entries)}
+        stored[protocol, arm] = StoredLeaderboard(parse_timestamp(at), entry_by_family, json.loads(parts_of_report))
+    return stored
 
 
 def reliability_path(forecaster: str) -> Sequence[str]:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from agents.models import Agent
 from scoring.competition import AgentSummary
@@ -61,28 +61,30 @@ def performances(
     agents: Iterable[Agent | AgentSummary], *, spans: Collection[timedelta | None], at: datetime
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`, read together."""
-    started = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in started}, at)
-    own = [first_last for agent in started if (first_last := ranges[agent.family.pk].get(agent.pk))]
-    if not own:
+    running = [agent for agent in agents if agent.cohort.started_at <= at]
+    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    oldest, newest = [], []
+    for agent in running:
+        if agent_range := ranges[agent.family.pk].get(agent.pk):
+            oldest.append(agent_range[0])
+            newest.append(agent_range[1])
+    if not newest:
         return {span: Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, []) for span in spans}
-    last = max(newest for _, newest in own)
-    begins = {span: min(oldest for oldest, _ in own) if span is None else last - span for span in spans}
+    last = max(newest)
+    begins = {span: min(oldest) if span is None else last - span for span in spans}
     grids = {span: bucket_ends(first, last) for span, first in begins.items()}
-    instants = sorted({instant for grid in grids.values() for instant in grid})
-    values = [(family.slug, means) for family, means in family_values(started, instants, ranges)]
-    places = {span: [bisect_left(instants, instant) for instant in grid] for span, grid in grids.items()}
-    changes = release_changes(started)
-    return {
-        span: Performance(
-            last,
-            _bucket(last - first),
-            grids[span],
-            {slug: [means[place] for place in places[span]] for slug, means in values},
-            [change for change in changes if first <= change.at <= last],
-        )
-        for span, first in begins.items()
-    }
+    instants = sorted(set(chain.from_iterable(grids.values())))
+    means_of = family_values(running, instants, ranges)
+    changes = release_changes(running)
+    curves = {}
+    for span, first in begins.items():
+        places = [bisect_left(instants, instant) for instant in grids[span]]
+        families = {}
+        for family, means in means_of:
+            families[family.slug] = [means[place] for place in places]
+        changes_since = [change for change in changes if first <= change.at <= last]
+        curves[span] = Performance(last, _bucket(last - first), grids[span], families, changes_since)
+    return curves
 
 
 def release_changes(agents: Iterable[Agent | AgentSummary]) -> list[ReleaseChange]:
@@ -90,16 +92,20 @@ def release_changes(agents: Iterable[Agent | AgentSummary]) -> list[ReleaseChang
     by_family: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.cohort.number):
         by_family[agent.family.pk].append(agent)
-    return [
-        ReleaseChange(now.family.slug, now.cohort.number, now.cohort.started_at, before.model_id, now.model_id)
-        for successive in by_family.values()
-        for before, now in pairwise(successive)
-        if before.model_id != now.model_id
-    ]
+    changes = []
+    for successive in by_family.values():
+        for before, now in pairwise(successive):
+            if before.model_id != now.model_id:
+                at = now.cohort.started_at
+                changes.append(ReleaseChange(now.family.slug, now.cohort.number, at, before.model_id, now.model_id))
+    return changes
 
 
 def _bucket(span: timedelta) -> timedelta:
-    return next((width for width in BUCKETS if span <= MAX_BUCKETS * width), BUCKETS[-1])
+    for width in BUCKETS:
+        if span <= MAX_BUCKETS * width:
+            return width
+    return BUCKETS[-1]
 
 
 def bucket_ends(first: datetime, last: datetime) -> list[datetime]:

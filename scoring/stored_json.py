@@ -15,25 +15,30 @@ def to_json(value: Any) -> Any:
     return json.loads(json.dumps(value, cls=DjangoJSONEncoder))
 
 
-def is_same(stated: Any, computed: Any) -> bool:
+def is_same(stored: Any, computed: Any) -> bool:
     """Equality with a tolerance for floats, also inside lists and dicts."""
-    if isinstance(stated, dict) and isinstance(computed, dict):
-        return stated.keys() == computed.keys() and all(is_same(stated[name], computed[name]) for name in stated)
-    if isinstance(stated, list | tuple) and isinstance(computed, list | tuple):
-        return len(stated) == len(computed) and all(map(is_same, stated, computed))
-    if isinstance(stated, float) or isinstance(computed, float):
-        if stated is None or computed is None:
-            return stated is computed
-        return math.isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return bool(stated == computed)
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        return stored.keys() == computed.keys() and all(is_same(stored[name], computed[name]) for name in stored)
+    if isinstance(stored, list | tuple) and isinstance(computed, list | tuple):
+        return len(stored) == len(computed) and all(map(is_same, stored, computed))
+    if isinstance(stored, float) or isinstance(computed, float):
+        if stored is None or computed is None:
+            return stored is computed
+        return math.isclose(stored, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return bool(stored == computed)
 
 
-def first_difference(stored: Any, due: Any, path: str = "") -> str | None:
+def first_difference(stored: Any, computed: Any, path: str = "") -> str | None:
     """The path of the first difference between two JSON values, and both parts; None where they are the same."""
-    if isinstance(stored, dict) and isinstance(due, dict):
-        parts = [(f"{path}.{key}", stored.get(key), due.get(key)) for key in {**due, **stored}]
-    elif isinstance(stored, list) and isinstance(due, list) and len(stored) == len(due):
-        parts = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(stored, due, strict=True))]
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        parts = [(f"{path}.{key}", stored.get(key), computed.get(key)) for key in {**computed, **stored}]
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        parts = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(stored, computed, strict=True))]
     else:
-        return None if is_same(stored, due) else f"{path[1:]} is {stored!r}, should be {due!r}"
-    return next(filter(None, (first_difference(own, other, inner) for inner, own, other in parts)), None)
+        return None if is_same(stored, computed) else f"{path[1:]} is {stored!r}, should be {computed!r}"
+    return next(
+        filter(
+            None, (first_difference(stored_part, computed_part, inner) for inner, stored_part, computed_part in parts)
+        ),
+        None,
+    )

@@ -111,7 +111,8 @@ def _values_at_last_prices(agents: Sequence[Agent | AgentSummary], *, awaiting: 
     share, cent = stored_unit(Position, "shares"), stored_unit(Position, "cost_basis")
     counts: dict[int, tuple[int, int]] = {}
     value: dict[int, Decimal] = {}
-    for agent_id, number, awaited, priced, shares, total, halves in rows:
+    for agent_id, *figures in rows:
+        (number, awaited, priced), (shares, total, halves) = figures[:3], figures[3:]
         counts[agent_id] = (number, awaited)
         # A position without a price counts at cost, and one of a billion shares is beyond SQLite's integers.
         if priced == number and shares * share <= MAX_SHARES_IN_SQL:
@@ -119,8 +120,9 @@ def _values_at_last_prices(agents: Sequence[Agent | AgentSummary], *, awaiting: 
     if by_position := counts.keys() - value.keys():
         value |= dict.fromkeys(by_position, ZERO)
         positions = Position.objects.open().filter(agent__in=by_position).order_by()
-        for agent_id, shares, cost, price in positions.values_list("agent", "shares", "cost_basis", "outcome__price"):
-            value[agent_id] += marked_value(shares, cost, price)
+        columns = ("agent", "shares", "cost_basis", "outcome__price")
+        for row in positions.values_list(*columns, named=True):
+            value[row.agent] += marked_value(row.shares, row.cost_basis, row.outcome__price)
     return {
         agent.pk: Valuation(
             agent.cash,
@@ -142,11 +144,11 @@ def _rounding_sql() -> tuple[str, str]:
         return f"ROUND({value}, 2)", f"MIN_SCALE({value}) = 3 AND MOD({value}, 0.02) = 0.005"
     # Integers of millionths of a share and ten-billionths of a dollar. Whole shares and fractions separately, since the
     # product of both numbers could exceed 64 bits.
-    value, left = (
+    value, remainder = (
         "(shares / 1000000 * price + shares % 1000000 * price / 1000000)",
         "shares % 1000000 * price % 1000000",
     )
-    return f"({value} + 50000000) / 100000000", f"{value} % 200000000 = 50000000 AND {left} = 0"
+    return f"({value} + 50000000) / 100000000", f"{value} % 200000000 = 50000000 AND {remainder} = 0"
 
 
 def snapshot_valuations(agents: Iterable[Agent | AgentSummary], at: datetime) -> dict[int, Valuation]:
@@ -161,8 +163,8 @@ def snapshot_valuations(agents: Iterable[Agent | AgentSummary], at: datetime) ->
     newest = Snapshot.objects.filter(agent=OuterRef("pk"), taken_at__lte=at).order_by("-taken_at").values("pk")[:1]
     of_agents = Agent.objects.filter(pk__in=list(values)).order_by().values_list(Subquery(newest))
     rows = Snapshot.objects.filter(pk__in=of_agents).order_by()
-    for agent_id, cash, held in rows.values_list("agent", "cash", "positions_value"):
-        values[agent_id] = Valuation(cash, held, values[agent_id].starting_balance)
+    for agent_id, cash, positions_value in rows.values_list("agent", "cash", "positions_value"):
+        values[agent_id] = Valuation(cash, positions_value, values[agent_id].starting_balance)
     return values
 
 
@@ -176,7 +178,10 @@ def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[in
     for agent, score, outcome in rows.values_list("agent", "score", "outcome"):
         scores[agent].append(score)
         won[agent].append(outcome)
-    return {agent: BetRecord(fmean(own), len(own), win_rate(won[agent])) for agent, own in scores.items()}
+    return {
+        agent: BetRecord(fmean(agent_scores), len(agent_scores), win_rate(won[agent]))
+        for agent, agent_scores in scores.items()
+    }
 
 
 def win_rate(won: Sequence[bool]) -> float:

@@ -33,17 +33,19 @@ def weekly_returns(
     for agent in agents:
         sundays.update(week_ends(agent.cohort.week_start, ends[agent.pk]))
     instants = sorted(sundays)
-    marks = {(pk, instants[place]): total for pk, place, total in newest_values([a.pk for a in agents], instants)}
-    return {
-        agent.pk: split_return(
+    marks: dict[int, dict[datetime, Decimal]] = {agent.pk: {} for agent in agents}
+    for pk, place, total in newest_values(list(marks), instants):
+        marks[pk][instants[place]] = total
+    returns = {}
+    for agent in agents:
+        returns[agent.pk] = split_return(
             agent.cohort.week_start,
             ends[agent.pk],
-            lambda sunday, pk=agent.pk: marks.get((pk, sunday)),  # type: ignore[misc]
+            marks[agent.pk].get,
             values[agent.pk].total,
             agent.cohort.methodology.starting_balance,
         )
-        for agent in agents
-    }
+    return returns
 
 
 def tracked_until(

@@ -132,11 +132,11 @@ def _p(f: Finding) -> str:
 
 def _needed(f: Finding) -> str:
     """How much more data a small difference needs, if that is known."""
-    if f.needed is None:
+    if f.questions_more is None:
         return ""
-    if not f.needed:
+    if not f.questions_more:
         return ". With this many questions we would probably have noticed a gap of 0.01; we did not"
-    more = f"about {count(f.needed)} more resolved questions are needed"
+    more = f"about {count(f.questions_more)} more resolved questions are needed"
     return f"; {more} to find a true difference of 0.01 with a probability of 80 %"
 
 

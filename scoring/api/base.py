@@ -51,11 +51,11 @@ class ObjectField(serializers.JSONField):
     """A JSON object as it is stored."""
 
 
-def selected_name(request: Request, name: str, known: Iterable[str], default: str) -> str:
+def selected_name(request: Request, name: str, values: Iterable[str], default: str) -> str:
     """A query parameter that is one of the known names. Raises ValidationError for another."""
     value = request.query_params.get(name, default)
-    if value not in known:
-        raise ValidationError({name: [f"{value} is unknown; known are {', '.join(known)}"]})
+    if value not in values:
+        raise ValidationError({name: [f"{value} is unknown; known are {', '.join(values)}"]})
     return value
 
 

@@ -87,16 +87,16 @@ class PerformanceView(ComputedView):
         at = past_instant(request, "as_of") or timezone.now()
         curves = performance(agents, span=RANGES[name], at=at)
         times = [at.isoformat().replace("+00:00", "Z") for at in curves.instants]  # once, not for each family
-        points = {
-            slug: [[at, str(value)] for at, value in zip(times, values, strict=True) if value is not None]
-            for slug, values in curves.families.items()
-        }
+        series = []
+        for slug, values in curves.families.items():
+            points = [[at, str(value)] for at, value in zip(times, values, strict=True) if value is not None]
+            series.append({"family": slug, "points": points})
         return Response(
             {
                 "range": name,
                 "as_of": curves.as_of,
                 "bucket_seconds": int(curves.bucket.total_seconds()),
-                "series": [{"family": slug, "points": own} for slug, own in points.items()],
+                "series": series,
                 "release_changes": [asdict(change) for change in curves.release_changes],
             }
         )

@@ -59,7 +59,7 @@ def build_archive(
     selection: ExportSelection,
     formats: Sequence[str],
     at: datetime,
-    progress: Progress = lambda done, of, caption: None,
+    progress: Progress = lambda count, total, caption: None,
 ) -> BuiltArchive:
     """The archive of a selection in `folder`, complete or not there at all; an older archive is replaced.
 
@@ -116,8 +116,8 @@ def _write_tables(
     """The digest of each table but the chain, after writing each in every format, and the rows by week."""
     tables = [table for table in TABLES if table is not CHAIN]
     digests, weeks = {}, WeeklyRows()
-    for done, table in enumerate(tables):
-        progress(done, len(tables), table.name)
+    for index, table in enumerate(tables):
+        progress(index, len(tables), table.name)
         with TableWriter(table, draft, formats) as written:
             for batch in row_batches(table, selection):
                 written.write_rows(batch)

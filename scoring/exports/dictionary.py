@@ -36,7 +36,7 @@ REFERENCES = {
     "question_set": "question_sets.id", "release": "releases.id", "settlement": "settlements.id",
     "trade": "trades.id", "universe": "universes.id", "winning_outcome": "outcomes.id",
 }  # fmt: skip
-"""What a column of this name refers to, where it is an id, a cohort's number or a family's slug."""
+"""The column that a column of this name refers to, by an id, a cohort's number or a family's slug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ def columns(text: str) -> tuple[ArchiveColumn, ...]:
 
 def _parse_column(line: str) -> ArchiveColumn:
     declaration, _, meaning = line.strip().partition(" - ")
-    name, kind, *rest = declaration.split()
-    unit = next((UNITS[word] for word in rest if word in UNITS), "")
-    path = next((word for word in rest if word not in UNITS), name)
+    name, kind, *words = declaration.split()
+    unit = next((UNITS[word] for word in words if word in UNITS), "")
+    path = next((word for word in words if word not in UNITS), name)
     if kind not in KINDS or not meaning:
         raise ValueError(f"{line!r} does not declare a column")
     return ArchiveColumn(name, kind, meaning, unit, path)
@@ -131,23 +131,21 @@ def decimal_places(table: ArchiveTable, column: ArchiveColumn) -> int:
 
 def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:
     """The contents of `dictionary.json`."""
-    return [
-        {
-            "table": table.name,
-            "meaning": table.meaning,
-            "columns": [
-                {
-                    "name": column.name,
-                    "type": column.kind,
-                    "unit": column.unit or None,
-                    "meaning": column.meaning,
-                    "references": column.references,
-                    "proof": table.proof(column.name),
-                    "record": table.record(column.name),
-                    "why": None,
-                }
-                for column in table.columns
-            ],
-        }
-        for table in tables
-    ]
+    contents = []
+    for table in tables:
+        columns = [_column_json(table, column) for column in table.columns]
+        contents.append({"table": table.name, "meaning": table.meaning, "columns": columns})
+    return contents
+
+
+def _column_json(table: ArchiveTable, column: ArchiveColumn) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.kind,
+        "unit": column.unit or None,
+        "meaning": column.meaning,
+        "references": column.references,
+        "proof": table.proof(column.name),
+        "record": table.record(column.name),
+        "why": None,
+    }

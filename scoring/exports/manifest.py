@@ -17,8 +17,10 @@ class InvalidManifest(ValueError):
 
 def manifest_text(contents: Mapping[str, Any]) -> str:
     """The text of the manifest file, with its own hash over everything else in it."""
-    rest = {name: value for name, value in contents.items() if name != "sha256"}
-    return json.dumps({**rest, "sha256": sha256(canonical(rest))}, indent=1, sort_keys=True) + "\n"
+    hashed_contents = {name: value for name, value in contents.items() if name != "sha256"}
+    return (
+        json.dumps({**hashed_contents, "sha256": sha256(canonical(hashed_contents))}, indent=1, sort_keys=True) + "\n"
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -156,8 +156,10 @@ class ExportSelection:
     def forecasts(self) -> QuerySet[Forecast]:
         """Forecasts of selected elicitations, and those whose scores are selected."""
         scored = Q(pk__in=Forecast.objects.filter(self.within("score__resolved_at")).order_by().values("pk"))
-        own = Q(elicitation__in=self.elicitations().values("pk"))
-        return Forecast.objects.order_by().filter(own | scored if self.is_window and self.cohort is None else own)
+        on_elicitations = Q(elicitation__in=self.elicitations().values("pk"))
+        return Forecast.objects.order_by().filter(
+            on_elicitations | scored if self.is_window and self.cohort is None else on_elicitations
+        )
 
     def _entries(self) -> QuerySet[QuestionEntry]:
         return QuestionEntry.objects.filter(question_set__in=self.question_sets().values("pk")).order_by()

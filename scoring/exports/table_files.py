@@ -49,9 +49,8 @@ class TableWriter:
     def write_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Writes rows of encoded values."""
         self.rows += len(rows)
-        self._lines.writerows(
-            [csv_text(value, kind) for value, kind in zip(row, self._kinds, strict=True)] for row in rows
-        )
+        for row in rows:
+            self._lines.writerow(map(csv_text, row, self._kinds))
         if self._parquet is not None:
             self._parquet(rows)
 

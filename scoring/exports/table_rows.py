@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from agents.models import Position, Trade
@@ -38,13 +38,13 @@ def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any
     if table.name == POSITIONS and seals_in_force().universes:
         rows = _positions_before_seals(selection, table)
     elif compute := COMPUTED_TABLES.get(table.name):
-        rows = ([row[name] for name in table.names] for row in compute(selection))
+        rows = map(itemgetter(*table.names), compute(selection))
     else:
         columns = selection.rows(table).filter(**narrowed).values_list(*(column.path for column in table.columns))
         rows = columns.iterator(chunk_size=table.batch_size)
     kinds = [column.kind for column in table.columns]
     for batch in _batches(rows, table.batch_size):
-        yield [tuple(encode(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in batch]
+        yield [tuple(map(encode, row, kinds)) for row in batch]
 
 
 def _positions_before_seals(selection: ExportSelection, table: ArchiveTable) -> Iterator[tuple[Any, ...]]:
@@ -100,11 +100,11 @@ def _blocks(selection: ExportSelection) -> Iterator[dict[str, Any]]:
 
 
 def _prompts(selection: ExportSelection) -> Iterator[dict[str, Any]]:
-    seen: set[str] = set()
+    digests: set[str] = set()
     for kind, first_use, text in _prompt_texts(selection):
         digest = sha256(text)
-        if digest not in seen:
-            seen.add(digest)
+        if digest not in digests:
+            digests.add(digest)
             yield {"sha256": digest, "kind": kind, "first_use": first_use, "text": text}
 
 
@@ -132,20 +132,22 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
 def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if not selection.is_whole:
         return
-    for chosen, versions in leaderboard_selections():
-        resolved = resolved_entries(chosen)
-        families, externals = family_names(chosen), family_names(chosen, external=True)
+    for forecasts_selection, versions in leaderboard_selections():
+        resolved = resolved_entries(forecasts_selection)
+        families, externals = family_names(forecasts_selection), family_names(forecasts_selection, external=True)
         by_category = {}
         for category in ("", *sorted({entry.category for entry in resolved} - {""})):
             entries = [entry for entry in resolved if category in ("", entry.category)]
             computed = forecast_leaderboard(entries, families, externals, reported=False)
             by_category[category] = computed.entries
         for version in versions:
-            stored = Leaderboard.objects.filter(protocol=FORECAST, arm=chosen.arm, methodology=version, category="")
+            stored = Leaderboard.objects.filter(
+                protocol=FORECAST, arm=forecasts_selection.arm, methodology=version, category=""
+            )
             entries_fitted = stored.values_list("entries", flat=True).first() or []
             fitted = {entry["forecaster"]: entry for entry in entries_fitted}
             for category, leaderboard in by_category.items():
-                key = {"arm": chosen.arm, "methodology": version, "category": category}
+                key = {"arm": forecasts_selection.arm, "methodology": version, "category": category}
                 for entry in leaderboard:
                     before = fitted.get(entry["forecaster"], {})
                     figures = entry if category else entry | {name: before.get(name) for name in FITTED_FIGURES}
@@ -162,8 +164,8 @@ def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
 
 
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
-    rest = iter(rows)
-    while batch := list(islice(rest, size)):
+    iterator = iter(rows)
+    while batch := list(islice(iterator, size)):
         yield batch
 
 
@@ -179,17 +181,16 @@ COMPUTED_TABLES: dict[str, Any] = {
 
 def methodology_rows() -> list[dict[str, Any]]:
     """Every methodology with its frozen fields and its hash."""
-    return [
-        {
+    rows = []
+    for methodology in Methodology.objects.order_by("version"):
+        row: dict[str, Any] = {
             "version": methodology.version,
             "title": methodology.title,
             "published_at": csv_text(methodology.published_at, "time") or None,
             "sha256": methodology.sha256,
-            **{
-                field.name: value if isinstance(value, dict | list | int | float) else str(value)
-                for field in Methodology.frozen_fields()
-                for value in [getattr(methodology, field.name)]
-            },
         }
-        for methodology in Methodology.objects.order_by("version")
-    ]
+        for field in Methodology.frozen_fields():
+            value = getattr(methodology, field.name)
+            row[field.name] = value if isinstance(value, dict | list | int | float) else str(value)
+        rows.append(row)
+    return rows

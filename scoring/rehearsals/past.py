@@ -55,7 +55,7 @@ class PastTables:
 
 @dataclass(slots=True)
 class Timeline:
-    """What happened from `start` to `end`; weeks and questions that began at `end` are none of it."""
+    """The events from `start` to `end`, without weeks and questions that began at `end`."""
 
     start: datetime
     end: datetime
@@ -130,15 +130,15 @@ def _load_markets(tables: PastTables, timeline: Timeline) -> None:
             timeline.resolutions[resolved_at][row["id"]] = row["winning_outcome"]
         if closed_at and start <= closed_at <= end:
             timeline.closings[closed_at].append(row["id"])
-        seen = {"first_seen_at": start, "refreshed_at": end + timedelta(microseconds=1)}
+        seen_at = {"first_seen_at": start, "refreshed_at": end + timedelta(microseconds=1)}
         if resolved_at and resolved_at < start:
-            return seen | {
+            return seen_at | {
                 "status": row["status"], "closed_at": closed_at, "resolved_at": resolved_at,
                 "winning_outcome_id": row["winning_outcome"],
             }  # fmt: skip
         if closed_at and closed_at < start:
-            return seen | {"status": Market.Status.CLOSED, "closed_at": closed_at}
-        return seen
+            return seen_at | {"status": Market.Status.CLOSED, "closed_at": closed_at}
+        return seen_at
 
     _load(tables, "markets", Market, without=STATE_OF_MARKETS, complete=state)
     _load(tables, "outcomes", Outcome, without=LAST_PRICES)
@@ -170,9 +170,11 @@ def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
     entries = {
         row["question"]: row["duplicate"] for row in tables.rows("question_entries") if row["question_set"] in sets
     }
-    asked = entries.keys() | set(entries.values())
-    _load(tables, "questions", Question, without=STATE_OF_QUESTIONS, keep=lambda row: row["id"] in asked)
-    _load(tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in asked)
+    questions = entries.keys() | set(entries.values())
+    _load(tables, "questions", Question, without=STATE_OF_QUESTIONS, keep=lambda row: row["id"] in questions)
+    _load(
+        tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in questions
+    )
     _load(tables, "question_entries", QuestionEntry, keep=lambda row: row["question_set"] in sets)
     _load(
         tables, "question_batches", QuestionBatch,
@@ -193,13 +195,15 @@ def _load(
 ) -> set[int]:
     """Stores those rows of a table that `keep` takes, with the values that `complete` adds; returns their ids."""
     fields = {field.attname: field for field in model._meta.concrete_fields}
-    columns = [c for c in TABLES_BY_NAME[name].columns if c.path in fields and c.name not in without]
+    columns = [
+        column for column in TABLES_BY_NAME[name].columns if column.path in fields and column.name not in without
+    ]
     ids = set()
     selected = filter(keep, tables.rows(name))
     while rows := list(islice(selected, BATCH)):
         instances = []
         for row in rows:
-            values = {c.path: _value(fields[c.path], row[c.name]) for c in columns}
+            values = {column.path: _value(fields[column.path], row[column.name]) for column in columns}
             instances.append(model(**values, **complete(row)))
             ids.add(row.get("id", 0))
         model._default_manager.bulk_create(instances)

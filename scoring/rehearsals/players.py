@@ -1,4 +1,4 @@
-"""Those who answer in a rehearsal: the agent of a file, or a URL."""
+"""Players of a rehearsal, which answer its tasks: the agent of a file, or a URL."""
 
 import json
 import time

@@ -55,8 +55,8 @@ class Rehearsal:
 
     def play(self, progress: Callable[[int, int, str], None]) -> RehearsalReport:
         steps = self._steps()
-        for done, (at, _, step, subject) in enumerate(steps):
-            progress(done, len(steps), f"{at:%Y-%m-%d %H:%M}")
+        for index, (at, _, step, subject) in enumerate(steps):
+            progress(index, len(steps), f"{at:%Y-%m-%d %H:%M}")
             step(at, subject)
         score_trades(at=self.timeline.end)
         score_forecasts(at=self.timeline.end)
@@ -65,7 +65,7 @@ class Rehearsal:
         return self.report
 
     def _steps(self) -> list[tuple[datetime, int, Callable[[datetime, Any], None], Any]]:
-        """What happens at which instant, in order; at one instant as the jobs of a live week run."""
+        """The steps by their instants; those of one instant in the order of the jobs of a live week."""
         timeline = self.timeline
         steps: list[tuple[datetime, int, Callable[[datetime, Any], None], Any]] = []
         steps += [(at, 0, self._close, markets) for at, markets in timeline.closings.items()]

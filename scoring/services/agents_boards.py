@@ -7,6 +7,7 @@ cohorts in which one takes part. Nothing of the models' boards is read from here
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -166,11 +167,13 @@ def forecast_agents_board(
     shared = [entry for entry in resolved if not agents.keys().isdisjoint(entry.external_forecasts)]
     joint, references = joint_panel(shared, [*models, *agents]), panels(shared, models).references
     answered = questions_answered(joint) | questions_answered(references)
-    asked = {
-        slug: len({entry.question for entry in resolved if entry.entry >= first})
-        for slug, first in first_entries.items()
+    questions_by_agent = {}
+    for slug, first in first_entries.items():
+        questions = {entry.question for entry in resolved if entry.entry >= first}
+        questions_by_agent[slug] = len(questions)
+    competitors = {
+        slug for slug in agents if is_ranked(answered[slug], questions_by_agent.get(slug, 0), LEAST_QUESTIONS)
     }
-    competitors = {slug for slug in agents if is_ranked(answered[slug], asked.get(slug, 0), LEAST_QUESTIONS)}
     report = rank_panel(
         joint,
         Settings(METRICS),
@@ -190,7 +193,7 @@ def forecast_agents_board(
         entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
         entry |= {name: figures.get(name) for name in FORECAST_FIGURES}
         if slug in agents:
-            entry |= {"asked": asked.get(slug, 0), **_failures(slug, tasks, attempts)}
+            entry |= {"asked": questions_by_agent.get(slug, 0), **_failures(slug, tasks, attempts)}
         entries.append(entry)
     data = report["data"] | {"questions": len({entry.question for entry in shared})}
     return _board(entries, competitors, report["pairs"], data, sign=1)
@@ -198,15 +201,16 @@ def forecast_agents_board(
 
 def _trading_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
     participants, values = board_participants(ALL_METHODOLOGIES, until)
-    begun = [agent for agent in participants if since is None or agent.cohort.week_start >= since]
-    cohorts = {agent.cohort.pk for agent in begun if agent.family.track == track}
-    members = [agent for agent in begun if agent.cohort.pk in cohorts and agent.family.track in ("", track)]
+    recent_agents = [agent for agent in participants if since is None or agent.cohort.week_start >= since]
+    cohorts = {agent.cohort.pk for agent in recent_agents if agent.family.track == track}
+    members = [agent for agent in recent_agents if agent.cohort.pk in cohorts and agent.family.track in ("", track)]
     agents = [agent.pk for agent in members]
     scores = BrierScore.objects.filter(agent__in=agents).order_by("pk")
     if until is not None:
         scores = scores.filter(resolved_at__lte=until)
     bets = bets_by_family(scores)
-    scored = {family.pk: score_fields(bets[family.pk]) for family in {agent.family for agent in members}}
+    families = {agent.family.pk for agent in members}
+    scored = {family: score_fields(bets[family]) for family in families}
     decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
     tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", since, until)
     attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", since, until)
@@ -220,17 +224,15 @@ def trading_agents_board(
     attempts: Attempts,
 ) -> LeaderboardContents:
     """The board over the cohorts in which an agent of the track takes part, by mean return."""
-    answered, asked = {}, {}
+    answered, tasks_by_agent = {}, {}
+    competitors = set()
     for family in results_of:
         times = [task.frozen_at for task in tasks.get(family.slug, ()) if task.status == Task.Status.COMPLETED]
         answered[family.slug] = len(times)
         since = [task for task in tasks.get(family.slug, ()) if times and task.frozen_at >= min(times)]
-        asked[family.slug] = len(since)
-    competitors = {
-        family.slug
-        for family in results_of
-        if family.external and is_ranked(answered[family.slug], asked[family.slug], LEAST_DECISIONS)
-    }
+        tasks_by_agent[family.slug] = len(since)
+        if family.external and is_ranked(len(times), len(since), LEAST_DECISIONS):
+            competitors.add(family.slug)
     contents = ranked_contents(results_of, scored, {}, competitors)
     entries = []
     for row in contents.entries:
@@ -239,17 +241,17 @@ def trading_agents_board(
         entry |= {name: row[name] for name in ("rank_low", "rank_high", *TRADING_FIGURES)}
         entry |= {"score": row["return_percent"], "score_ci": row["return_ci"]}
         if row["external"]:
-            entry |= {"answered": answered[slug], "asked": asked[slug], **_failures(slug, tasks, attempts)}
+            entry |= {"answered": answered[slug], "asked": tasks_by_agent[slug], **_failures(slug, tasks, attempts)}
         entries.append(entry)
-    data = {"cohorts": len({cohort for results in results_of.values() for cohort in results})}
+    data = {"cohorts": len(set(chain.from_iterable(results_of.values())))}
     board = _board(entries, competitors, contents.report["pairs"], data, sign=-1)
     board.report["weeks"] = {e["family"]: contents.report["weeks"][e["family"]] for e in entries if e["external"]}
     return board
 
 
-def is_ranked(answered: int, asked: int, least: int) -> bool:
-    """Whether an agent answered enough, and enough of what it was asked since its first answer, to be ranked."""
-    return answered >= least and answered >= LEAST_COVERAGE * asked
+def is_ranked(answered: int, tasks: int, least: int) -> bool:
+    """Whether an agent answered enough tasks, and enough of those since its first answer, to be ranked."""
+    return answered >= least and answered >= LEAST_COVERAGE * tasks
 
 
 def empty_entry(slug: str, name: str, *, external: bool = False, reference: bool = False) -> dict[str, Any]:
@@ -272,7 +274,7 @@ def _board(
     for entry in entries:
         score = None if entry["score"] is None else sign * entry["score"]
         if entry["forecaster"] in competitors and score is not None:
-            entry["rank"] = 1 + sum(other < score - ROUNDING for other in scores)
+            entry["rank"] = 1 + sum(rival_score < score - ROUNDING for rival_score in scores)
         if entry["asked"]:
             entry["coverage"] = entry["answered"] / entry["asked"]
 
@@ -298,8 +300,8 @@ def _tasks(
 ) -> dict[str, list[AskedTask]]:
     """The tasks frozen in a period, by family; without those that never were, since nobody could answer them."""
     by_family: dict[str, list[AskedTask]] = defaultdict(list)
-    chosen = _frozen_within(tasks, frozen_at, since, until)
-    for slug, *columns in chosen.values_list(family, frozen_at, "status", "refusals"):
+    frozen_rows = _frozen_within(tasks, frozen_at, since, until)
+    for slug, *columns in frozen_rows.values_list(family, frozen_at, "status", "refusals"):
         by_family[slug].append(AskedTask(*columns))
     return by_family
 
@@ -308,11 +310,11 @@ def _attempts(
     attempts: QuerySet[Attempt], frozen_at: str, since: datetime | None, until: datetime | None
 ) -> dict[str, Counter[str]]:
     """How many answers to the tasks frozen in a period came late, and how many failures were reported, by family."""
-    chosen = _frozen_within(attempts.order_by(), frozen_at, since, until)
+    frozen_rows = _frozen_within(attempts.order_by(), frozen_at, since, until)
     if until is not None:
-        chosen = chosen.filter(noted_at__lte=until)
+        frozen_rows = frozen_rows.filter(noted_at__lte=until)
     by_family: dict[str, Counter[str]] = defaultdict(Counter)
-    for slug, origin, kind in chosen.values_list("registration__family__slug", "origin", "kind"):
+    for slug, origin, kind in frozen_rows.values_list("registration__family__slug", "origin", "kind"):
         if origin == Attempt.Origin.AGENT:
             by_family[slug]["reported"] += 1
         elif kind == Attempt.Kind.LATE:
@@ -323,9 +325,9 @@ def _attempts(
 def _frozen_within(
     rows: QuerySet[Any], frozen_at: str, since: datetime | None, until: datetime | None
 ) -> QuerySet[Any]:
-    chosen = rows.filter(**{f"{frozen_at}__isnull": False})
+    frozen_rows = rows.filter(**{f"{frozen_at}__isnull": False})
     if since is not None:
-        chosen = chosen.filter(**{f"{frozen_at}__gte": since})
+        frozen_rows = frozen_rows.filter(**{f"{frozen_at}__gte": since})
     if until is not None:
-        chosen = chosen.filter(**{f"{frozen_at}__lte": until})
-    return chosen
+        frozen_rows = frozen_rows.filter(**{f"{frozen_at}__lte": until})
+    return frozen_rows

@@ -40,9 +40,8 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
     settings = Settings(("calibration",), bootstrap=0)
     report = rank_panel(panel, settings, reference_panel=no_references, agreement_of_rankings=False)
     bins = report["curves"]["reliability"]["forecasters"]
-    families = {
-        name: {**{figure: figures[figure] for figure in FIGURES}, "bins": bins[name]}
-        for name, figures in report["forecasters"].items()
-    }
+    families = {}
+    for name, figures in report["forecasters"].items():
+        families[name] = {figure: figures[figure] for figure in FIGURES} | {"bins": bins[name]}
     market = families.pop(MARKET)
     return {"bets": len(bets), "families": families, MARKET: market if market["n"] else None}

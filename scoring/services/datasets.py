@@ -48,16 +48,19 @@ def build_dataset(*, folder: Path, start: datetime, end: datetime, at: datetime)
         entries = _entries(start, end, at)
         resolved = entries_by_id(entries)
         tasks = _tasks(entries)
-        stated = _forecasts(tasks, resolved)
-        outcomes = [row for task, pks in tasks for pk in pks for row in _outcomes(task_name(task), resolved[pk])]
+        forecasts = _forecasts(tasks, resolved)
+        outcomes: list[dict[str, Any]] = []
+        for task, pks in tasks:
+            for pk in pks:
+                outcomes += _outcomes(task_name(task), resolved[pk])
         counts = {
             TASKS: _write_lines(draft / TASKS, (_task_line(batch) for batch, _ in tasks)),
             OUTCOMES: _write_lines(draft / OUTCOMES, outcomes),
-            FORECASTS: _write_forecasts(draft / FORECASTS, stated),
+            FORECASTS: _write_forecasts(draft / FORECASTS, forecasts),
         }
         manifest = _manifest(draft, counts, start=start, end=end, at=at)
     questions = {entry.question for entry in resolved.values()}
-    return BuiltDataset(len(tasks), len(questions), len({row[0] for row in stated}), manifest["sha256"])
+    return BuiltDataset(len(tasks), len(questions), len({row[0] for row in forecasts}), manifest["sha256"])
 
 
 def task_name(batch: QuestionBatch) -> str:
@@ -80,11 +83,12 @@ def _tasks(entries: QuerySet[QuestionEntry]) -> list[tuple[QuestionBatch, list[i
     batches = batches.select_related("question_set").order_by(
         "question_set__frozen_at", "question_set", "number", "arm"
     )
-    return [
-        (batch, by_batch[batch.question_set_id, batch.number])
-        for batch in batches
-        if (batch.question_set_id, batch.number) in by_batch
-    ]
+    tasks = []
+    for batch in batches:
+        pks = by_batch.get((batch.question_set_id, batch.number))
+        if pks is not None:
+            tasks.append((batch, pks))
+    return tasks
 
 
 def _task_line(batch: QuestionBatch) -> dict[str, Any]:
@@ -99,11 +103,11 @@ def _task_line(batch: QuestionBatch) -> dict[str, Any]:
 
 
 def _outcomes(task: str, entry: ResolvedEntry) -> Iterable[dict[str, Any]]:
-    columns = zip(entry.options, entry.happened, entry.odds, entry.no_odds, strict=True)
-    for option, happened, odds, no_odds in columns:
+    for index, option in enumerate(entry.options):
         row: dict[str, Any] = {"task": task, "question_id": str(entry.question), "option": option}
-        row |= {"outcome": int(happened), "category": entry.category or None, "event": entry.event or None}
-        prices = {"odds": odds, "no_odds": no_odds}
+        row["outcome"] = int(entry.happened[index])
+        row |= {"category": entry.category or None, "event": entry.event or None}
+        prices = {"odds": entry.odds[index], "no_odds": entry.no_odds[index]}
         yield row | {name: price for name, price in prices.items() if not isnan(price)}
 
 
@@ -119,11 +123,12 @@ def _forecasts(
     forecasts = Forecast.objects.filter(elicitation__batch__in=batches, entry__in=resolved).order_by("pk")
     columns = ("family__slug", "elicitation__batch", "entry", "probabilities")
     rows: list[ForecastRow] = []
-    for slug, batch, pk, probabilities in forecasts.values_list(*columns):
-        entry = resolved[pk]
+    for row in forecasts.values_list(*columns, named=True):
+        entry, task = resolved[row.entry], task_name(batches[row.elicitation__batch])
         for option in entry.options:
-            if option in probabilities:
-                rows.append((slug, task_name(batches[batch]), str(entry.question), option, probabilities[option]))
+            if option in row.probabilities:
+                probability = row.probabilities[option]
+                rows.append((row.family__slug, task, str(entry.question), option, probability))
     return rows
 
 

@@ -32,14 +32,14 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
 
 
 def rebuild_derived(
-    *, at: datetime, progress: Callable[[int, int], None] = lambda done, of: None
+    *, at: datetime, progress: Callable[[int, int], None] = lambda index, of: None
 ) -> tuple[int, list[str]]:
     """Computes every derived row from the facts and replaces those that differ; right ones are not touched.
 
     Returns the number of derived rows, and a line for each that had drifted.
     """
     drift, compare_by_model = [], comparisons(at)
-    for done, compare in enumerate(compare_by_model.values()):
-        progress(done, len(compare_by_model))
+    for index, compare in enumerate(compare_by_model.values()):
+        progress(index, len(compare_by_model))
         drift += list(compare(repair=True))
     return sum(model._default_manager.count() for model in compare_by_model), drift

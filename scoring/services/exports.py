@@ -38,9 +38,9 @@ def request_export(
     """
     formats = tuple(sorted(formats))
     key = _selection_key(selection, formats)
-    lost = Q(status=Export.Status.BUILDING, started_at__lt=at - Run.LONGEST)
-    lost |= Q(status=Export.Status.QUEUED, requested_at__lt=at - Run.LONGEST)
-    Export.objects.filter(lost).update(status=Export.Status.FAILED, finished_at=at, error="its worker was lost")
+    abandoned = Q(status=Export.Status.BUILDING, started_at__lt=at - Run.LONGEST)
+    abandoned |= Q(status=Export.Status.QUEUED, requested_at__lt=at - Run.LONGEST)
+    Export.objects.filter(abandoned).update(status=Export.Status.FAILED, finished_at=at, error="its worker was lost")
     recent = Q(status=Export.Status.COMPLETED, finished_at__gt=at - REUSED_FOR)
     reusable = Export.objects.filter(Q(status__in=UNFINISHED) | recent, selection=key)
     if (export := reusable.first()) is not None:

@@ -40,14 +40,14 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     number = Count("pk")
     families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
     entries = asked_and_resolved(selection).order_by().values_list("question__category")
-    resolved = {name: own for name, *own in entries.annotate(Count("pk"), Max("question__resolved_at"))}
+    resolved = {name: counts for name, *counts in entries.annotate(Count("pk"), Max("question__resolved_at"))}
     # Forecasts, not their scores: an index holds what is counted. 10,700 take 4 ms on SQLite instead of 18.
     answered = forecasts.filter(question__status=Question.Status.RESOLVED).order_by()
     answers = dict(answered.values_list("question__category").annotate(Count("question")))
     categories: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
     for name, inputs_by_category in (("resolved", resolved), ("forecasts", answers)):
-        for category, own in inputs_by_category.items():
-            categories[category][name] = own
+        for category, counts in inputs_by_category.items():
+            categories[category][name] = counts
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)

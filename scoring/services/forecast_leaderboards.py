@@ -100,33 +100,31 @@ def forecast_leaderboard(
     step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
     report = _rank(built, Settings(metrics, GAMMAS, stream=step))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
-    questions = {name: number for panel in built for name, number in questions_answered(panel).items()}
+    questions: dict[str, int] = {}
+    for panel in built:
+        questions |= questions_answered(panel)
     resolved_questions = len({entry.question for entry in resolved})
     ranked_by = report["headline"] if report["headline"] in RANKED_BY else "brier"
     names = {**families, **externals, **REFERENCE_NAMES}
-    entries = [
-        {
+    entries = []
+    for name, figures in figures_by_name.items():
+        rank_low, rank_high = figures.get("rank_ranges", {}).get(ranked_by) or (None, None)
+        entry = {
             "forecaster": name,
             "family": None if name in REFERENCES else name,
             "display_name": names[name],
             "reference": name in REFERENCES,
             "external": name in externals,
             "rank": None,
-            **dict(
-                zip(
-                    ("rank_low", "rank_high"),
-                    figures.get("rank_ranges", {}).get(ranked_by) or (None, None),
-                    strict=True,
-                )
-            ),
+            "rank_low": rank_low,
+            "rank_high": rank_high,
             "ranked_by": ranked_by,
             "n": questions[name],
             "forecasts": figures["n"],
-            **{key: figures.get(key) for key in FIGURES},
-            "coverage": questions[name] / max(resolved_questions, 1),
         }
-        for name, figures in figures_by_name.items()
-    ]
+        entry |= {key: figures.get(key) for key in FIGURES}
+        entry["coverage"] = questions[name] / max(resolved_questions, 1)
+        entries.append(entry)
     if not reported:
         return LeaderboardContents(rank_entries(entries), {})
     return LeaderboardContents(rank_entries(entries), _report(report, resolved) | {"agreement": _agreement(entries)})
@@ -156,10 +154,10 @@ def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], ex
     forecast of each."""
     report = _rank(panels(last_forecasts(resolved), families, externals), Settings(SLOWLY_FITTED, GAMMAS))
     figures_by_name = report["forecasters"] | report["references"] | report["externals"]
-    return SlowFits(
-        {name: {key: figures.get(key) for key in SLOW_FIGURES} for name, figures in figures_by_name.items()},
-        *(report[part] for part in ("models", "notes", "questions")),
-    )
+    slow_figures = {}
+    for name, figures in figures_by_name.items():
+        slow_figures[name] = {key: figures.get(key) for key in SLOW_FIGURES}
+    return SlowFits(slow_figures, report["models"], report["notes"], report["questions"])
 
 
 def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, refit: bool) -> int:
@@ -168,8 +166,10 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     before, stored = rows.filter(category="").first(), dict(rows.values_list("category", "report__inputs"))
     has_fits = before is not None and before.report.get("fitted") is not None
     slow = is_fit_due(before, inputs, at=at) if refit else not has_fits
-    current = {category for category, own in stored.items() if is_current(category, own, inputs)}
-    resolved = {category for category, own in inputs["categories"].items() if category and "resolved" in own}
+    current = {category for category, stored_inputs in stored.items() if is_current(category, stored_inputs, inputs)}
+    resolved = {
+        category for category, stored_inputs in inputs["categories"].items() if category and "resolved" in stored_inputs
+    }
     if "" in current and (not refit or (not slow and current >= resolved)):
         return 0
     omitted = current if refit else stored.keys() - {""}
@@ -207,8 +207,8 @@ def compute_forecast_leaderboards(
     """The leaderboards of an arm by category, but the `omitted` ones, and the difficulties of its questions.
 
     Without `slow`, the results of the slow fits are those of the leaderboard `before`, and there are no difficulties.
-    If the leaderboard over all categories is omitted, it is given all the same with `slow`: as it was `before`, with
-    new results of the slow fits.
+    With `slow`, an omitted leaderboard over all categories is part of the result: the one `before`, with new results
+    of the slow fits.
     """
     unchanged = before if "" in omitted else None
     resolved = resolved_entries(selection, without=omitted if unchanged and not slow else ())
@@ -304,7 +304,8 @@ def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for entry in entries:
         score = ranking_score(entry)
         if not entry["external"]:
-            better = scores if score is None else [other for other in scores if other < score - ROUNDING]
+            bound = math.inf if score is None else score - ROUNDING
+            better = [family_score for family_score in scores if family_score < bound]
             entry["rank"] = 1 + len(better)
 
     def order(entry: dict[str, Any]) -> tuple[Any, ...]:
@@ -343,13 +344,12 @@ def _agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 positions[name][entry["forecaster"]] = math.nan if value is None else value
     present = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
     tables = agreement(present)
-    return {
-        measure: {
-            row: {column: to_json_value(getattr(tables, measure)[i, j]) for j, column in enumerate(tables.names)}
-            for i, row in enumerate(tables.names)
-        }
-        for measure in ("spearman", "kendall", "common")
-    }
+    correlations: dict[str, dict[str, dict[str, Any]]] = {}
+    for measure in ("spearman", "kendall", "common"):
+        correlations[measure] = {}
+        for name, row in zip(tables.names, getattr(tables, measure), strict=True):
+            correlations[measure][name] = dict(zip(tables.names, map(to_json_value, row), strict=True))
+    return correlations
 
 
 def _ranking_figures(entry: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:

@@ -102,7 +102,8 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
     with consistent_reads():  # a question that resolves meanwhile would be there in part
         by_id = entries_by_id(entries.order_by("question_set__day", "pk"))
         rows = rows_with_json(forecasts, *columns, json_field="probabilities")
-    for pk, slug, external, probabilities in rows:
+    for *key, probabilities in rows:
+        pk, slug, external = key
         entry = by_id[pk]
         forecasts_of = entry.external_forecasts if external else entry.forecasts
         forecasts_of[slug] = forecast_vector(probabilities, entry.options)
@@ -114,10 +115,11 @@ def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
     options = _options(entries.order_by().values("question"))
     columns = ("event_key", "category", "exclusive", "closed_at")
     rows = rows_with_json(entries, "pk", "question", *(f"question__{name}" for name in columns), json_field="prices")
-    return {
-        pk: resolved_entry(pk, question, options[question], prices, **dict(zip(columns, question_columns, strict=True)))
-        for pk, question, *question_columns, prices in rows
-    }
+    resolved = {}
+    for row in rows:
+        (pk, question), fields, prices = row[:2], dict(zip(columns, row[2:-1], strict=True)), row[-1]
+        resolved[pk] = resolved_entry(pk, question, options[question], prices, **fields)
+    return resolved
 
 
 def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:
@@ -148,21 +150,25 @@ def last_forecasts(entries: Iterable[ResolvedEntry]) -> list[ResolvedEntry]:
 
 def panels(entries: Sequence[ResolvedEntry], families: Collection[str], externals: Collection[str] = ()) -> Panels:
     """The panels of these entries, with a row of each name even if it has no forecast."""
-    asked = _asked(entries)
-    own = _stated_panel(families, asked, [entry.forecasts for entry in entries])
+    columns = _entry_columns(entries)
+    family_panel = _vector_panel(families, columns, [entry.forecasts for entry in entries])
     return Panels(
-        own, _reference_panel(asked, own), _stated_panel(externals, asked, [e.external_forecasts for e in entries])
+        family_panel,
+        _reference_panel(columns, family_panel),
+        _vector_panel(externals, columns, [e.external_forecasts for e in entries]),
     )
 
 
 def joint_panel(entries: Sequence[ResolvedEntry], names: Collection[str]) -> Panel:
     """The panel of the named families and external agents together."""
-    return _stated_panel(names, _asked(entries), [entry.forecasts | entry.external_forecasts for entry in entries])
+    return _vector_panel(
+        names, _entry_columns(entries), [entry.forecasts | entry.external_forecasts for entry in entries]
+    )
 
 
 def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> Panel:
     """A panel of one nameless forecaster with one question per row, for scores of single forecasts."""
-    return _stated_panel([""], _asked([entry for entry, _ in rows]), [{"": vector} for _, vector in rows])
+    return _vector_panel([""], _entry_columns([entry for entry, _ in rows]), [{"": vector} for _, vector in rows])
 
 
 # ── from rows to arrays ───────────────────────────────────────────────────────────────────────────
@@ -182,11 +188,13 @@ def resolved_entry(
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
     scored = scored_options(options)
     names = [name for name, _ in scored]
-    quote, ask, no_ask = (
-        [_number((prices.get(name) or {}).get(key)) for name in names] for key in ("price", "ask", "no_ask")
-    )
-    odds = [_bettable(mid if isnan(own) else own) for mid, own in zip(quote, ask, strict=True)]
-    no_odds = [_bettable(1 - mid if isnan(own) else own) for mid, own in zip(quote, no_ask, strict=True)]
+    quote, odds, no_odds = [], [], []
+    for name in names:
+        quotes = prices.get(name) or {}
+        mid, ask, no_ask = (_number(quotes.get(key)) for key in ("price", "ask", "no_ask"))
+        quote.append(mid)
+        odds.append(_bettable(mid if isnan(ask) else ask))
+        no_odds.append(_bettable(1 - mid if isnan(no_ask) else no_ask))
     if exclusive and not any(mid > 0 for mid in quote):
         quote = [nan] * len(names)  # nothing can be brought to a sum of 1
     return ResolvedEntry(
@@ -231,7 +239,7 @@ def forecast_vector(probabilities: Mapping[str, float], options: Sequence[str]) 
     return [probabilities[name] for name in options]
 
 
-class _Asked(NamedTuple):
+class _EntryColumns(NamedTuple):
     """Entries in columns: the questions of a panel, the ids of what they ask, and the prices of all their options."""
 
     questions: Questions
@@ -241,7 +249,7 @@ class _Asked(NamedTuple):
     no_odds: Floats
 
 
-def _asked(entries: Sequence[ResolvedEntry]) -> _Asked:
+def _entry_columns(entries: Sequence[ResolvedEntry]) -> _EntryColumns:
     event, event_names = _codes(entry.event for entry in entries)
     category, category_names = _codes(entry.category for entry in entries)
     questions = Questions(
@@ -258,7 +266,7 @@ def _asked(entries: Sequence[ResolvedEntry]) -> _Asked:
     )
     ids = np.array([entry.question for entry in entries], dtype=np.int64)
     quote, odds, no_odds = (_joined(map(attrgetter(price), entries)) for price in ("quote", "odds", "no_odds"))
-    return _Asked(questions, ids, quote, odds, no_odds)
+    return _EntryColumns(questions, ids, quote, odds, no_odds)
 
 
 def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
@@ -267,39 +275,49 @@ def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
     return np.array(codes, dtype=np.int64), list(place)
 
 
-def _stated_panel(names: Collection[str], asked: _Asked, vectors: Sequence[Mapping[str, Vector]]) -> Panel:
+def _vector_panel(names: Collection[str], columns: _EntryColumns, vectors: Sequence[Mapping[str, Vector]]) -> Panel:
     """The panel of the named forecasters' vectors, given by name for each entry."""
-    rows = [(i, j, own[name]) for j, own in enumerate(vectors) for i, name in enumerate(names) if name in own]
-    forecaster, entry = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
-    return _panel(names, asked, forecaster, entry, _joined(vector for _, _, vector in rows))
+    forecasters: list[int] = []
+    entries: list[int] = []
+    probabilities: list[Vector] = []
+    for j, vector_by_name in enumerate(vectors):
+        for i, name in enumerate(names):
+            if name in vector_by_name:
+                forecasters.append(i)
+                entries.append(j)
+                probabilities.append(vector_by_name[name])
+    forecaster, entry = np.array(forecasters, dtype=np.int64), np.array(entries, dtype=np.int64)
+    return _panel(names, columns, forecaster, entry, _joined(probabilities))
 
 
-def _reference_panel(asked: _Asked, families: Panel) -> Panel:
-    by_name = reference_vectors(families, asked.quote)
-    vectors, questions = np.stack([by_name[name] for name in REFERENCES]), asked.questions
+def _reference_panel(columns: _EntryColumns, families: Panel) -> Panel:
+    by_name = reference_vectors(families, columns.quote)
+    vectors, questions = np.stack([by_name[name] for name in REFERENCES]), columns.questions
     entry, forecaster = np.nonzero(~np.isnan(vectors[:, questions.offsets[:-1]]).T)
     sizes = questions.sizes[entry]
     probability = vectors[np.repeat(forecaster, sizes), spans(questions.offsets[entry], sizes)]
-    return _panel(REFERENCES, asked, forecaster, entry, probability)
+    return _panel(REFERENCES, columns, forecaster, entry, probability)
 
 
-def _panel(names: Collection[str], asked: _Asked, forecaster: Codes, entry: Codes, probability: Floats) -> Panel:
+def _panel(
+    names: Collection[str], columns: _EntryColumns, forecaster: Codes, entry: Codes, probability: Floats
+) -> Panel:
     """The panel of forecasts on entries, in the order of their entries, then their forecasters."""
-    sizes = asked.questions.sizes[entry]
-    cells = spans(asked.questions.offsets[entry], sizes)
-    _, pair = distinct_codes(forecaster + len(names) * distinct_codes(asked.ids)[1][entry])
+    sizes = columns.questions.sizes[entry]
+    cells = spans(columns.questions.offsets[entry], sizes)
+    _, pair = distinct_codes(forecaster + len(names) * distinct_codes(columns.ids)[1][entry])
     return Panel(
-        questions=asked.questions,
+        questions=columns.questions,
         forecasters=list(names),
         forecaster=forecaster,
         question=entry,
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         probability=probability,
-        odds=asked.odds[cells],
-        no_odds=asked.no_odds[cells],
+        odds=columns.odds[cells],
+        no_odds=columns.no_odds[cells],
         weight=1 / np.bincount(pair)[pair] if len(entry) else np.zeros(0),
         made_at=np.full(len(entry), np.nan),
-        quote=asked.quote[cells],
+        quote=columns.quote[cells],
     )
 
 

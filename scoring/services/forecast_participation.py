@@ -16,9 +16,9 @@ def participation_by_family(selection: Selection) -> dict[str, dict[str, Any]]:
     tasks = selection.elicitations()
     calls = ModelCall.objects.filter(elicitation__in=tasks)
     participation: dict[str, dict[str, Any]] = defaultdict(NO_PARTICIPATION.copy)
-    counted = tasks.values_list("family__slug")
-    for slug, asked, declined in counted.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
-        participation[slug] |= {"asked": asked, "declined": declined}
+    by_slug = tasks.values_list("family__slug")
+    for slug, tasks_of_family, declined in by_slug.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
+        participation[slug] |= {"asked": tasks_of_family, "declined": declined}
     for slug, cost in calls.order_by().values_list("elicitation__family__slug").annotate(Sum("cost_usd")):
         participation[slug]["cost_usd"] = f"{cost:.6f}"
     for (slug, _), refused in refused_forecasts(selection).items():

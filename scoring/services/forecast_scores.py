@@ -54,13 +54,13 @@ def score_forecasts(*, at: datetime) -> int:
     """
     unscored = Forecast.objects.resolved().filter(question__resolved_at__lte=at, score=None)
     entries = list(unscored.order_by("entry").values_list("entry", flat=True))
-    done = 0
-    while done < len(entries):
+    position = 0
+    while position < len(entries):
         # By the range of their entries: with 5,000 ids in the statement PostgreSQL takes half as long again.
-        last = entries[min(done + BATCH, len(entries)) - 1]
-        batch = unscored.filter(entry__gte=entries[done], entry__lte=last)
+        last = entries[min(position + BATCH, len(entries)) - 1]
+        batch = unscored.filter(entry__gte=entries[position], entry__lte=last)
         insert_rows(ForecastScore, ScoredForecast._fields, forecast_scores(batch, at=at))
-        done = bisect_right(entries, last)
+        position = bisect_right(entries, last)
     return len(entries)
 
 
@@ -68,9 +68,15 @@ def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[Scored
     """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Columns, since a model with its entry for each forecast would take half of the time.
     resolved = forecasts.resolved().order_by("entry", "pk")
-    rows = rows_with_json(resolved, "pk", "entry", "question__resolved_at", json_field="probabilities")
-    entries = entries_by_id(QuestionEntry.objects.filter(pk__in={entry for _, entry, *_ in rows}))
-    vectors = [(entries[entry], forecast_vector(stated, entries[entry].options)) for _, entry, _, stated in rows]
+    rows = rows_with_json(resolved, "question__resolved_at", "pk", "entry", json_field="probabilities")
+    entries = entries_by_id(QuestionEntry.objects.filter(pk__in={row[-2] for row in rows}))
+    vectors = []
+    for *_, pk, probabilities in rows:
+        vectors.append((entries[pk], forecast_vector(probabilities, entries[pk].options)))
+    scores = []
+    for (resolved_at, forecast, *_), figures in zip(rows, forecast_figures(vectors), strict=True):
+        scores.append(ScoredForecast(forecast=forecast, resolved_at=resolved_at or at, scored_at=at, **figures))
+    return scores
     return [
         ScoredForecast(forecast=pk, resolved_at=resolved_at or at, scored_at=at, **measured)
         for (pk, _, resolved_at, _), measured in zip(rows, forecast_figures(vectors), strict=True)
@@ -81,7 +87,8 @@ def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> list[dict[
     """The measures of single forecasts, given as vectors on entries; null where there is no number."""
     panel = single_forecasts_panel(rows)
     columns = [measure(panel).tolist() for measure in MEASURES.values()]
-    return [
-        {name: None if math.isnan(figure) else figure for name, figure in zip(MEASURES, figures, strict=True)}
-        for figures in zip(*columns, strict=True)
-    ]
+    rows_of_figures = []
+    for figures in zip(*columns, strict=True):
+        numbers = (None if math.isnan(figure) else figure for figure in figures)
+        rows_of_figures.append(dict(zip(MEASURES, numbers, strict=True)))
+    return rows_of_figures

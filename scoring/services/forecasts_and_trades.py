@@ -34,7 +34,7 @@ class ForecastBet(NamedTuple):
     forecast: int
     market: int
     event: str
-    stated: float
+    probability: float
     confidence: float
     price: float
     ask: float
@@ -54,7 +54,7 @@ class ForecastBet(NamedTuple):
 
         0 without an edge, at most the largest legal stake.
         """
-        return min(max((self.stated - self.price) / (1 - self.price), 0.0), self.largest)
+        return min(max((self.probability - self.price) / (1 - self.price), 0.0), self.largest)
 
 
 class Purchase(NamedTuple):
@@ -100,7 +100,7 @@ def stake_points(bets: Iterable[ForecastBet]) -> dict[str, list[tuple[float, flo
     """The newest bets of each family as (stated probability, implied confidence, whether the side won), for charts."""
     points: dict[str, list[tuple[float, float, bool | None]]] = defaultdict(list)
     for bet in bets:
-        points[bet.family].append((round(bet.stated, 4), round(bet.confidence, 4), bet.won))
+        points[bet.family].append((round(bet.probability, 4), round(bet.confidence, 4), bet.won))
     return {slug: newest[-MAX_POINTS:] for slug, newest in points.items()}
 
 
@@ -113,8 +113,10 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     days = set(QuestionSet.objects.order_by().values_list("day", flat=True))
     frozen = Universe.objects.order_by().values_list("pk", "frozen_at")
     universes = [pk for pk, frozen_at in frozen if day_of(frozen_at) in days]
-    asked = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
-    purchases = Trade.objects.filter(kind=Trade.Kind.BUY, market__in=asked, decision__universe__in=universes)
+    markets_with_questions = QuestionOption.objects.exclude(outcome=None).values("outcome__market")
+    purchases = Trade.objects.filter(
+        kind=Trade.Kind.BUY, market__in=markets_with_questions, decision__universe__in=universes
+    )
     purchases = purchases.filter(agent__cohort__voided_at=None)
     if methodology:
         purchases = purchases.filter(agent__cohort__methodology__version=methodology)
@@ -143,12 +145,13 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
     bet_return : gross per dollar staked on resolved bets; kelly : see `kelly`
     """
-    stated, confidence, price, amount, ask = (
-        np.array([getattr(bet, name) for bet in bets], dtype=np.float64)
-        for name in ("stated", "confidence", "price", "amount", "ask")
-    )
-    edge = stated - ask
-    stake, kelly_stake = (np.array([getattr(bet, name) for bet in bets]) for name in ("stake", "kelly_stake"))
+    probability = np.array([bet.probability for bet in bets])
+    confidence = np.array([bet.confidence for bet in bets])
+    price = np.array([bet.price for bet in bets])
+    amount = np.array([bet.amount for bet in bets])
+    edge = probability - np.array([bet.ask for bet in bets])
+    stake = np.array([bet.stake for bet in bets])
+    kelly_stake = np.array([bet.kelly_stake for bet in bets])
     events = [bet.event for bet in bets]
     resolved = np.array([bet.won is not None for bet in bets], dtype=bool)
     won = np.array([bool(bet.won) for bet in bets], dtype=np.float64)[resolved]
@@ -157,20 +160,20 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "bets": len(bets),
         "markets": len({bet.market for bet in bets}),
         "events": len({bet.event for bet in bets}),
-        "stated": _mean(stated),
+        "stated": _mean(probability),
         "confidence": _mean(confidence),
         "price": _mean(price),
-        "over_betting": _mean(confidence - stated),
-        "over_betting_ci": cluster_interval(confidence - stated, events),
+        "over_betting": _mean(confidence - probability),
+        "over_betting_ci": cluster_interval(confidence - probability, events),
         "stake": _mean(stake),
         "kelly_stake": _mean(kelly_stake),
         "over_kelly": _mean(stake - kelly_stake),
         "over_kelly_ci": cluster_interval(stake - kelly_stake, events),
-        "spearman": to_json_value(spearman(stated, confidence)),
+        "spearman": to_json_value(spearman(probability, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
         "stake_edge": to_json_value(spearman(amount, edge)),
         "resolved": int(resolved.sum()),
-        "stated_brier": _mean(brier_score(stated[resolved], won)),
+        "stated_brier": _mean(brier_score(probability[resolved], won)),
         "bet_brier": _mean(brier_score(confidence[resolved], won)),
         "market_brier": _mean(brier_score(price[resolved], won)),
         "bet_return": float((won * amount[resolved] / price[resolved]).sum() / staked) if staked > 0 else None,
@@ -190,7 +193,7 @@ def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         return {"markets": 0, "full": None, "half": None}
     unique = list(once.values())
     panel = from_arrays(
-        [[[bet.stated] for bet in unique]],
+        [[[bet.probability] for bet in unique]],
         [[float(bool(bet.won))] for bet in unique],
         odds=[[bet.ask] for bet in unique],
         no_odds=[[bet.other_ask] for bet in unique],
@@ -206,29 +209,29 @@ def _market_forecasts(
     """The forecasts of markets by release, market, day and methodology; of several the oldest."""
     options: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
     of_markets = QuestionOption.objects.filter(outcome__market__in=list(markets))
-    for question, market, outcome, name in of_markets.values_list("question", "outcome__market", "outcome", "name"):
-        options[question][market][outcome] = name
+    for option in of_markets.values_list("question", "outcome__market", "outcome", "name", named=True):
+        options[option.question][option.outcome__market][option.outcome] = option.name
     entries = QuestionEntry.objects.filter(question__in=options, question_set__day__in=days).order_by()
-    asked = {entry: columns for entry, *columns in entries.values_list("pk", "question", "question_set__day", "prices")}
+    columns = ("pk", "question", "question_set__day", "prices")
+    entry_by_id = {entry.pk: entry for entry in entries.values_list(*columns, named=True)}
     rows = Forecast.objects.filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
-    stated = {}
-    for pk, entry, release, methodology, probabilities in rows.values_list(
-        "pk", "entry", "release", "methodology", "probabilities"
-    ):
-        question, day, prices = asked[entry]
-        for market, names in options[question].items():
-            stated[release, market, day, methodology] = MarketForecast(pk, probabilities, prices, names)
-    return stated
+    market_forecasts = {}
+    for row in rows.values_list("pk", "entry", "release", "methodology", "probabilities", named=True):
+        entry = entry_by_id[row.entry]
+        for market, names in options[entry.question].items():
+            key = (row.release, market, entry.question_set__day, row.methodology)
+            market_forecasts[key] = MarketForecast(row.pk, row.probabilities, entry.prices, names)
+    return market_forecasts
 
 
 def _forecast_bet(purchase: Purchase, market: Market, forecast: MarketForecast, at: datetime | None) -> ForecastBet:
     price = float(purchase.price)
     if purchase.outcome in forecast.names:
         name = forecast.names[purchase.outcome]
-        stated, own, other = float(forecast.probabilities[name]), "ask", "no_ask"
+        probability, ask_key, other_ask_key = float(forecast.probabilities[name]), "ask", "no_ask"
     else:  # the question has the market as one option, its YES
         (name,) = forecast.names.values()
-        stated, own, other = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
+        probability, ask_key, other_ask_key = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
     quoted = forecast.prices.get(name) or {}
     is_resolved = market.resolved_by(at)
     return ForecastBet(
@@ -236,11 +239,11 @@ def _forecast_bet(purchase: Purchase, market: Market, forecast: MarketForecast, 
         forecast=forecast.pk,
         market=market.pk,
         event=market.event_key,
-        stated=stated,
+        probability=probability,
         confidence=purchase.implied_confidence or 0.0,
         price=price,
-        ask=_ask(quoted.get(own), price),
-        other_ask=_ask(quoted.get(other), 1 - price),
+        ask=_ask(quoted.get(ask_key), price),
+        other_ask=_ask(quoted.get(other_ask_key), 1 - price),
         amount=float(purchase.amount),
         won=purchase.outcome == market.winning_outcome_id if is_resolved else None,
         largest=float(purchase.largest),

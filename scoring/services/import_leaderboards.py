@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from django.core.cache import cache
+from forecast_rank import Settings, rank_panel, read_rows
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
 
-from forecast_rank import Settings, rank_panel, read_rows
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.stored_json import to_json
 
@@ -22,7 +22,7 @@ _CHUNK_SIZE = 50_000
 
 
 def compute_import_leaderboard(
-    *, collection: ImportCollection, at: datetime, progress: Progress = lambda done, of, caption: None
+    *, collection: ImportCollection, at: datetime, progress: Progress = lambda count, total, caption: None
 ) -> ImportLeaderboard:
     """Stores the collection's leaderboard in place of the one before."""
     values = import_leaderboard(collection=collection, at=at, progress=progress)
@@ -52,7 +52,7 @@ def import_leaderboard(
     *,
     collection: ImportCollection,
     at: datetime,
-    progress: Progress = lambda done, of, caption: None,
+    progress: Progress = lambda count, total, caption: None,
     until: datetime | None = None,
 ) -> dict[str, Any]:
     """The columns of a collection's leaderboard over resolved questions of completed imports; no report without any.
@@ -89,7 +89,7 @@ def _table(forecasts: Any) -> InputTable:
     keys: list[np.ndarray] = []
     while chunk := list(islice(rows, _CHUNK_SIZE)):
         key, *columns = zip(*chunk, strict=True)
-        cells = {name: [_cell(value) for value in column] for name, column in zip(SCHEMA, columns, strict=True)}
+        cells = {name: list(map(_cell, column)) for name, column in zip(SCHEMA, columns, strict=True)}
         frames.append(pl.DataFrame(cells, schema=SCHEMA))
         keys.append(np.array(key, dtype=np.int64))
     return input_table(frames, np.concatenate(keys))

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from django.db import transaction
 from django.utils.text import slugify
+from forecast_rank import usable_rows
 from forecast_rank.files.checksums import file_sha256
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable
@@ -19,7 +20,6 @@ from forecast_rank.metrics.flat_arrays import Codes
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
 
-from forecast_rank import usable_rows
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]
@@ -63,7 +63,7 @@ def import_source(
     source: ImportSource,
     at: datetime,
     fractional_outcomes: bool = False,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = lambda count, total: None,
 ) -> ImportResult:
     """Stores the forecasts of a source, unless the collection has them already; completes an interrupted import.
 
@@ -154,7 +154,7 @@ def _store_forecasts(
 ) -> None:
     """Stores whole forecasts; one that the collection has from another file is rejected with that file's name."""
     lines = table.lines()
-    done = 0
+    rows_done = 0
     progress(0, len(places))
     for batch in _batches(table, places):
         forecasts = _forecasts(forecast_import, table, batch, lines)
@@ -175,8 +175,8 @@ def _store_forecasts(
                 forecast_import,
                 [(row, f"{names[source].name} has this forecast already") for row, source in duplicates],
             )
-        done += len(batch)
-        progress(done, len(places))
+        rows_done += len(batch)
+        progress(rows_done, len(places))
 
 
 def _sources_of(forecast_import: ForecastImport, forecasts: list[ImportedForecast]) -> dict[tuple, int]:

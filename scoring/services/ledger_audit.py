@@ -74,13 +74,13 @@ class LedgerViolations(Violations):
         return f"{account['family']} in cohort {account['cohort']} (agent {agent}): "
 
 
-def verify_ledger(progress: Callable[[int, int], None] = lambda done, of: None, tables: Tables | None = None) -> Audit:
+def verify_ledger(progress: Callable[[int, int], None] = lambda index, of: None, tables: Tables | None = None) -> Audit:
     """Checks every account. Each violation is one line that names the agent, the row and the amounts."""
     tables = tables or DatabaseRows()
     audit = Audit(agents=Agent.objects.count(), journal_rows=JournalEntry.objects.count())
     checks = (check_trade_figures, check_journals, check_positions)
-    for done, check in enumerate(checks):
-        progress(done, len(checks))
+    for index, check in enumerate(checks):
+        progress(index, len(checks))
         audit.violations += _lines(check, tables)
     return audit
 

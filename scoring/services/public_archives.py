@@ -22,7 +22,7 @@ DAILY = 7
 RETENTION_RULE = f"the last {DAILY} archives, then the first of each month for ever"
 
 
-def publish_archive(*, at: datetime, progress: Any = lambda done, of, caption: None) -> dict[str, Any]:
+def publish_archive(*, at: datetime, progress: Any = lambda count, total, caption: None) -> dict[str, Any]:
     """Builds the archive of a day, which replaces an earlier one of the day whole; removes what the rule drops."""
     from forecast_rank.files.checksums import file_sha256, zip_archive, zip_checksum
 

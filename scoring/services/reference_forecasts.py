@@ -20,9 +20,9 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
         """The sum over the options of each option's question."""
         return np.repeat(np.add.reduceat(values, questions.offsets[:-1]), questions.sizes)
 
-    stated = np.full((max(len(families.forecasters), 1), len(quote)), np.nan)
-    stated[families.spread(families.forecaster), families.cell_option] = families.probability
-    mean, median, extremised = ensembles(stated)
+    vectors = np.full((max(len(families.forecasters), 1), len(quote)), np.nan)
+    vectors[families.spread(families.forecaster), families.cell_option] = families.probability
+    mean, median, extremised = ensembles(vectors)
     quotes, medians = total(quote), total(median)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
@@ -35,10 +35,10 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
         }
 
 
-def ensembles(stated: Floats) -> tuple[Floats, Floats, Floats]:
+def ensembles(vectors: Floats) -> tuple[Floats, Floats, Floats]:
     """The mean, the median and the extremised mean of the forecasters' probabilities of each option, (O,) each.
 
-    `stated` has a row per forecaster, NaN where it has no forecast. Not brought to a sum of 1.
+    `vectors` has a row per forecaster, NaN where it has no forecast. Not brought to a sum of 1.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def ensembles(stated: Floats) -> tuple[Floats, Floats, Floats]:
     >>> [row.round(4).tolist() for row in ensembles(crowd)]
     [[0.7, 0.25], [0.6, 0.25], [0.7809, 0.1614]]
     """
-    ordered, option = np.sort(stated, axis=0), np.arange(stated.shape[1])  # NaN last
-    number = (~np.isnan(stated)).sum(axis=0)
+    ordered, option = np.sort(vectors, axis=0), np.arange(vectors.shape[1])  # NaN last
+    number = (~np.isnan(vectors)).sum(axis=0)
     with np.errstate(invalid="ignore"):
         mean = np.nansum(ordered, axis=0) / number
         sure, unsure = mean**EXTREMISING, (1 - mean) ** EXTREMISING

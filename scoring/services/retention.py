@@ -84,5 +84,8 @@ def _days_with_prices(*, until: datetime) -> Iterator[datetime]:
 
 def _delete(rows: QuerySet) -> int:
     """Deletes rows in short transactions; returns how many."""
-    every = rows.model._default_manager
-    return sum(every.filter(pk__in=[pk for (pk,) in batch]).delete()[0] for batch in in_batches(rows))
+    deleted = 0
+    for batch in in_batches(rows):
+        keys = [pk for (pk,) in batch]
+        deleted += rows.model._default_manager.filter(pk__in=keys).delete()[0]
+    return deleted

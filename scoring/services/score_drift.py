@@ -51,27 +51,27 @@ def _missing(rows: QuerySet, score: Callable[..., int], *, at: datetime, repair:
 def _compare_rows(stored: dict[int, Any], key: str, computed: dict[int, Any], *, repair: bool) -> Iterator[str]:
     for row in stored.values():
         fields = [field for field in row._meta.concrete_fields if field.name not in NOT_COMPARED]
-        name, due = f"{row._meta.verbose_name} {row.pk}", computed.get(getattr(row, key))
-        if due is None:
+        name, expected = f"{row._meta.verbose_name} {row.pk}", computed.get(getattr(row, key))
+        if expected is None:
             yield f"{name} is of nothing that resolved"
         else:
-            figures = {field.attname: (getattr(row, field.attname), getattr(due, field.name)) for field in fields}
+            figures = {field.attname: (getattr(row, field.attname), getattr(expected, field.name)) for field in fields}
             wrong = [f"{field} is {a}, should be {b}" for field, (a, b) in figures.items() if not is_same(a, b)]
             if not wrong:
                 continue
             yield f"{name}: {', '.join(wrong)}"
         if repair:
-            _replace(row, due, fields)
+            _replace(row, expected, fields)
 
 
-def _replace(row: Any, due: ScoredBet | ScoredForecast | None, fields: Sequence[Any]) -> None:
+def _replace(row: Any, expected: ScoredBet | ScoredForecast | None, fields: Sequence[Any]) -> None:
     """Puts the right score in the place of a stored one.
 
     The right one is a new row: by its id the trading leaderboard notices that it must read the scores again.
     """
     with transaction.atomic():
         row.delete()
-        if due is not None:
+        if expected is not None:
             for field in fields:
-                setattr(row, field.attname, getattr(due, field.name))
+                setattr(row, field.attname, getattr(expected, field.name))
             row.save()

@@ -93,24 +93,25 @@ def unscored_trades(*, until: datetime) -> QuerySet[Trade]:
 def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
     """The scores of trades, not stored yet."""
     # Columns, since models of trades and markets would take most of the time.
-    columns = ("pk", "agent", "market", "outcome", "implied_confidence", "price")
-    rows = list(trades.order_by("pk").values_list(*columns, "market__winning_outcome", "market__resolved_at"))
-    confidence = [stated or 0.0 for *_, stated, _, _, _ in rows]
-    prices = [float(price) for *_, price, _, _ in rows]
-    won = [outcome == winner for _, _, _, outcome, _, _, winner, _ in rows]
+    columns = ["pk", "agent", "market", "outcome", "implied_confidence", "price"]
+    columns += ["market__winning_outcome", "market__resolved_at"]
+    rows = list(trades.order_by("pk").values_list(*columns, named=True))
+    confidence = [row.implied_confidence or 0.0 for row in rows]
+    prices = [float(row.price) for row in rows]
+    won = [row.outcome == row.market__winning_outcome for row in rows]
     scores, market_scores = brier_score(confidence, won).tolist(), brier_score(prices, won).tolist()
     return [
         ScoredBet(
-            trade=trade,
-            agent=agent,
-            market=market,
+            trade=row.pk,
+            agent=row.agent,
+            market=row.market,
             probability=confidence[i],
             outcome=won[i],
             score=scores[i],
             market_probability=prices[i],
             market_score=market_scores[i],
-            resolved_at=resolved_at or at,
+            resolved_at=row.market__resolved_at or at,
             scored_at=at,
         )
-        for i, (trade, agent, market, *_, resolved_at) in enumerate(rows)
+        for i, row in enumerate(rows)
     ]

@@ -78,8 +78,10 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
 
 def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResult:
     if report.replay:
-        held = Market.objects.filter(traded=True, positions__in=Position.objects.held_at(instant)).distinct()
-        marks = recorded_prices(held.prefetch_related("outcomes"), instant)
+        markets_of_positions = Market.objects.filter(
+            traded=True, positions__in=Position.objects.held_at(instant)
+        ).distinct()
+        marks = recorded_prices(markets_of_positions.prefetch_related("outcomes"), instant)
     else:
         followed = list(_followed_markets(instant).prefetch_related("outcomes"))
         marks = update_prices(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
@@ -120,10 +122,12 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
     prices, stale = marks.prices(), marks.stale
     rows = []
     for agent in agents:
-        held = holdings[agent.pk]
+        agent_holdings = holdings[agent.pk]
         worth = Valuation(
             cash=agent.cash - cash_since.get(agent.pk, ZERO),
-            positions_value=sum((marked_value(p.shares, p.cost_basis, prices.get(p.outcome)) for p in held), ZERO),
+            positions_value=sum(
+                (marked_value(p.shares, p.cost_basis, prices.get(p.outcome)) for p in agent_holdings), ZERO
+            ),
             starting_balance=agent.cohort.methodology.starting_balance,
         )
         record = scores.get(agent.pk, NO_RECORD)
@@ -138,8 +142,8 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
                 pnl_percent=worth.pnl_percent,
                 brier=record.brier,
                 resolved_bets=record.resolved_bets,
-                open_positions=len(held),
-                stale_positions=sum(p.outcome in stale or p.outcome not in prices for p in held),
+                open_positions=len(agent_holdings),
+                stale_positions=sum(p.outcome in stale or p.outcome not in prices for p in agent_holdings),
             )
         )
     record_snapshots(rows)
@@ -169,20 +173,20 @@ def _holdings(agents: Iterable[int], instant: datetime) -> dict[int, list[Holdin
     """The positions of each agent as they were at `instant`: all later trades and settlements are taken back."""
     positions = Position.objects.held_at(instant).filter(agent__in=list(agents))
     # Columns, since models of all positions would take half of a pass.
-    rows = positions.values_list("pk", "agent", "outcome", "shares", "cost_basis")
-    held = {position: Holding(agent, outcome, shares, cost) for position, agent, outcome, shares, cost in rows}
+    rows = positions.values_list("pk", "agent", "outcome", "shares", "cost_basis", named=True)
+    holding_by_position = {row.pk: Holding(row.agent, row.outcome, row.shares, row.cost_basis) for row in rows}
     later = Trade.objects.filter(executed_at__gt=instant, agent__in=list(agents), position__opened_at__lte=instant)
     for trade in later:
-        if trade.position_id in held:
+        if trade.position_id in holding_by_position:
             sign = -1 if trade.kind == Trade.Kind.BUY else 1
-            held[trade.position_id].shares += sign * trade.shares
-            held[trade.position_id].cost_basis += sign * trade.cost_basis
+            holding_by_position[trade.position_id].shares += sign * trade.shares
+            holding_by_position[trade.position_id].cost_basis += sign * trade.cost_basis
     for settlement in Settlement.objects.filter(settled_at__gt=instant, agent__in=list(agents)):
-        if settlement.position_id in held:
-            held[settlement.position_id].shares += settlement.shares
-            held[settlement.position_id].cost_basis += settlement.cost_basis
+        if settlement.position_id in holding_by_position:
+            holding_by_position[settlement.position_id].shares += settlement.shares
+            holding_by_position[settlement.position_id].cost_basis += settlement.cost_basis
     by_agent: dict[int, list[Holding]] = defaultdict(list)
-    for holding in held.values():
+    for holding in holding_by_position.values():
         if holding.shares > 0:
             by_agent[holding.agent].append(holding)
     return by_agent
@@ -207,9 +211,9 @@ def ended_cohorts() -> QuerySet[Any]:
 def _close_out(instant: datetime) -> int:
     """The closing snapshot of completed cohorts: at the grid instant after their last settlement."""
     after = Snapshot.objects.filter(agent__cohort=OuterRef("pk"), taken_at__gt=OuterRef("ended_at"))
-    taken = 0
+    snapshots = 0
     for cohort in ended_cohorts().filter(~Exists(after)):
         closing = next_grid_instant(cohort.ended_at)
         if closing <= instant:
-            taken += _record(cohort.agents.all(), closing, PricingResult())
-    return taken
+            snapshots += _record(cohort.agents.all(), closing, PricingResult())
+    return snapshots

@@ -43,7 +43,7 @@ class LeaderboardContents(NamedTuple):
 
 
 class CohortResult(NamedTuple):
-    """What a family's agent in a cohort is worth, and its return by week."""
+    """The value of a family's agent in a cohort, and its return by week."""
 
     value: Valuation
     weeks: WeeklyReturns
@@ -85,7 +85,11 @@ def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
-    scored = {entry["family"]: {name: entry[name] for name in SCORED} for entry in stored.entries} if stored else None
+    scored = None
+    if stored:
+        scored = {}
+        for entry in stored.entries:
+            scored[entry["family"]] = {name: entry[name] for name in SCORED}
     contents = trading_leaderboard(methodology, scored)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
     return contents._replace(report={"scores": scores, "calibration": calibration, **contents.report})
@@ -168,7 +172,7 @@ def ranked_contents(
     tests = return_tests({row["family"]: weeks[row["family"]] for row in ranked})
     for row, (low, high) in zip(ranked, tests.rank_ranges, strict=True):
         row["rank_low"], row["rank_high"] = low, high
-        row["rank"] = 1 + sum(other["return_percent"] > row["return_percent"] for other in ranked)
+        row["rank"] = 1 + sum(rival["return_percent"] > row["return_percent"] for rival in ranked)
     rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
     return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs})
 
@@ -178,13 +182,13 @@ def board_participants(
 ) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
     """The agents of a leaderboard in the order of their cohorts, and their values now or as of an instant, by id."""
     if at is not None:
-        started = [
+        running = [
             agent
             for agent in competition_index().counted
             if methodology in (ALL_METHODOLOGIES, agent.cohort.methodology.version) and agent.cohort.started_at <= at
         ]
-        started.sort(key=lambda agent: agent.cohort.number)
-        return started, snapshot_valuations(started, at)
+        running.sort(key=lambda agent: agent.cohort.number)
+        return running, snapshot_valuations(running, at)
     agents = Agent.objects.filter(cohort__voided_at=None).order_by("cohort__number", "family")
     if methodology:
         agents = agents.filter(cohort__methodology__version=methodology)
@@ -196,7 +200,8 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     """The entries of the stored leaderboard, their SCORED fields narrowed to bets on markets of a category."""
     leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
-    families = {f.slug: f for f in Family.objects.filter(slug__in=[entry["family"] for entry in entries])}
+    slugs = [entry["family"] for entry in entries]
+    families = {family.slug: family for family in Family.objects.filter(slug__in=slugs)}
     scored = _scored(methodology, None, category, families.values())
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 
@@ -286,8 +291,8 @@ def bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:
     by_family: dict[int, list[BetScore]] = defaultdict(list)
     # Columns, since a model with its market for each bet would take most of a leaderboard's time.
     columns = ("agent__family", "market", "score", "market_score", "outcome")
-    for family, market, score, market_score, won in scores.values_list(*columns):
-        by_family[family].append(BetScore(score, market_score, won, event_keys[market]))
+    for row in scores.values_list(*columns, named=True):
+        by_family[row.agent__family].append(BetScore(row.score, row.market_score, row.outcome, event_keys[row.market]))
     return by_family
 
 

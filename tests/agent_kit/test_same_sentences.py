@@ -57,7 +57,7 @@ def test_taken_forecast_is_scored_as_the_arena_scores_it(name: str) -> None:
     question, answer, probabilities = TAKEN[name]
     checked = kit_forecast(question, answer)
     assert checked.probabilities == probabilities
-    sent = json.dumps({"forecasts": [checked.stated]})
+    sent = json.dumps({"forecasts": [checked.body]})
     asked = PromptQuestion(question.id, question.options, question.exclusive)
     for text in (sent, forecast_text(question, answer)):
         (there,) = check_forecasts(parse_forecasts(text), [asked])

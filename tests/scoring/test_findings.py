@@ -69,7 +69,7 @@ def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
         assert (worst.first, worst.second, worst.estimate, worst.supported) == ("A", "B", 0.03, supported)
         assert (worst.low, worst.high) == pytest.approx((0.03 - margin, 0.03 + margin))
         assert (worst.low > 0) == supported
-        assert worst.needed == 275
+        assert worst.questions_more == 275
 
 
 def test_market_is_compared_with_the_best_model_and_with_the_ensemble() -> None:
@@ -78,7 +78,7 @@ def test_market_is_compared_with_the_best_model_and_with_the_ensemble() -> None:
     assert (by_topic()["market"].first, by_topic()["market"].supported) == ("A", True)
     ensemble = by_topic()["ensemble"]
     assert not ensemble.supported
-    assert ensemble.needed == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
+    assert ensemble.questions_more == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
 
 
 def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:

@@ -49,8 +49,14 @@ def test_bet_stands_beside_the_forecast_of_its_side(ada: Agent) -> None:
     bet_and_forecast(ada, "YES", "2500.00", [0.55, 0.45], asks=asks)
     bet_and_forecast(ada, "NO", "750.00", [0.5, 0.5])
     first, second = forecast_bets("priced")
-    assert (first.stated, first.confidence, first.price, first.ask, first.other_ask) == (0.55, 1.0, 0.4, 0.42, 0.61)
-    assert (second.stated, second.confidence, second.price, second.ask) == (0.5, pytest.approx(0.4), 0.6, 0.6)
+    assert (first.probability, first.confidence, first.price, first.ask, first.other_ask) == (
+        0.55,
+        1.0,
+        0.4,
+        0.42,
+        0.61,
+    )
+    assert (second.probability, second.confidence, second.price, second.ask) == (0.5, pytest.approx(0.4), 0.6, 0.6)
     row = figures()
     assert (row["family"], row["bets"], row["markets"], row["resolved"]) == (ada.family.slug, 2, 2, 0)
     assert row["over_betting"] == pytest.approx(((1 - 0.55) + (0.4 - 0.5)) / 2)
@@ -121,7 +127,7 @@ def test_no_of_a_market_that_is_one_option_of_a_list_is_what_its_option_leaves(a
     question = QuestionFactory(markets=[one, other])
     ask(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
     (compared,) = forecast_bets("priced")
-    assert (compared.stated, compared.ask, compared.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
+    assert (compared.probability, compared.ask, compared.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
     end_question(question, "B")
     assert figures()["stated_brier"] == pytest.approx(0.09)
 

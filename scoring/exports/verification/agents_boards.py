@@ -34,6 +34,6 @@ def check_agents_boards(archive: Archive) -> Iterator[str]:
     for track, board in boards.items():
         agents = {slug: name for slug, name in externals.items() if tracks[slug] == track}
         for entry in forecast_agents_board(resolved, models, agents, first, {}, {}).entries:
-            if stated := board.get(entry["forecaster"]):
+            if archived := board.get(entry["forecaster"]):
                 name = f"leaderboard_agents: {track} {FORECAST}, {entry['forecaster']}"
-                yield from mismatches(name, stated, {column: entry[column] for column in FIGURES})
+                yield from mismatches(name, archived, {column: entry[column] for column in FIGURES})

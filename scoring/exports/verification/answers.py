@@ -1,6 +1,7 @@
 """Answers: decisions, instructions and forecasts are read again from the stored raw answers."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from arena_verifier.rows import Row, mismatches
@@ -41,7 +42,7 @@ class _Decisions:
         self.answered: set[int] = set()
 
     def read(self, call: Row) -> Iterator[str]:
-        instructions = sorted(self.instructions.pop(call["id"], []), key=lambda row: row["sequence"])
+        instructions = sorted(self.instructions.pop(call["id"], []), key=itemgetter("sequence"))
         decision = self.decisions.get(call["decision"])
         if decision is None:
             return
@@ -55,9 +56,10 @@ class _Decisions:
         except Malformed as fault:
             yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
             return
-        asked = [("BET", bet.as_json()) for bet in answer.bets] + [("SELL", sale.as_json()) for sale in answer.sells]
+        expected = [("BET", bet.as_json()) for bet in answer.bets]
+        expected += [("SELL", sale.as_json()) for sale in answer.sells]
         recorded = [(row["kind"], row["payload"]) for row in instructions]
-        if asked != recorded or [row["sequence"] for row in instructions] != [*range(1, len(asked) + 1)]:
+        if expected != recorded or [row["sequence"] for row in instructions] != [*range(1, len(expected) + 1)]:
             yield f"instructions: those of call {call['id']} are not the ones of its answer"
         for row in instructions:
             if row["executed"] == bool(row["reason"]):
@@ -67,11 +69,12 @@ class _Decisions:
                 yield f"instructions: call {call['id']} was refused, and one of its instructions executed"
             return
         self.answered.add(decision["id"])
-        stated = {"status": "completed", "action": answer.action, "reasoning": answer.reasoning, "fallback": False}
-        yield from mismatches(f"decisions: decision {decision['id']}", decision, stated)
+        fields = {"status": "completed", "action": answer.action, "reasoning": answer.reasoning, "fallback": False}
+        yield from mismatches(f"decisions: decision {decision['id']}", decision, fields)
         executed = [row["kind"] for row in instructions if row["executed"]]
-        trades = sorted(self.trades[decision["id"]], key=lambda trade: trade["sequence"])
-        if [{"BUY": "BET"}.get(trade["kind"], trade["kind"]) for trade in trades] != executed:
+        trades = sorted(self.trades[decision["id"]], key=itemgetter("sequence"))
+        kinds = ["BET" if trade["kind"] == "BUY" else trade["kind"] for trade in trades]
+        if kinds != executed:
             yield f"trades: those of decision {decision['id']} are not its executed instructions"
 
     def check_rest(self) -> Iterator[str]:
@@ -83,8 +86,8 @@ class _Decisions:
             if pk in self.answered:
                 continue
             completed = decision["status"] == "completed"
-            stated = {"action": "HOLD" if completed else "", "fallback": completed, "reasoning": ""}
-            yield from mismatches(f"decisions: decision {pk}, without a usable answer,", decision, stated)
+            fields = {"action": "HOLD" if completed else "", "fallback": completed, "reasoning": ""}
+            yield from mismatches(f"decisions: decision {pk}, without a usable answer,", decision, fields)
             if (decision["decided_at"] is not None) != completed:
                 yield f"decisions: decision {pk} is {decision['status']}, decided at {decision['decided_at']}"
 
@@ -96,14 +99,11 @@ class _Elicitations:
         self.elicitations = archive.by("elicitations")
         self.batches = archive.by("question_batches")
         options: dict[int, list[Row]] = archive.grouped("question_options", "question")
-        self.questions = {
-            row["id"]: PromptQuestion(
-                str(row["id"]),
-                tuple(option["name"] for option in sorted(options[row["id"]], key=lambda option: option["index"])),
-                row["exclusive"],
-            )
-            for row in archive.rows("questions")
-        }
+        self.questions = {}
+        for row in archive.rows("questions"):
+            in_order = sorted(options[row["id"]], key=itemgetter("index"))
+            names = tuple(option["name"] for option in in_order)
+            self.questions[row["id"]] = PromptQuestion(str(row["id"]), names, row["exclusive"])
         self.entries: dict[tuple[int, int], list[Row]] = {}
         for entry in archive.rows("question_entries"):
             self.entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
@@ -118,55 +118,57 @@ class _Elicitations:
             return
         content = stored_content(call["raw_response"], call["http_status"])
         try:
-            stated = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
+            forecasts = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
         except Malformed as fault:
             yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
             return
         batch = self.batches[task["batch"]]
-        entries = sorted(self.entries[batch["question_set"], batch["number"]], key=lambda entry: entry["position"])
-        if not stated:
+        entries = sorted(self.entries[batch["question_set"], batch["number"]], key=itemgetter("position"))
+        if not forecasts:
             return
-        checked = check_forecasts(stated, [self.questions[entry["question"]] for entry in entries])
-        by_entry = {entry["id"]: each for entry, each in zip(entries, checked, strict=True)}
+        checked = check_forecasts(forecasts, [self.questions[entry["question"]] for entry in entries])
+        by_entry = {entry["id"]: forecast for entry, forecast in zip(entries, checked, strict=True)}
         if call["result"] == "refused":
             self.refused_calls[call["id"]] = by_entry
             return
         so_far = self.read_so_far.setdefault(task["id"], {})
-        for entry, each in by_entry.items():
+        for entry, forecast in by_entry.items():
             if entry not in so_far or so_far[entry][1].probabilities is None:
-                so_far[entry] = call["id"], each
+                so_far[entry] = call["id"], forecast
 
     def check_rest(self) -> Iterator[str]:
         """The forecasts and refusals of each elicitation are those of its answers together."""
-        due: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
+        refused_by_call: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
         for pk, task in self.elicitations.items():
             completed = task["status"] == "completed"
             if (task["made_at"] is not None) != completed:
                 yield f"elicitations: elicitation {pk} is {task['status']}, made at {task['made_at']}"
             recorded = {row["entry"]: row for row in self.forecasts[pk]}
             read = self.read_so_far.get(pk, {}) if completed else {}
-            valid = {entry: each for entry, (_, each) in read.items() if each.probabilities is not None}
+            valid = {entry: forecast for entry, (_, forecast) in read.items() if forecast.probabilities is not None}
             if completed and task["declined"] != (not valid):
                 yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
             if len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
                 yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
                 continue
-            for entry, each in valid.items():
-                yield from mismatches(f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], _figures(each))
+            for entry, forecast in valid.items():
+                yield from mismatches(
+                    f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], _figures(forecast)
+                )
             if valid:
-                for entry, (call, each) in read.items():
-                    if each.probabilities is None:
-                        due.setdefault(call, {})[entry] = each
+                for entry, (call, forecast) in read.items():
+                    if forecast.probabilities is None:
+                        refused_by_call.setdefault(call, {})[entry] = forecast
         for call, rows in self.refused.items():
-            if rows and (call not in due or len(rows) != len({row["entry"] for row in rows})):
+            if rows and (call not in refused_by_call or len(rows) != len({row["entry"] for row in rows})):
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
-        for call, refusals in due.items():
-            stated = {row["entry"]: row for row in self.refused.get(call, [])}
-            if stated.keys() != refusals.keys():
+        for call, refusals in refused_by_call.items():
+            row_by_entry = {row["entry"]: row for row in self.refused.get(call, [])}
+            if row_by_entry.keys() != refusals.keys():
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
                 continue
-            for entry, each in refusals.items():
-                row, computed = stated[entry], {"stated": each.stated, "reason": each.reason}
+            for entry, forecast in refusals.items():
+                row, computed = row_by_entry[entry], {"stated": forecast.stated, "reason": forecast.reason}
                 yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row, computed)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from arena_verifier.rows import Row, mismatches
@@ -45,13 +46,15 @@ class ForecastRecords:
             question["id"],
             self.options[question["id"]],
             entry["prices"],
-            **{name: question[name] for name in ("event_key", "category", "exclusive")},
+            event_key=question["event_key"],
+            category=question["category"],
+            exclusive=question["exclusive"],
             closed_at=datetime.fromisoformat(closed) if closed else None,
         )
 
     def vector(self, forecast: Row) -> Any:
-        scored = scored_options(self.options[forecast["question"]])
-        return forecast_vector(forecast["probabilities"], [name for name, _ in scored])
+        names = [name for name, _ in scored_options(self.options[forecast["question"]])]
+        return forecast_vector(forecast["probabilities"], names)
 
     def resolved(self, arm: str, methodology: str) -> list[ResolvedEntry]:
         """Entries of resolved questions in an arm, with the forecasts of all families."""
@@ -59,15 +62,14 @@ class ForecastRecords:
         for batch in self.archive.by("question_batches").values():
             if batch["arm"] == arm:
                 batches.add((batch["question_set"], batch["number"]))
-        chosen = [
-            entry
-            for entry in self.entries.values()
-            if (entry["question_set"], entry["batch"]) in batches
-            and self.questions[entry["question"]]["status"] == "resolved"
-            and methodology in ("", self.archive.by("question_sets")[entry["question_set"]]["methodology"])
-        ]
-        chosen.sort(key=lambda entry: (self.archive.by("question_sets")[entry["question_set"]]["day"], entry["id"]))
-        entries = {entry["id"]: self.entry(entry["id"]) for entry in chosen}
+        question_sets = self.archive.by("question_sets")
+        by_day: dict[tuple[Any, int], ResolvedEntry] = {}
+        for pk, row in self.entries.items():
+            question_set, question = question_sets[row["question_set"]], self.questions[row["question"]]
+            is_asked = (row["question_set"], row["batch"]) in batches
+            if is_asked and question["status"] == "resolved" and methodology in ("", question_set["methodology"]):
+                by_day[question_set["day"], pk] = self.entry(pk)
+        entries = {pk: entry for (_, pk), entry in sorted(by_day.items())}
         forecasts = [f for f in self.forecasts.values() if f["arm"] == arm and f["entry"] in entries]
         # Where two releases of a family answered the same batch, the newer one counts.
         forecasts.sort(key=lambda f: (self.releases[f["release"]]["effective_from"], f["release"], f["id"]))
@@ -94,14 +96,15 @@ class ForecastRecords:
     def families(self, arm: str, methodology: str, *, external: bool) -> dict[str, str]:
         """Display names of a leaderboard's families, by slug: all active ones, and those that were asked."""
         batches = {pk for pk, batch in self.archive.by("question_batches").items() if batch["arm"] == arm}
-        asked = {
-            elicitation["family"]
-            for elicitation in self.archive.by("elicitations").values()
-            if elicitation["batch"] in batches and methodology in ("", elicitation["methodology"])
-        }
-        families = sorted(self.archive.rows("families"), key=lambda family: family["id"])
-        members = (f for f in families if f["external"] == external and (f["active"] or f["slug"] in asked))
-        return {family["slug"]: family["display_name"] for family in members}
+        participants = set()
+        for elicitation in self.archive.by("elicitations").values():
+            if elicitation["batch"] in batches and methodology in ("", elicitation["methodology"]):
+                participants.add(elicitation["family"])
+        names = {}
+        for family in sorted(self.archive.rows("families"), key=itemgetter("id")):
+            if family["external"] == external and (family["active"] or family["slug"] in participants):
+                names[family["slug"]] = family["display_name"]
+        return names
 
 
 def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
@@ -109,21 +112,23 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
     if not archive.is_whole:
         return
     records = ForecastRecords(archive)
-    key = ("arm", "methodology", "category")
-    rows = sorted(archive.rows("leaderboard_forecast"), key=lambda row: [row[name] for name in key])
+    key = itemgetter("arm", "methodology", "category")
+    rows = sorted(archive.rows("leaderboard_forecast"), key=key)
     missing = {(batch["arm"], "", "") for batch in archive.by("question_batches").values()}
-    for (arm, methodology, category), leaderboard in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
+    for (arm, methodology, category), leaderboard in groupby(rows, key=key):
         missing.discard((arm, methodology, category))
-        due = records.leaderboard(arm, methodology, category)
-        computed = {row["forecaster"]: {name: row[name] for name in (*IDENTITY, *FIGURES)} for row in due}
-        stated = {row["forecaster"]: row for row in leaderboard}
+        expected_rows = records.leaderboard(arm, methodology, category)
+        computed = {}
+        for row in expected_rows:
+            computed[row["forecaster"]] = {name: row[name] for name in (*IDENTITY, *FIGURES)}
+        archived = {row["forecaster"]: row for row in leaderboard}
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
-        if stated.keys() != computed.keys():
-            yield f"{name} lists {sorted(stated)}, asked families and references are {sorted(computed)}"
+        if archived.keys() != computed.keys():
+            yield f"{name} lists {sorted(archived)}, asked families and references are {sorted(computed)}"
             continue
         for forecaster, figures in computed.items():
-            yield from mismatches(f"{name}, {forecaster}", stated[forecaster], figures)
-            published = {figure: stated[forecaster][figure] for figure in ("rank", *FIGURES)}
-            yield from mismatches(f"{name}, figures of {forecaster}", stated[forecaster]["figures"], published)
+            yield from mismatches(f"{name}, {forecaster}", archived[forecaster], figures)
+            published = {figure: archived[forecaster][figure] for figure in ("rank", *FIGURES)}
+            yield from mismatches(f"{name}, figures of {forecaster}", archived[forecaster]["figures"], published)
     for arm, *_ in sorted(missing):
         yield f"leaderboard_forecast: the leaderboard of arm {arm} is missing"

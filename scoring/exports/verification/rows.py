@@ -34,21 +34,25 @@ def check_rows(archive: Archive) -> Iterator[str]:
     """Every value of a fixed vocabulary is in it, every row has a key of its own, and every reference resolves."""
     targets = _targets(archive) if archive.is_whole else {}
     for table in TABLES:
-        choices = {column.name: allowed for column in table.columns if (allowed := vocabulary(table, column.name))}
-        references = [(c.name, c.references, targets[c.references]) for c in table.columns if c.references in targets]
-        key, seen = KEYS.get(table.name, ("id",)), set()
+        choices, references = {}, []
+        for column in table.columns:
+            if values := vocabulary(table, column.name):
+                choices[column.name] = values
+            if column.references in targets:
+                references.append((column.name, column.references, targets[column.references]))
+        key, identities = KEYS.get(table.name, ("id",)), set()
         for number, row in enumerate(archive.rows(table.name), start=1):
-            for name, allowed in choices.items():
-                if row[name] not in allowed:
+            for name, values in choices.items():
+                if row[name] not in values:
                     yield f"{table.name}: row {number} has the unknown {name} {row[name]!r}"
             for name, target, present in references:
                 if row[name] is not None and row[name] not in present:
                     yield f"{table.name}: row {number} refers to {target} {row[name]}, which does not exist"
             if table.name not in WITHOUT_KEY:
                 identity = tuple(row[name] for name in key)
-                if identity in seen:
+                if identity in identities:
                     yield f"{table.name}: there are two rows with {', '.join(key)} {', '.join(map(str, identity))}"
-                seen.add(identity)
+                identities.add(identity)
 
 
 def vocabulary(table: ArchiveTable, name: str) -> frozenset[Any] | None:
@@ -72,9 +76,11 @@ def vocabulary(table: ArchiveTable, name: str) -> frozenset[Any] | None:
 
 
 def _targets(archive: Archive) -> dict[str, set[Any]]:
-    wanted = {column.references for table in TABLES for column in table.columns if column.references}
-    return {
-        target: {row[name] for row in archive.rows(table)}
-        for target in sorted(wanted)
-        for table, name in [target.split(".")]
-    }
+    references: set[str] = set()
+    for table in TABLES:
+        references.update(column.references for column in table.columns if column.references)
+    targets = {}
+    for reference in sorted(references):
+        name, column_name = reference.split(".")
+        targets[reference] = {row[column_name] for row in archive.rows(name)}
+    return targets

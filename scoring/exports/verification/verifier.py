@@ -80,7 +80,7 @@ class VerificationReport:
 
     def summary(self) -> dict[str, Any]:
         """The counts, with the share of proven columns in per cent."""
-        unprovable = sum(len(each.columns) for each in self.unproven)
+        unprovable = sum(len(check.columns) for check in self.unproven)
         proven = self.recomputed_columns + self.hashed_columns - unprovable
         share = 100 * proven / (proven + unprovable) if proven else 0.0
         return {
@@ -96,7 +96,7 @@ class VerificationReport:
 
 
 def verify_archive(
-    path: Path, progress: Callable[[int, int, str], None] = lambda done, of, caption: None
+    path: Path, progress: Callable[[int, int, str], None] = lambda count, total, caption: None
 ) -> VerificationReport:
     """The report on an archive, a folder or a zip file. Raises FileNotFoundError where there is neither."""
     if not path.exists():
@@ -129,8 +129,8 @@ def _verify_folder(folder: Path, report: VerificationReport, progress: Callable[
     except (InvalidManifest, *MALFORMED_DATA_ERRORS) as error:
         report.violations.append(_error_text(error))
         return
-    for done, (name, check) in enumerate(CHECKS.items()):
-        progress(done, len(CHECKS), name)
+    for index, (name, check) in enumerate(CHECKS.items()):
+        progress(index, len(CHECKS), name)
         try:
             report.violations += islice(check(archive), MAX_VIOLATIONS_PER_CHECK)
         except MALFORMED_DATA_ERRORS as error:

@@ -1,5 +1,6 @@
 """Imports others' forecasts into a collection with a leaderboard of its own."""
 
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -66,23 +67,30 @@ class Command(ArenaCommand):
         if leaderboard is None or not all(item.unchanged for item in self.results):
             with self.progress("ranking") as progress:
                 leaderboard = compute_import_leaderboard(collection=collection, at=at, progress=progress)
-        failures += [
-            f"{file.name}: {f'none of its {file.rows} rows can be used' if file.rows else 'there is no row to import'}"
-            for file in (item.forecast_import for item in self.results)
-            if file.rows == file.rejected
-        ]
+        for item in self.results:
+            file = item.forecast_import
+            if file.rows == file.rejected:
+                problem = f"none of its {file.rows} rows can be used" if file.rows else "there is no row to import"
+                failures.append(f"{file.name}: {problem}")
         return CommandResult(
             self._summary(leaderboard), log=[_summary_line(item) for item in self.results], failures=failures
         )
 
     def _summary(self, leaderboard: ImportLeaderboard) -> dict[str, Any]:
+        counts: Counter[str] = Counter()
+        warnings = []
+        for item in self.results:
+            file = item.forecast_import
+            counts.update(rows=file.rows, rejected=file.rejected, unchanged=int(item.unchanged))
+            counts.update(added=0 if item.unchanged else file.forecasts)
+            warnings += [f"{file.name}: {text}" for text in item.warnings]
         return {
-            "rows": sum(item.forecast_import.rows for item in self.results),
-            "rejected": sum(item.forecast_import.rejected for item in self.results),
-            "added": sum(item.forecast_import.forecasts for item in self.results if not item.unchanged),
+            "rows": counts["rows"],
+            "rejected": counts["rejected"],
+            "added": counts["added"],
             "files": len(self.results),
-            "warnings": [f"{item.forecast_import.name}: {text}" for item in self.results for text in item.warnings],
-            "unchanged": sum(item.unchanged for item in self.results),
+            "warnings": warnings,
+            "unchanged": counts["unchanged"],
             "collection": leaderboard.collection.slug,
             "forecasters": leaderboard.forecasters,
             "questions": leaderboard.questions,

@@ -65,13 +65,13 @@ class Answerer:
         except Exception as error:
             result.raised = True
             raise FaultyAnswer(describe(error)) from error
-        stated = extract_object(text)
+        answer = extract_object(text)
         if task.trading:
-            instructions = _stated_instructions(stated)
-            reasoning = stated.get("reasoning")
+            instructions = _stated_instructions(answer)
+            reasoning = answer.get("reasoning")
             self._take_decision(task, instructions, result, reasoning=reasoning)
         else:
-            self._take_forecasts(read_questions(task.blocks), *_stated_forecasts(stated), result)
+            self._take_forecasts(read_questions(task.blocks), *_stated_forecasts(answer), result)
 
     def _decide(self, task: ArenaTask, result: CheckedAnswer) -> None:
         if not self.agent.overrides("trade"):
@@ -110,7 +110,7 @@ class Answerer:
         rationales: Mapping[str, Any],
         result: CheckedAnswer,
     ) -> None:
-        sent = []
+        messages = []
         for index, question in enumerate(questions):
             answer = answers.get(question.id, _NOTHING)
             if isinstance(answer, Exception):
@@ -127,10 +127,10 @@ class Answerer:
             except (FaultyAnswer, Refusal) as fault:
                 result.faults.append(str(fault))
                 continue
-            sent.append(checked.stated)
+            messages.append(checked.body)
             result.probabilities[question.id] = checked.probabilities
-        if sent:
-            result.body = encode_answer({"forecasts": sent})
+        if messages:
+            result.body = encode_answer({"forecasts": messages})
 
     def _ask(self, forecast: Callable[[Question], Any], question: Question) -> Any:
         """The forecast of a question, or the exception that it raised."""
@@ -179,9 +179,9 @@ def extract_object(text: Any) -> dict[str, Any]:
     return value
 
 
-def _stated_forecasts(stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _stated_forecasts(answer: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The probabilities and the rationales of an answer, by question."""
-    forecasts = stated.get("forecasts")
+    forecasts = answer.get("forecasts")
     if not isinstance(forecasts, list):
         raise FaultyAnswer("forecasts is missing: it must be a list")
     probabilities, rationales = {}, {}
@@ -194,9 +194,9 @@ def _stated_forecasts(stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     return probabilities, rationales
 
 
-def _stated_instructions(stated: Mapping[str, Any]) -> list[Bet | Sell]:
+def _stated_instructions(answer: Mapping[str, Any]) -> list[Bet | Sell]:
     """The bets and sales of an answer."""
-    action = stated.get("action")
+    action = answer.get("action")
     if not isinstance(action, str) or (action := action.strip().upper()) not in _LIST_OF:
         raise FaultyAnswer('action must be "BET", "SELL" or "HOLD"')
     instructions: list[Bet | Sell] = []
@@ -204,18 +204,18 @@ def _stated_instructions(stated: Mapping[str, Any]) -> list[Bet | Sell]:
         ("bets", Bet, ("market_id", "side", "amount")),
         ("sells", Sell, ("position_id", "percentage")),
     ):
-        items = stated.get(name) or []
+        items = answer.get(name) or []
         if not isinstance(items, list):
             raise FaultyAnswer(f"{name} must be a list, not {abbreviate(items)}")
         if items and _LIST_OF[action] != name:
             raise FaultyAnswer(f'{name} must be empty when action is "{action}"')
         if not items and _LIST_OF[action] == name:
             raise FaultyAnswer(f'{name} must not be empty when action is "{action}"')
-        for index, each in enumerate(items):
-            if not isinstance(each, dict):
-                raise FaultyAnswer(f"{name}[{index}] must be an object, not {abbreviate(each)}")
+        for index, item in enumerate(items):
+            if not isinstance(item, dict):
+                raise FaultyAnswer(f"{name}[{index}] must be an object, not {abbreviate(item)}")
             for field_name in fields:
-                if field_name not in each:
+                if field_name not in item:
                     raise FaultyAnswer(f"{name}[{index}].{field_name} is missing")
-            instructions.append(kind(*(each[field_name] for field_name in fields)))
+            instructions.append(kind(*(item[field_name] for field_name in fields)))
     return instructions

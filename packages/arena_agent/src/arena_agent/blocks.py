@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from arena_agent.objects import Evidence, Market, Portfolio, Position, Question
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
 
 class UnreadableBlock(ValueError):
@@ -29,8 +29,8 @@ def read_portfolio(blocks: Mapping[str, str]) -> Portfolio:
     return _read(_portfolio, blocks, "PORTFOLIO")
 
 
-def _read(reader: Callable[[Mapping[str, str]], T], blocks: Mapping[str, str], name: str) -> T:
-    """What a reader makes of the blocks; a value of a wrong type is a fault of the block."""
+def _read(reader: Callable[[Mapping[str, str]], Value], blocks: Mapping[str, str], name: str) -> Value:
+    """The value that a reader makes of the blocks; a value of a wrong type is a fault of the block."""
     try:
         return reader(blocks)
     except UnreadableBlock:
@@ -79,10 +79,12 @@ def _markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
 
 
 def _portfolio(blocks: Mapping[str, str]) -> Portfolio:
-    stated = _decode(_block(blocks, "PORTFOLIO"), "PORTFOLIO", 1)
+    portfolio = _decode(_block(blocks, "PORTFOLIO"), "PORTFOLIO", 1)
     try:
-        amounts = {name: Decimal(stated[name]) for name in ("cash", "max_bet", "positions_value", "total_value", "pnl")}
-        week, date = stated["week"], stated["date"]
+        amounts = {
+            name: Decimal(portfolio[name]) for name in ("cash", "max_bet", "positions_value", "total_value", "pnl")
+        }
+        week, date = portfolio["week"], portfolio["date"]
     except KeyError as error:
         raise UnreadableBlock(f"PORTFOLIO: {error} is missing") from None
     return Portfolio(positions=tuple(map(_position, _rows(blocks, "POSITIONS"))), week=week, date=date, **amounts)
@@ -103,12 +105,12 @@ def _position(row: Mapping[str, Any]) -> Position:
     )
 
 
-def _prices(stated: Mapping[str, float | None]) -> dict[str, Any]:
+def _prices(prices: Mapping[str, float | None]) -> dict[str, Any]:
     """Prices by option or side, as stated."""
-    for name, price in stated.items():
+    for name, price in prices.items():
         if price is not None and (isinstance(price, bool) or not isinstance(price, int | float)):
             raise TypeError(f"the price of {name!r} is no number")
-    return dict(stated)
+    return dict(prices)
 
 
 class _Row(dict[str, Any]):

@@ -44,7 +44,7 @@ class Refusal(ValueError):
 class CheckedQuestion:
     """A forecast that the arena takes: as it is sent, and the probabilities that are scored."""
 
-    stated: dict[str, Any]
+    body: dict[str, Any]
     probabilities: dict[str, float]
 
 
@@ -54,30 +54,30 @@ class CheckedQuestion:
 def check_forecast(question: Question, answer: Any, path: str = "forecasts[0]") -> CheckedQuestion:
     """The forecast of a question as the arena would take it. Raises FaultyAnswer or Refusal."""
     forecast = answer if isinstance(answer, Forecast) else Forecast(answer)
-    stated = forecast.probabilities
-    if not isinstance(stated, Mapping):
-        raise FaultyAnswer(f"{path}.probabilities must be an object, not {abbreviate(stated)}")
-    sent: dict[str, Any] = {}
+    value_by_option = forecast.probabilities
+    if not isinstance(value_by_option, Mapping):
+        raise FaultyAnswer(f"{path}.probabilities must be an object, not {abbreviate(value_by_option)}")
+    values: dict[str, Any] = {}
     numbers: list[tuple[str, Decimal]] = []
-    for option, value in stated.items():
+    for option, value in value_by_option.items():
         if not isinstance(option, str):
             raise FaultyAnswer(f"{path}.probabilities: the option {abbreviate(option)} must be text")
-        sent[option], number = _probability(value, f"{path}.probabilities[{abbreviate(option)}]")
+        values[option], number = _probability(value, f"{path}.probabilities[{abbreviate(option)}]")
         numbers.append((storable(option), number))
     rationale = _optional_text(forecast.rationale, f"{path}.rationale")
     try:
         probabilities = _normalise(question, _match_options(question, numbers))
     except Refusal as fault:
         raise Refusal(f"question {question.id}: {fault}") from None
-    return CheckedQuestion({"question_id": question.id, "probabilities": sent, "rationale": rationale}, probabilities)
+    return CheckedQuestion({"question_id": question.id, "probabilities": values, "rationale": rationale}, probabilities)
 
 
 def _probability(value: Any, path: str) -> tuple[Any, Decimal]:
     """A probability as it is sent, and its value."""
-    sent, number = _number(value, path, _PROBABILITY, "0.4 or 40%")
+    text, number = _number(value, path, _PROBABILITY, "0.4 or 40%")
     if isinstance(number, Decimal):
-        return sent, number
-    return sent, Decimal(number[1]).scaleb(-2) if number[2] else Decimal(number[1])
+        return text, number
+    return text, Decimal(number[1]).scaleb(-2) if number[2] else Decimal(number[1])
 
 
 def _match_options(question: Question, numbers: Sequence[tuple[str, Decimal]]) -> dict[str, Decimal]:
@@ -138,17 +138,17 @@ def check_decision(
     reasons: list[str] = []
     cash = portfolio.cash
     by_id = {market.id: market for market in markets}
-    for index, stated_bet in enumerate(read_bets):
+    for index, bet_record in enumerate(read_bets):
         try:
-            cash -= _check_bet(stated_bet, by_id, cash, f"bets[{index}]")
-            accepted.append(stated_bet.sent)
+            cash -= _check_bet(bet_record, by_id, cash, f"bets[{index}]")
+            accepted.append(bet_record.body)
         except Refusal as refusal:
             reasons.append(str(refusal))
     shares = {position.id: position.shares for position in portfolio.positions}
-    for index, stated_sale in enumerate(read_sales):
+    for index, sale_record in enumerate(read_sales):
         try:
-            _check_sale(stated_sale, shares, f"sells[{index}]")
-            accepted.append(stated_sale.sent)
+            _check_sale(sale_record, shares, f"sells[{index}]")
+            accepted.append(sale_record.body)
         except Refusal as refusal:
             reasons.append(str(refusal))
     if reasons and not accepted:
@@ -161,24 +161,24 @@ class _StatedBet:
     market_id: str
     side: str
     amount: Decimal
-    sent: dict[str, str]
+    body: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _StatedSale:
     position_id: str
     percentage: Decimal
-    sent: dict[str, str]
+    body: dict[str, str]
 
 
 def _sort_instructions(instructions: Any) -> tuple[list[Bet], list[Sell]]:
     if not isinstance(instructions, Sequence) or isinstance(instructions, str):
         raise FaultyAnswer(f"trade must return a list of Bet and Sell, not {abbreviate(instructions)}")
-    bets = [each for each in instructions if isinstance(each, Bet)]
-    sells = [each for each in instructions if isinstance(each, Sell)]
-    for index, each in enumerate(instructions):
-        if not isinstance(each, Bet | Sell):
-            raise FaultyAnswer(f"trade: item {index} must be a Bet or a Sell, not {abbreviate(each)}")
+    bets = [instruction for instruction in instructions if isinstance(instruction, Bet)]
+    sells = [instruction for instruction in instructions if isinstance(instruction, Sell)]
+    for index, instruction in enumerate(instructions):
+        if not isinstance(instruction, Bet | Sell):
+            raise FaultyAnswer(f"trade: item {index} must be a Bet or a Sell, not {abbreviate(instruction)}")
     return bets, sells
 
 
@@ -219,21 +219,21 @@ def _match_side(market: Market, side: str) -> str | None:
     return folded[0] if len(folded) == 1 else None
 
 
-def _check_amount(stated: Decimal, cash: Decimal, path: str) -> Decimal:
-    shown, maximum = _format_number(stated), cash * MAXIMUM_BET_FRACTION
-    if stated < 0:
-        raise Refusal(f"{path}: {shown} is negative")
+def _check_amount(dollars: Decimal, cash: Decimal, path: str) -> Decimal:
+    amount_text, maximum = _format_number(dollars), cash * MAXIMUM_BET_FRACTION
+    if dollars < 0:
+        raise Refusal(f"{path}: {amount_text} is negative")
     if maximum < MINIMUM_BET:
         raise Refusal(f"{path}: with cash of {cash:.2f} no bet is legal")
     # Compared before rounding: quantize fails on numbers with more digits than the decimal context.
-    if stated >= maximum + CENT or (amount := stated.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
+    if dollars >= maximum + CENT or (amount := dollars.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
         percent = (MAXIMUM_BET_FRACTION * 100).normalize()
         raise Refusal(
-            f"{path}: {shown} is above the maximum of {maximum.quantize(CENT, rounding=ROUND_DOWN):.2f} "
+            f"{path}: {amount_text} is above the maximum of {maximum.quantize(CENT, rounding=ROUND_DOWN):.2f} "
             f"({percent:f} % of the cash of {cash:.2f} at that moment)"
         )
     if amount < MINIMUM_BET:
-        raise Refusal(f"{path}: {shown} is below the minimum of {MINIMUM_BET:.2f}")
+        raise Refusal(f"{path}: {amount_text} is below the minimum of {MINIMUM_BET:.2f}")
     return amount
 
 
@@ -241,16 +241,16 @@ def _check_sale(sale: _StatedSale, shares: dict[str, Decimal], path: str) -> Non
     """Checks a sale and takes its shares from `shares`."""
     if sale.position_id not in shares:
         raise Refusal(f"{path}.position_id: {sale.position_id!r} is none of your open positions")
-    shown, held = _format_number(sale.percentage), shares[sale.position_id]
+    percentage_text, position_shares = _format_number(sale.percentage), shares[sale.position_id]
     if not 1 <= sale.percentage <= 100:
-        raise Refusal(f"{path}.percentage: {shown} is outside 1 to 100")
-    sold = (held * sale.percentage / 100).quantize(MICROSHARE)
+        raise Refusal(f"{path}.percentage: {percentage_text} is outside 1 to 100")
+    sold = (position_shares * sale.percentage / 100).quantize(MICROSHARE)
     if not sold:
-        raise Refusal(f"{path}.percentage: {shown} of this position is less than a millionth share")
-    if sold == held:
+        raise Refusal(f"{path}.percentage: {percentage_text} of this position is less than a millionth share")
+    if sold == position_shares:
         del shares[sale.position_id]
     else:
-        shares[sale.position_id] = held - sold
+        shares[sale.position_id] = position_shares - sold
 
 
 # --- values ----------------------------------------------------------------------------------------------

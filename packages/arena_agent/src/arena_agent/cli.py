@@ -183,7 +183,7 @@ def _progress(title: str) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.completed} {task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda count: bar.update(task, completed=count)
 
 
 def _print_report(report: dict[str, Any]) -> None:
@@ -268,10 +268,10 @@ def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:
     kind, task = event["event"], event.get("task", "")
     reply = event.get("reply")
     if reply is not None:
-        shown = _reply_text(reply)
+        text = _reply_text(reply)
     else:
-        shown = event.get("reason") or json.dumps(event.get("answer") or {}, ensure_ascii=False)
-    print(f"{kind} {task}: {shown}", flush=True)
+        text = event.get("reason") or json.dumps(event.get("answer") or {}, ensure_ascii=False)
+    print(f"{kind} {task}: {text}", flush=True)
 
 
 def _reply_text(reply: dict[str, Any]) -> str:
@@ -323,9 +323,11 @@ def _verify(options: argparse.Namespace) -> int:
                 faults[index].append(fault)
     except UnreadableReceipt as error:
         raise CommandFailed(str(error), REFUSED) from None
-    results = [{"sha256": r["sha256"], "ok": not f, "faults": f} for r, f in zip(receipts, faults, strict=True)]
+    results = []
+    for index, receipt in enumerate(receipts):
+        results.append({"sha256": receipt["sha256"], "ok": not faults[index], "faults": faults[index]})
     ok = not any(faults)
-    lines = [f"{each['sha256']}: {'; '.join(each['faults']) or 'ok'}" for each in results]
+    lines = [f"{result['sha256']}: {'; '.join(result['faults']) or 'ok'}" for result in results]
     _show(options, {"ok": ok, "receipts": results}, "\n".join(lines))
     return OK if ok else FAILED
 

@@ -79,10 +79,10 @@ def check_manifest(folder: Path) -> dict[str, Any]:
     check_own_hash(manifest)
     for name in FILES:
         try:
-            same = file_sha256(folder / name) == manifest["files"][name]["sha256"]
+            is_same = file_sha256(folder / name) == manifest["files"][name]["sha256"]
         except OSError as error:
             raise InvalidDataset(f"{folder / name}: {error.strerror}") from None
-        if not same:
+        if not is_same:
             raise InvalidDataset(f"{folder / name}: its SHA-256 is not that of the manifest")
     return manifest
 
@@ -97,6 +97,6 @@ def check_own_hash(manifest: Any) -> None:
         entry = manifest["files"].get(name)
         if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
             raise InvalidDataset(f"{MANIFEST}: files has no {name} with its sha256")
-    rest = {name: value for name, value in manifest.items() if name != "sha256"}
-    if manifest.get("sha256") != sha256(rest):
+    hashed_contents = {name: value for name, value in manifest.items() if name != "sha256"}
+    if manifest.get("sha256") != sha256(hashed_contents):
         raise InvalidDataset(f"{MANIFEST}: its sha256 is not that of its content")

@@ -40,8 +40,8 @@ def download_dataset(address: str) -> Path:
         if folder.is_dir():
             return folder
         for name in FILES:
-            stated = manifest["files"][name].get("bytes")
-            _download(http, name, draft, stated if isinstance(stated, int) else MAX_FILE_BYTES)
+            size = manifest["files"][name].get("bytes")
+            _download(http, name, draft, size if isinstance(size, int) else MAX_FILE_BYTES)
         check_manifest(draft)
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copytree(draft, folder, dirs_exist_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ def evaluate(
     *,
     workers: int = 1,
     seconds: float = 900.0,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """The report of an agent on a dataset; writes it and the scored rows into `out`.
 
@@ -76,19 +76,21 @@ def score(rows: Path, agent: str) -> dict[str, Any]:
         content = forecast_rank.rank(rows, metrics=METRICS).to_dict()
     except forecast_rank.TooFewForecasts as error:
         raise NothingToScore(f"the rows of the dataset can not be scored: {error}") from None
-    own = content["forecasters"].get(agent)
-    if own is None:
+    agent_figures = content["forecasters"].get(agent)
+    if agent_figures is None:
         raise NothingToScore(f"no row of {agent} can be scored: {content['rejected'][0]['why']}")
     pairs = [pair for pair in content["pairs"] if agent in (pair["first"], pair["second"])]
-    others = {name: {key: figures.get(key) for key in FIGURES} for name, figures in content["forecasters"].items()}
-    return {name: own.get(name) for name in FIGURES} | {
+    rivals = {name: _figures(figures) for name, figures in content["forecasters"].items() if name != agent}
+    return _figures(agent_figures) | {
         "pairs": pairs,
-        "forecasters": {name: figures for name, figures in others.items() if name != agent},
-        "references": {
-            name: {key: figures.get(key) for key in FIGURES} for name, figures in content["references"].items()
-        },
+        "forecasters": rivals,
+        "references": {name: _figures(figures) for name, figures in content["references"].items()},
         "rejected": len(content["rejected"]),
     }
+
+
+def _figures(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: figures.get(name) for name in FIGURES}
 
 
 # --- asking ----------------------------------------------------------------------------------------------
@@ -168,8 +170,8 @@ def _answer_in_turn(
             answer = process.receive(seconds)
         except (AgentLate, AgentEnded) as error:
             result.faults.append(f"{task.name}: {error}")
-            for other in waiting:
-                process.send(other.line)
+            for next_task in waiting:
+                process.send(next_task.line)
         else:
             result.faults += [f"{task.name}: {fault}" for fault in answer.faults]
             for question, vector in answer.probabilities.items():
@@ -181,8 +183,8 @@ def _read_tasks(dataset: Dataset) -> Iterator[_AskedTask]:
     """The forecast tasks of a dataset. Raises InvalidDataset at a line that is none."""
     for number, line in enumerate(dataset.task_lines(), start=1):
         try:
-            stated = json.loads(line)
-            name, blocks = str(stated["task"]), stated["blocks"]
+            record = json.loads(line)
+            name, blocks = str(record["task"]), record["blocks"]
             if "QUESTIONS" not in blocks:
                 continue
             questions = read_questions(blocks)
@@ -230,29 +232,33 @@ def _write_rows(path: Path, agent: str, dataset: Dataset, results: dict[int, _Ta
     return faults
 
 
-def _long_form(dataset: Dataset, asked: dict[str, list[Any]], given: dict[str, list[Any]], agent: str) -> pl.DataFrame:
+def _long_form(
+    dataset: Dataset, scored_columns: dict[str, list[Any]], answer_columns: dict[str, list[Any]], agent: str
+) -> pl.DataFrame:
     """The rows to be scored: the agent's and everyone's, of the questions that have an outcome."""
     import polars as pl
 
     key = ["task", "question_id", "option"]
     texts: dict[str, Any] = dict.fromkeys(key, pl.String)
-    options = pl.DataFrame(asked, schema=texts | {"exclusive": pl.Int8, "price": pl.Float64})
+    options = pl.DataFrame(scored_columns, schema=texts | {"exclusive": pl.Int8, "price": pl.Float64})
     repeated = options.group_by("task", "question_id", "option").len().filter(pl.col("len") > 1)
     if repeated.height:
         task, question = repeated.sort(key).row(0)[:2]
         raise InvalidDataset(f"{TASKS}: the task {task} asks question {question} twice")
     resolved = _with_outcomes(options, dataset)
-    own = pl.DataFrame(given, schema=texts | {"probability": pl.Float64}).insert_column(
+    agent_forecasts = pl.DataFrame(answer_columns, schema=texts | {"probability": pl.Float64}).insert_column(
         0, pl.lit(agent).alias("forecaster")
     )
     try:
-        others = pl.read_parquet(dataset.forecasts, columns=["forecaster", *key, "probability"])
+        dataset_forecasts = pl.read_parquet(dataset.forecasts, columns=["forecaster", *key, "probability"])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidDataset(f"{dataset.forecasts}: {str(error).splitlines()[0]}") from None
-    others = others.cast(dict(others.schema) | texts | {"forecaster": pl.String, "probability": pl.Float64})
-    if agent in others["forecaster"]:
+    dataset_forecasts = dataset_forecasts.cast(
+        dict(dataset_forecasts.schema) | texts | {"forecaster": pl.String, "probability": pl.Float64}
+    )
+    if agent in dataset_forecasts["forecaster"]:
         raise InvalidDataset(f"{agent!r} is the name of a forecaster of this dataset: give the agent another name")
-    rows = pl.concat([own, others.sort("forecaster", maintain_order=True)]).join(
+    rows = pl.concat([agent_forecasts, dataset_forecasts.sort("forecaster", maintain_order=True)]).join(
         resolved, on=key, how="inner", maintain_order="left"
     )
     times_asked = rows.group_by("forecaster", "question_id").agg(pl.col("task").n_unique().alias("times"))

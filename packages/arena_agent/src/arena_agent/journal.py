@@ -26,7 +26,7 @@ class DamagedJournal(Exception):
 
 @dataclass
 class TaskRecord:
-    """What the journal knows of a task."""
+    """A task's record in the journal."""
 
     task: str
     target: dict[str, int]
@@ -122,11 +122,11 @@ class Journal:
     def _whole_lines(self) -> Iterator[str]:
         """The lines so far; the last one is dropped if a kill cut it, for then nothing was sent after it."""
         content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.ftruncate(self._file, whole)
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            os.ftruncate(self._file, end)
             os.fsync(self._file)
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
+        for number, line in enumerate(content[:end].splitlines(), start=1):
             try:
                 json.loads(line)["task"]
             except (ValueError, KeyError, TypeError):

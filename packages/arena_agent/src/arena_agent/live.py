@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 120.0
 UNKNOWN_ENDPOINT = (404, 405)
 MAX_REASON = 500
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 Show = Callable[[dict[str, Any]], None]
 
 
@@ -97,9 +97,11 @@ class LiveLoop:
         new = [task for task in tasks if card.plays(task.blocks) and not self._is_done(task)]
         new.sort(key=lambda task: task.deadline)
         for index, task in enumerate(new):
-            left = (task.deadline - now).total_seconds() - (time.monotonic() - began)
+            seconds = (task.deadline - now).total_seconds() - (time.monotonic() - began)
             self._tried.add(task.id)
-            self._answer(task, until=time.monotonic() + left, seconds=(left - MARGIN_SECONDS) / (len(new) - index))
+            self._answer(
+                task, until=time.monotonic() + seconds, seconds=(seconds - MARGIN_SECONDS) / (len(new) - index)
+            )
 
     def _is_done(self, task: OpenTask) -> bool:
         record = self._journal.tasks.get(task.id) if self._journal else None
@@ -147,8 +149,8 @@ class LiveLoop:
         self.report.pending = 0
         for record in list(self._journal.tasks.values()):
             if record.pending:
-                left = (datetime.fromisoformat(record.deadline) - datetime.now(UTC)).total_seconds()
-                self._send(record, min(max(left, 0.0), PATIENCE_SECONDS))
+                seconds = (datetime.fromisoformat(record.deadline) - datetime.now(UTC)).total_seconds()
+                self._send(record, min(max(seconds, 0.0), PATIENCE_SECONDS))
             self._report_failures(record)
 
     def _send(self, record: TaskRecord, seconds: float) -> None:
@@ -189,7 +191,7 @@ class LiveLoop:
                 self._show({"event": "unreported", "task": record.task, "reason": f"{reply.status} {reply.detail}"})
 
 
-def with_retries(request: Callable[[], T], seconds: float) -> T:
+def with_retries(request: Callable[[], Value], seconds: float) -> Value:
     """The result of a request, made at least once and again after each fault that may pass, for some seconds."""
     until, pause = time.monotonic() + seconds, FIRST_PAUSE
     while True:

@@ -1,4 +1,4 @@
-"""What an agent is shown, and what it answers: frozen objects with the words of the prompt blocks."""
+"""Tasks and answers of an agent: frozen objects with the words of the prompt blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

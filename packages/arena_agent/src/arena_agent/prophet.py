@@ -88,5 +88,5 @@ def _classes() -> tuple[Any, Any, Any]:
         return SimpleNamespace, SimpleNamespace, SimpleNamespace
 
 
-def _forecast_of(stated: Any) -> Forecast:
-    return Forecast(getattr(stated, "probabilities", stated), getattr(stated, "rationale", None) or "")
+def _forecast_of(answer: Any) -> Forecast:
+    return Forecast(getattr(answer, "probabilities", answer), getattr(answer, "rationale", None) or "")

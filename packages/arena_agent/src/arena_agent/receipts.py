@@ -53,7 +53,7 @@ def read_keys(text: str) -> list[dict[str, Any]]:
 
 
 def receipt_faults(receipt: Mapping[str, Any], keys: list[dict[str, Any]]) -> list[str]:
-    """What is wrong with a receipt; empty if it is the arena's."""
+    """The faults of a receipt; empty if it is the arena's."""
     body = receipt["body"]
     faults = []
     if sha256(body) != receipt["sha256"]:

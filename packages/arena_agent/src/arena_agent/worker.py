@@ -144,11 +144,11 @@ class AgentProcess:
         except queue.Empty:
             self.stop()
             raise UnusableAgent(f"{self._file}: it was not loaded within {START_SECONDS:.0f} seconds") from None
-        stated = json.loads(first) if first else {"problem": f"{self._file}: its process ended while it was loaded"}
-        if "problem" in stated:
+        hello = json.loads(first) if first else {"problem": f"{self._file}: its process ended while it was loaded"}
+        if "problem" in hello:
             self.stop()
-            raise UnusableAgent(stated["problem"])
-        self._card = AgentCard(**stated)
+            raise UnusableAgent(hello["problem"])
+        self._card = AgentCard(**hello)
 
 
 def _pass_lines(pipe: IO[str], lines: "queue.SimpleQueue[str]") -> None:
@@ -176,9 +176,9 @@ def main(file: str) -> int:
     tasks: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(source, tasks), daemon=True).start()
     while True:
-        stated = json.loads(tasks.get())
-        optional = {name: stated.get(name) or "" for name in ("frozen_at", "system_prompt", "user_prompt")}
-        answer = answerer.answer(ArenaTask(id=stated["task"], blocks=stated["blocks"], **optional))
+        message = json.loads(tasks.get())
+        optional = {name: message.get(name) or "" for name in ("frozen_at", "system_prompt", "user_prompt")}
+        answer = answerer.answer(ArenaTask(id=message["task"], blocks=message["blocks"], **optional))
         print(answer.to_json(), file=output, flush=True)
 
 

@@ -8,7 +8,7 @@ from arena_verifier.forecast_leaderboards import (
     adjusted_scores,
     forecaster_figures,
     forecasts_by_entry,
-    references,
+    reference_vectors,
 )
 from arena_verifier.intervals import rank_ranges, return_error
 from arena_verifier.rows import Row, Tables, Violations, cents, mismatches
@@ -61,14 +61,14 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     for (entry, arm), forecasts in by_entry.items():
         for forecast in forecasts if arm == "priced" else ():
             first[forecast["family"]] = min(entry, first.get(forecast["family"], entry))
-    scored, asked = defaultdict(list), defaultdict(set)
+    scored, questions_by_agent = defaultdict(list), defaultdict(set)
     for pk, entry in records.entries.items():
         question = records.questions[entry["question"]]
         if (entry["question_set"], entry["batch"]) not in batches or question["status"] != "resolved":
             continue
         for slug in agents & first.keys():
             if pk >= first[slug]:
-                asked[slug].add(entry["question"])
+                questions_by_agent[slug].add(entry["question"])
         answers = {row["family"]: records.vector(row, question) for row in by_entry.get((pk, "priced"), ())}
         if agents.isdisjoint(answers):
             continue
@@ -76,7 +76,7 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         models = {slug: vector for slug, vector in answers.items() if not families[slug]["external"]}
         answers = models | {slug: vector for slug, vector in answers.items() if slug in agents}
         size = len(records.options[question["id"]])
-        answers |= references(list(models.values()), market, question["exclusive"], size)
+        answers |= reference_vectors(list(models.values()), market, question["exclusive"], size)
         reference = None if market is None else records.score(market, entry)[0]
         for name, vector in answers.items():
             scored[name].append((entry["question"], records.score(vector, entry), reference, pk))
@@ -88,7 +88,8 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
             board[name] = {"answered": means["n"], "brier": means["brier"], "alpha": means["alpha"]}
             board[name]["score"] = adjusted.get(name)
     for slug in tasks:
-        board[slug] |= participation(board[slug]["answered"], len(asked[slug]), tasks[slug], attempts[slug])
+        answered = board[slug]["answered"]
+        board[slug] |= participation(answered, len(questions_by_agent[slug]), tasks[slug], attempts[slug])
     rank_agents(board, agents, LEAST_QUESTIONS, sign=1)
     return board
 
@@ -125,21 +126,24 @@ def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         }  # fmt: skip
         if slug in agents:
             times = [universes[t["universe"]]["frozen_at"] for t in tasks[slug] if t["status"] == "completed"]
-            asked = [t for t in tasks[slug] if times and universes[t["universe"]]["frozen_at"] >= min(times)]
-            board[slug] |= participation(len(times), len(asked), tasks[slug], attempts[slug])
+            tasks_since_first = []
+            for task in tasks[slug]:
+                if times and universes[task["universe"]]["frozen_at"] >= min(times):
+                    tasks_since_first.append(task)
+            board[slug] |= participation(len(times), len(tasks_since_first), tasks[slug], attempts[slug])
     ranked = rank_agents(board, agents, LEAST_DECISIONS, sign=-1)
     for slug, (low, high) in rank_ranges({slug: weeks_of[slug] for slug in ranked}).items():
         board[slug] |= {"rank_low": low, "rank_high": high}
     return board
 
 
-def participation(answered: int, asked: int, tasks: list[Row], attempts: list[Row]) -> Row:
-    """What an agent answered of what it was asked since its first answer, and its failures."""
+def participation(answered: int, expected: int, tasks: list[Row], attempts: list[Row]) -> Row:
+    """How many of the tasks since its first answer an agent answered, and its failures."""
     states = [task["status"] for task in tasks]
     reported = [attempt for attempt in attempts if attempt["origin"] == "agent"]
     late = [attempt for attempt in attempts if attempt["origin"] == "arena" and attempt["kind"] == "late"]
     return {
-        "answered": answered, "asked": asked, "coverage": answered / asked if asked else None,
+        "answered": answered, "asked": expected, "coverage": answered / expected if expected else None,
         "failed": states.count("failed"), "missed": states.count("missed"),
         "refused": sum(task["refusals"] for task in tasks), "late": len(late), "reported": len(reported),
     }  # fmt: skip
@@ -154,5 +158,5 @@ def rank_agents(board: dict[str, Row], agents: set[str], least: int, *, sign: in
             ranked.append(name)
     for name in ranked:
         score = sign * board[name]["score"]
-        board[name]["rank"] = 1 + sum(sign * board[other]["score"] < score - TIE for other in ranked)
+        board[name]["rank"] = 1 + sum(sign * board[rival]["score"] < score - TIE for rival in ranked)
     return ranked

@@ -117,9 +117,9 @@ class TaskRecords:
 
     def trade(self, row: Row) -> Row:
         market = self.tables.by("markets")[row["market"]]
-        named = {name: row[name] for name in ("sequence", "side", "kind", "implied_confidence")}
+        values = {name: row[name] for name in ("sequence", "side", "kind", "implied_confidence")}
         amounts = {name: plain(row[name]) for name in AMOUNTS}
-        return named | amounts | {"market": f"{market['source']}:{market['external_id']}"}
+        return values | amounts | {"market": f"{market['source']}:{market['external_id']}"}
 
     def elicitation(self, row: Row, calls: list[Row]) -> Row:
         batch = self.tables.by("question_batches")[row["batch"]]

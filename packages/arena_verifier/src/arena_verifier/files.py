@@ -61,10 +61,9 @@ class CsvArchive(ArchiveTables):
         self.folder = folder
         self.files = self.list_files()
         super().__init__(folder, self.json("manifest.json"))
-        self.columns = {
-            table["table"]: [(column["name"], column["type"]) for column in table["columns"]]
-            for table in self.json("dictionary.json")
-        }
+        self.columns = {}
+        for table in self.json("dictionary.json"):
+            self.columns[table["table"]] = [(column["name"], column["type"]) for column in table["columns"]]
         if "csv" not in self.manifest["formats"]:
             raise UnreadableArchive("the archive holds no CSV, which is all that this program reads")
 
@@ -134,8 +133,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 def check_files(archive: CsvArchive, violations: Violations) -> None:
     """Every file has the hash of the manifest, the manifest its own, and there are no others."""
     manifest = archive.manifest
-    rest = {name: value for name, value in manifest.items() if name != "sha256"}
-    if sha256(canonical(rest)) != manifest["sha256"]:
+    hashed_contents = {name: value for name, value in manifest.items() if name != "sha256"}
+    if sha256(canonical(hashed_contents)) != manifest["sha256"]:
         violations.append("manifest.json: its hash does not match its contents")
     check_hashes(archive, archive.files, violations)
     for table in archive.table_names():

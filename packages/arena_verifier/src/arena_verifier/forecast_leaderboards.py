@@ -40,7 +40,9 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
             market = records.market(entry)
             answers = {row["family"]: records.vector(row, question) for row in by_entry[pk, arm]}
             models_vectors = [vector for slug, vector in answers.items() if not families[slug]["external"]]
-            answers |= references(models_vectors, market, question["exclusive"], len(records.options[question["id"]]))
+            answers |= reference_vectors(
+                models_vectors, market, question["exclusive"], len(records.options[question["id"]])
+            )
             reference = None if market is None else records.score(market, entry)[0]
             for name, vector in answers.items():
                 scored[name].append((entry["question"], records.score(vector, entry), reference, pk))
@@ -51,10 +53,11 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
         differs = bool(shares) and min(shares) < EQUAL_COVERAGE * max(shares)
         ranked_by = "adjusted_brier" if differs and any(name in adjusted for name in models) else "brier"
         ranking = adjusted if ranked_by == "adjusted_brier" else {name: means[name]["brier"] for name in board}
-        known = [ranking[name] for name in models if ranking.get(name) is not None]
+        model_scores = [ranking[name] for name in models if ranking.get(name) is not None]
         for name, row in board.items():
             score, external = ranking.get(name), name in families and families[name]["external"]
-            rank = 1 + (len(known) if score is None else sum(other < score - TIE for other in known))
+            bound = math.inf if score is None else score - TIE
+            rank = 1 + sum(model_score < bound for model_score in model_scores)
             figures = means[name] | {"rank": None if external else rank, "external": external, "ranked_by": ranked_by}
             if not external:
                 figures["adjusted_brier"] = adjusted.get(name)
@@ -75,13 +78,13 @@ def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:
     return by_entry
 
 
-def references(
+def reference_vectors(
     vectors: list[list[float]], market: list[float] | None, exclusive: bool, size: int
 ) -> dict[str, list[float]]:
     """The vectors of the reference forecasters: uniform, market, and ensembles of the families' vectors."""
-    named = {"uniform": [1 / size if exclusive else 0.5] * size}
+    references = {"uniform": [1 / size if exclusive else 0.5] * size}
     if market is not None:
-        named["market"] = market
+        references["market"] = market
     if vectors:
         columns = list(zip(*vectors, strict=True))
         mean, middle = [fmean(column) for column in columns], [median(column) for column in columns]
@@ -89,8 +92,8 @@ def references(
         if exclusive:
             middle = [p / math.fsum(middle) for p in middle] if math.fsum(middle) > 0 else mean
             sure = [p / math.fsum(sure) for p in sure]
-        named |= {"ensemble": mean, "ensemble_median": middle, "ensemble_extremised": sure}
-    return named
+        references |= {"ensemble": mean, "ensemble_median": middle, "ensemble_extremised": sure}
+    return references
 
 
 def forecaster_figures(scored: list[Any], questions: set[int]) -> Row:
@@ -100,27 +103,32 @@ def forecaster_figures(scored: list[Any], questions: set[int]) -> Row:
     figures: Row = {"n": len(times_asked), "forecasts": len(scored), "coverage": coverage}
 
     def mean(values: list[Any]) -> float | None:
-        known = [(1 / times_asked[question], value) for (question, *_), value in zip(scored, values, strict=True)
-                 if value is not None]  # fmt: skip
-        mass = math.fsum(weight for weight, _ in known)
-        return math.fsum(weight * value for weight, value in known) / mass if known else None
+        weights, products = [], []
+        for (question, *_), value in zip(scored, values, strict=True):
+            if value is not None:
+                weights.append(1 / times_asked[question])
+                products.append(value / times_asked[question])
+        return math.fsum(products) / math.fsum(weights) if weights else None
 
     for place, name in enumerate(("brier", "log", "spherical", "accuracy")):
         figures[name] = mean([scores[place] for _, scores, *_ in scored])
-    figures["alpha"] = mean([None if market is None else market - scores[0] for _, scores, market, _ in scored])
+    alphas = []
+    for _, scores, *prices in scored:
+        market = prices[0]
+        alphas.append(None if market is None else market - scores[0])
+    figures["alpha"] = mean(alphas)
     return figures
 
 
 def adjusted_scores(scored: dict[str, list[Any]], models: list[str]) -> dict[str, float]:
     """Brier scores adjusted for the questions answered, of the models from their own fit, of references beside them."""
     alone = two_way_fit({name: scored[name] for name in models if scored[name]})
-    joint = two_way_fit(
-        {name: rows for name, rows in scored.items() if rows and (name in models or name in REFERENCES)}
-    )
-    common = [name for name in alone if name in joint]
-    if not common:
+    rows_by_name = {name: scored[name] for name in scored if scored[name] and name in {*models, *REFERENCES}}
+    joint = two_way_fit(rows_by_name)
+    shifts = [alone[name] - joint[name] for name in alone if name in joint]
+    if not shifts:
         return alone
-    shift = fmean(alone[name] - joint[name] for name in common)
+    shift = fmean(shifts)
     return alone | {name: value + shift for name, value in joint.items() if name not in models}
 
 
@@ -133,8 +141,8 @@ def two_way_fit(scored: dict[str, list[Any]]) -> dict[str, float]:
     cells: dict[int, dict[str, tuple[float, float]]] = {}
     for name, rows in scored.items():
         times_asked = Counter(question for question, *_ in rows)
-        for question, scores, _, entry in rows:
-            cells.setdefault(entry, {})[name] = (1 / times_asked[question], scores[0])
+        for question, scores, *origin in rows:
+            cells.setdefault(origin[-1], {})[name] = (1 / times_asked[question], scores[0])
     names = linked_forecasters(cells)
     cells = {entry: answers for entry, answers in cells.items() if answers.keys() <= names}
     if not cells:
@@ -150,13 +158,14 @@ def two_way_fit(scored: dict[str, list[Any]]) -> dict[str, float]:
             i = order[name]
             right[i] += weight * (score - mean)
             matrix[i][i] += weight
-            for other, (beside, _) in answers.items():
-                matrix[i][order[other]] -= weight * beside / mass
+            for rival, (beside, _) in answers.items():
+                matrix[i][order[rival]] -= weight * beside / mass
     effects = solve(matrix, right)
     level, total = [], []
     for answers in cells.values():
         mass = math.fsum(weight for weight, _ in answers.values())
-        beta = math.fsum(weight * (score - effects[order[name]]) for name, (weight, score) in answers.items()) / mass
+        residuals = [weight * (score - effects[order[name]]) for name, (weight, score) in answers.items()]
+        beta = math.fsum(residuals) / mass
         level.append(mass / len(answers) * beta)
         total.append(mass / len(answers))
     return {name: effects[i] + math.fsum(level) / math.fsum(total) for name, i in order.items()}

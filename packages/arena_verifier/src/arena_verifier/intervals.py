@@ -15,16 +15,18 @@ def beta_share(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - beta_share(1 - x, b, a)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value = d
+    tiny, numerator = 1e-300, 1.0
+    denominator = 1 / (1 - (a + b) * x / (a + 1))
+    value = denominator
     for m in range(1, 10_000):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            d, c = 1 / (1 + term * d or tiny), 1 + term / c or tiny
-            value *= c * d
-        if abs(c * d - 1) < 1e-15:
+            denominator = 1 / (1 + term * denominator or tiny)
+            numerator = 1 + term / numerator or tiny
+            value *= numerator * denominator
+        if abs(numerator * denominator - 1) < 1e-15:
             break
     return front * value
 
@@ -115,9 +117,9 @@ def rank_ranges(families: dict[str, dict[Any, dict[Any, float]]]) -> dict[str, t
             sums: dict[Any, float] = defaultdict(float)
             observed: dict[Any, int] = Counter()
             for cohort in common:
-                one, other = families[first][cohort], families[second][cohort]
-                for week in one.keys() | other.keys():
-                    sums[week] += one.get(week, 0.0) - other.get(week, 0.0)
+                first_week, second_week = families[first][cohort], families[second][cohort]
+                for week in first_week.keys() | second_week.keys():
+                    sums[week] += first_week.get(week, 0.0) - second_week.get(week, 0.0)
                     observed[week] += 1
             if len(common) < LEAST_COHORTS:
                 continue

@@ -96,7 +96,8 @@ def check_positions(tables: Tables, violations: Violations) -> None:
         trades[trade["position"]].append(trade)
     settlements, reversals = dict(tables.by("settlements", "position")), tables.grouped("reversals", "position")
     for pk, position in tables.by("positions").items():
-        traded, shares, cost, profit = trades.pop(pk, []), ZERO, ZERO, ZERO
+        traded = trades.pop(pk, [])
+        shares, cost, profit = ZERO, ZERO, ZERO
         identity = {"agent": position["agent"], "outcome": position["outcome"]}
         for trade in traded:
             sign = 1 if trade["kind"] == "BUY" else -1
@@ -117,8 +118,8 @@ def check_positions(tables: Tables, violations: Violations) -> None:
         figures |= {"shares": shares, "cost_basis": cost, "realized_pnl": profit}
         figures["market"] = tables.by("outcomes")[position["outcome"]]["market"]
         violations.differ("positions", position, figures)
-    for table, rest in (("trades", trades), ("settlements", settlements), ("reversals", reversals)):
-        violations.extend(f"{table}: of position {pk}, which is not in the archive" for pk in rest)
+    for table, rows in (("trades", trades), ("settlements", settlements), ("reversals", reversals)):
+        violations.extend(f"{table}: of position {pk}, which is not in the archive" for pk in rows)
 
 
 def check_payouts(

@@ -90,9 +90,9 @@ def account_moments(tables: Tables) -> dict[int, tuple[list[str], list[Any]]]:
     """By agent, the times of its journal entries, and its cash and holdings after each of them."""
     settlements, trades = tables.by("settlements"), tables.by("trades")
     accounts: dict[int, tuple[list[str], list[Any]]] = defaultdict(lambda: ([], []))
-    held: dict[int, dict[int, Row]] = defaultdict(dict)
+    positions: dict[int, dict[int, Row]] = defaultdict(dict)
     for entry in tables.rows("journal"):
-        holdings = dict(held[entry["agent"]])
+        holdings = dict(positions[entry["agent"]])
         if entry["trade"] is not None:
             trade = trades[entry["trade"]]
             sign = 1 if trade["kind"] == "BUY" else -1
@@ -103,7 +103,7 @@ def account_moments(tables: Tables) -> dict[int, tuple[list[str], list[Any]]]:
                 del holdings[trade["position"]]
         elif entry["settlement"] is not None:
             holdings.pop(settlements[entry["settlement"]]["position"], None)
-        held[entry["agent"]] = holdings
+        positions[entry["agent"]] = holdings
         times, moments = accounts[entry["agent"]]
         times.append(entry["occurred_at"])
         moments.append((entry["balance"], holdings))

@@ -40,7 +40,7 @@ LEFT = {
     "forecasts": "probabilities, stated, normalised, rationale against the raw answers",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
 }
-"""What `verify_export` recomputes and this program only checks by the hash of its table."""
+"""Columns that `verify_export` recomputes, and this program checks by the hash of their table alone."""
 MAX_SHOWN = 20
 OF_A_COHORT = ("decisions", "journal", "positions", "settlements", "snapshots", "trades", "brier_scores")
 

@@ -70,23 +70,23 @@ def check_prices(tables: Tables, violations: Violations) -> None:
 
 def check_sides(yes: Row, no: Row, violations: Violations) -> None:
     figures = {}
-    for name, other in (("midpoint", "midpoint"), ("gamma", "gamma"), ("bid", "ask"), ("ask", "bid")):
-        figures[name] = None if yes[other] is None else 1 - yes[other]
+    for name, opposite in (("midpoint", "midpoint"), ("gamma", "gamma"), ("bid", "ask"), ("ask", "bid")):
+        figures[name] = None if yes[opposite] is None else 1 - yes[opposite]
     violations.differ("prices", no, figures)
 
 
 def score(vector: list[float], happened: list[bool], exclusive: bool) -> tuple[float, float, float, float]:
     """The Brier, logarithmic and spherical score and the accuracy of probabilities of options."""
     pairs, size = list(zip(vector, happened, strict=True)), len(vector)
-    brier = math.fsum((p - o) ** 2 for p, o in pairs) / size
+    brier = math.fsum((p - y) ** 2 for p, y in pairs) / size
     if exclusive:
-        paid, length = math.fsum(p for p, o in pairs if o), math.hypot(*vector)
-        top = [o for p, o in pairs if p >= max(vector) - TIE]
+        paid, length = math.fsum(p for p, y in pairs if y), math.hypot(*vector)
+        top = [y for p, y in pairs if p >= max(vector) - TIE]
         return brier, math.log(max(paid, LOG_CLIP)), paid / length if length else 0.0, sum(top) / len(top)
-    right = [p if o else 1 - p for p, o in pairs]
-    log = math.fsum(math.log(max(r, LOG_CLIP)) for r in right) / size
-    spherical = math.fsum(r / math.hypot(p, 1 - p) for r, (p, _) in zip(right, pairs, strict=True)) / size
-    sure = [0.5 if abs(p - 0.5) <= TIE else float((p > 0.5) == bool(o)) for p, o in pairs]
+    right = [p if y else 1 - p for p, y in pairs]
+    log = math.fsum(math.log(max(q, LOG_CLIP)) for q in right) / size
+    spherical = math.fsum(q / math.hypot(p, 1 - p) for q, (p, _) in zip(right, pairs, strict=True)) / size
+    sure = [0.5 if abs(p - 0.5) <= TIE else float((p > 0.5) == bool(y)) for p, y in pairs]
     return brier, log, spherical, math.fsum(sure) / size
 
 
@@ -184,14 +184,14 @@ def check_forecast_scores(tables: Tables, violations: Violations) -> None:
             violations.append(f"forecast_scores: forecast {pk} {words}")
         if row is None:
             continue
-        brier, log, spherical, accuracy = records.score(records.vector(forecast, question), entry)
-        figures: Row = {"brier": brier, "log": log, "spherical": spherical, "accuracy": accuracy}
+        scores_of_vector = records.score(records.vector(forecast, question), entry)
+        figures: Row = dict(zip(("brier", "log", "spherical", "accuracy"), scores_of_vector, strict=True))
         market = records.market(entry)
         figures["market_brier"] = None if market is None else records.score(market, entry)[0]
         figures["resolved_at"] = question["resolved_at"]
         violations.differ("forecast_scores", row, figures)
-    lost = scores.keys() - tables.by("forecasts").keys()
-    violations.extend(f"forecast_scores: of forecast {pk}, which is not in the archive" for pk in lost)
+    missing = scores.keys() - tables.by("forecasts").keys()
+    violations.extend(f"forecast_scores: of forecast {pk}, which is not in the archive" for pk in missing)
 
 
 def check_origins(tables: Tables, violations: Violations) -> None:

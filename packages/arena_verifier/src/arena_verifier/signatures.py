@@ -6,10 +6,10 @@ from functools import lru_cache
 from arena_verifier.files import ArchiveTables
 from arena_verifier.rows import Violations, canonical
 
-P = 2**255 - 19
+PRIME = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
-ROOT = pow(2, (P - 1) // 4, P)
+CURVE = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
+ROOT = pow(2, (PRIME - 1) // 4, PRIME)
 Point = tuple[int, int, int, int]
 """Extended coordinates X, Y, Z, T."""
 
@@ -36,15 +36,17 @@ def is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
     if owner is None or committed is None or factor >= ORDER:
         return False
     challenge = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
-    one, other = times(factor, base_point()), add(committed, times(challenge, owner))
-    return all((one[i] * other[2] - other[i] * one[2]) % P == 0 for i in (0, 1))
+    left_side, right_side = times(factor, base_point()), add(committed, times(challenge, owner))
+    return all((left_side[i] * right_side[2] - right_side[i] * left_side[2]) % PRIME == 0 for i in (0, 1))
 
 
-def add(one: Point, other: Point) -> Point:
-    a, b = (one[1] - one[0]) * (other[1] - other[0]) % P, (one[1] + one[0]) * (other[1] + other[0]) % P
-    c, d = 2 * one[3] * other[3] * D % P, 2 * one[2] * other[2] % P
-    e, f, g, h = b - a, d - c, d + c, b + a
-    return e * f % P, g * h % P, f * g % P, e * h % P
+def add(first: Point, second: Point) -> Point:
+    # RFC 8032, 5.1.4.
+    a = (first[1] - first[0]) * (second[1] - second[0]) % PRIME
+    b = (first[1] + first[0]) * (second[1] + second[0]) % PRIME
+    t = 2 * first[3] * second[3] * CURVE % PRIME
+    z = 2 * first[2] * second[2] % PRIME
+    return (b - a) * (z - t) % PRIME, (z + t) * (b + a) % PRIME, (z - t) * (z + t) % PRIME, (b - a) * (b + a) % PRIME
 
 
 @lru_cache(maxsize=8)
@@ -68,16 +70,16 @@ def times(factor: int, point: Point) -> Point:
 def point_of(encoded: bytes) -> Point | None:
     """The point of 32 bytes; None where they encode none."""
     y = int.from_bytes(encoded, "little") & ((1 << 255) - 1)
-    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    x = x if (x * x - square) % P == 0 else x * ROOT % P
-    if y >= P or (x * x - square) % P or (x == 0 and encoded[31] >> 7):
+    square = (y * y - 1) * pow(CURVE * y * y + 1, PRIME - 2, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    x = x if (x * x - square) % PRIME == 0 else x * ROOT % PRIME
+    if y >= PRIME or (x * x - square) % PRIME or (x == 0 and encoded[31] >> 7):
         return None
-    x = P - x if (x & 1) != encoded[31] >> 7 else x
-    return x, y, 1, x * y % P
+    x = PRIME - x if (x & 1) != encoded[31] >> 7 else x
+    return x, y, 1, x * y % PRIME
 
 
 def base_point() -> Point:
-    point = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+    point = point_of((4 * pow(5, PRIME - 2, PRIME) % PRIME).to_bytes(32, "little"))
     assert point is not None
     return point

@@ -25,8 +25,8 @@ def check_prompts(tables: Tables, violations: Violations) -> None:
         system, user = messages(tables, call, blocks)
         if sha256(f"{system}\0{user}") != call["prompt_sha256"]:
             violations.append(f"calls: the prompt of call {call['id']} has another hash than its blocks")
-        others = OTHER_BLOCKS["decision" if call["decision"] is not None else "elicitation"]
-        if any(call[name] for name in others):
+        names = OTHER_BLOCKS["decision" if call["decision"] is not None else "elicitation"]
+        if any(call[name] for name in names):
             violations.note("calls", call, "has a block of the other protocol")
         if call["cost_source"] == "booked" and call["cost_usd"] != call["booked_usd"]:
             violations.note("calls", call, f"is booked at {call['booked_usd']} and counts {call['cost_usd']}")
@@ -85,18 +85,18 @@ def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
             lines.append(json.dumps([*fields, entry["prices"], entry["sources"]], sort_keys=True))
         if sha256("\n".join([*lines, digests.get(("markets", pk), "")])) != universe["sha256"]:
             violations.note("universes", universe, "is another: the fingerprint is not that of its entries and texts")
-    asked = tables.grouped("question_entries", "question_set")
+    question_entries = tables.grouped("question_entries", "question_set")
     for pk, question_set in tables.by("question_sets").items():
         lines = []
-        for entry in sorted(asked.pop(pk, []), key=by_position):
+        for entry in sorted(question_entries.pop(pk, []), key=by_position):
             question = questions[entry["question"]]
             fields = [entry["position"], entry["batch"], question["options_sha256"], question["text"]]
             fields += [question["rules"], entry["reason"], entry["prices"]]
             lines.append(json.dumps(fields, sort_keys=True))
         if sha256("\n".join(lines)) != question_set["sha256"]:
             violations.note("question_sets", question_set, "is another: the fingerprint is not that of its entries")
-    for name, rest in (("universe_entries", listed), ("question_entries", asked)):
-        violations.extend(f"{name}: of {parent}, which is not in the archive" for parent in rest)
+    for name, entries in (("universe_entries", listed), ("question_entries", question_entries)):
+        violations.extend(f"{name}: of {parent}, which is not in the archive" for parent in entries)
 
 
 def by_position(row: Row) -> int:
@@ -153,11 +153,11 @@ def check_shown_texts(tables: Tables, violations: Violations) -> None:
 
 
 def market_block_faults(universe: int, block: str, entries: list[Row]) -> Iterator[str]:
-    shown = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in block.split("\n")[1:]]
+    rows = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in block.split("\n")[1:]]
     listed = sorted((entry for entry in entries if entry["bettable"]), key=by_position)
-    if [line[0] for line in shown] != [str(entry["market"]) for entry in listed]:
+    if [line[0] for line in rows] != [str(entry["market"]) for entry in listed]:
         yield f"universe_entries: those of universe {universe} are not the markets that were shown"
         return
-    for line, entry in zip(shown, listed, strict=True):
+    for line, entry in zip(rows, listed, strict=True):
         if line[3] != {side: Decimal(price) for side, price in entry["prices"].items()}:
             yield f"universe_entries: market {entry['market']} of universe {universe} was shown at other prices"

@@ -59,9 +59,10 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
                 spent[agent["family"]] += cost[agent["id"]]
                 if not cohort["voided_at"]:
                     players[agent["family"]].append(agent)
-        mean = {family: fmean(agent["return_percent"] for agent in agents) for family, agents in players.items()}
+        mean: dict[str, float] = {}
         weeks: dict[str, Any] = {}
         for family, agents in players.items():
+            mean[family] = fmean(agent["return_percent"] for agent in agents)
             weeks[family] = {agent["cohort"]: by_week[agent["id"]] for agent in agents}
         ranges = rank_ranges({family: weeks[family] for family in players if family not in externals})
         for family, agents in players.items():
@@ -69,7 +70,7 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
             if row is None:
                 violations.append(f"leaderboard_trading: {family} is missing in {version or 'all'}")
                 continue
-            rank = 1 + sum(mean[other] > mean[family] for other in mean if other not in externals)
+            rank = 1 + sum(mean[rival] > mean[family] for rival in mean if rival not in externals)
             low, high = ranges.get(family, (None, None))
             error, half = return_error(weeks[family])
             returns, scores = [agent["return_percent"] for agent in agents], []
@@ -91,14 +92,15 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
 
 def bet_figures(scores: list[Row], events: list[Any]) -> Row:
     """Scores pooled over bets, and their intervals over events."""
-    brier = fmean(bet["score"] for bet in scores) if scores else None
+    values, outcomes = [bet["score"] for bet in scores], [bet["outcome"] for bet in scores]
+    brier = fmean(values) if scores else None
     market = fmean(bet["market_score"] for bet in scores) if scores else None
     return {
-        "brier": brier, "brier_ci": bounded_interval([bet["score"] for bet in scores], events),
+        "brier": brier, "brier_ci": bounded_interval(values, events),
         "bss_random": None if brier is None else 1 - brier / 0.25,
         "bss_market": 1 - brier / market if market and brier is not None else None,
-        "win_rate": sum(bet["outcome"] for bet in scores) / len(scores) if scores else None,
-        "win_rate_ci": bounded_interval([bet["outcome"] for bet in scores], events),
+        "win_rate": sum(outcomes) / len(scores) if scores else None,
+        "win_rate_ci": bounded_interval(outcomes, events),
         "resolved_bets": len(scores), "resolved_events": len(set(events)),
     }  # fmt: skip
 

@@ -150,10 +150,10 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = Non
 
 def _common_ranking(a: Report, b: Report) -> str:
     """The Brier score's ranking, else the first that both reports have. Raises KeyError."""
-    names, others = ([*report.to_dict()["rankings"]] for report in (a, b))
-    common = [name for name in names if name in others]
+    names, other_names = ([*report.to_dict()["rankings"]] for report in (a, b))
+    common = [name for name in names if name in other_names]
     if not common:
-        raise KeyError(f"the reports have no ranking in common: {', '.join(names)}, and {', '.join(others)}")
+        raise KeyError(f"the reports have no ranking in common: {', '.join(names)}, and {', '.join(other_names)}")
     return "brier" if "brier" in common else common[0]
 
 
@@ -296,7 +296,7 @@ def rank(
     if explain:
         print(loaded.explanation(), end="\n\n")
     check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
-    stated = asdict(settings) | {
+    metadata = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
         "file": loaded.source,
@@ -308,11 +308,11 @@ def rank(
         "like": like,
     }
     if "calibration" in settings.metrics:
-        stated["ece"] = ECE_DEFINITION.format(bins)
+        metadata["ece"] = ECE_DEFINITION.format(bins)
     if like == ARENA_EVALUATION:
         figures = rank_with_arena_evaluation_definitions(loaded.panel, settings)
     elif like:
-        stated["defects"] = defects
+        metadata["defects"] = defects
         figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
     else:
         figures = rank_panel(loaded.panel, settings, progress or no_progress)
@@ -325,7 +325,7 @@ def rank(
         "ignored_columns": loaded.ignored,
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
-    report = Report({"settings": stated, **figures, **rejections(loaded.rejected)})
+    report = Report({"settings": metadata, **figures, **rejections(loaded.rejected)})
     return _saved(report, out, plots, plot_format)
 
 
@@ -342,15 +342,15 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str,
     """Headings by column, of a dictionary or of texts such as "question=date". Raises InvalidSetting."""
     if isinstance(columns, Mapping):
         return dict(columns)
-    named: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for text in comma_separated(columns):
         name, sign, heading = text.partition("=")
         if not (sign and name.strip() and heading.strip()):
             raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
-        if name.strip() in named:
+        if name.strip() in name_of:
             raise InvalidSetting(f"columns: {name.strip()} is named twice")
-        named[name.strip()] = heading.strip()
-    return named
+        name_of[name.strip()] = heading.strip()
+    return name_of
 
 
 def comma_separated(values: Any) -> tuple[str, ...]:

@@ -203,8 +203,8 @@ def _progress_bar(title: str) -> AbstractContextManager[Progress]:
         console = Console(stderr=True)
         with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(title, total=None)
-            yield lambda done, total, caption: bar.update(
-                task, completed=done, total=total, description=f"{title} {caption}"
+            yield lambda count, total, caption: bar.update(
+                task, completed=count, total=total, description=f"{title} {caption}"
             )
 
     return shown()

@@ -140,8 +140,8 @@ def _checked(source: Any) -> tuple[CheckedRows, list[str]]:
     _reject_minorities(rows)
     if "quantile" in present:
         _reject_falling_values(rows)
-    known = {*REQUIRED, *OPTIONAL}
-    return rows, [name for name in table.frame.columns if name not in known]
+    columns = {*REQUIRED, *OPTIONAL}
+    return rows, [name for name in table.frame.columns if name not in columns]
 
 
 def _reject_minorities(rows: CheckedRows) -> None:
@@ -180,8 +180,8 @@ def _scores(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         return grouped.agg(*labels, _crps_of_samples()), []
     loss = quantile_score(*(frame[name].to_numpy() for name in ("outcome", "value", "quantile")))
     levels, notes = _compared_levels(frame)
-    stated = pl.col("quantile").is_in(levels)
-    mean = pl.when(stated.sum() == len(levels)).then(2 * pl.col("loss").filter(stated).mean())
+    in_levels = pl.col("quantile").is_in(levels)
+    mean = pl.when(in_levels.sum() == len(levels)).then(2 * pl.col("loss").filter(in_levels).mean())
     scores = (
         frame.with_columns(pl.Series("loss", loss)).group_by(KEY, maintain_order=True).agg(*labels, mean.alias("crps"))
     )
@@ -235,8 +235,8 @@ def _central_intervals(frame: pl.DataFrame) -> list[tuple[float, pl.DataFrame]]:
     upper = frame.filter(pl.col("quantile") > 0.5).select(
         *KEY, pl.col("value").alias("value_high"), (1 - pl.col("quantile")).round(_LEVEL_DIGITS).alias("quantile")
     )
-    both = lower.join(upper, on=[*KEY, "quantile"], how="inner", maintain_order="left")
+    pairs = lower.join(upper, on=[*KEY, "quantile"], how="inner", maintain_order="left")
     return [
-        (round(1 - 2 * quantile, _LEVEL_DIGITS), both.filter(pl.col("quantile") == quantile))
-        for quantile in both["quantile"].unique().sort().to_list()
+        (round(1 - 2 * quantile, _LEVEL_DIGITS), pairs.filter(pl.col("quantile") == quantile))
+        for quantile in pairs["quantile"].unique().sort().to_list()
     ]

@@ -117,8 +117,8 @@ class Partial:
         **reading: Any,
     ) -> None:
         settings = Settings(metrics=comma_separated(metrics), gammas=comma_separated(gamma), log_clip=log_clip)
-        if others := [name for name in settings.metrics if name not in MEAN_METRICS]:
-            raise InvalidSetting(f"metrics: {', '.join(others)} cannot be added up; {', '.join(MEAN_METRICS)} can")
+        if unsupported := [name for name in settings.metrics if name not in MEAN_METRICS]:
+            raise InvalidSetting(f"metrics: {', '.join(unsupported)} cannot be added up; {', '.join(MEAN_METRICS)} can")
         loaded = source if isinstance(source, LoadedForecasts) else read(source, **reading)
         panel = loaded.panel if event_groups is None else with_event_groups(loaded.panel, event_groups)
         self._settings: dict[str, Any] = {
@@ -213,9 +213,9 @@ class Partial:
         tables = {"sums": self._sums, "options": self._options}
         if self._pairs is not None:
             tables["pairs"] = self._pairs
-        stated = {"settings": self._settings, "counts": self.counts, "not_paired": self._not_paired}
+        contents = {"settings": self._settings, "counts": self.counts, "not_paired": self._not_paired}
         with atomic_write(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("settings.json", json.dumps(stated))
+            archive.writestr("settings.json", json.dumps(contents))
             for name, table in tables.items():
                 content = io.BytesIO()
                 table.write_parquet(content)
@@ -232,16 +232,16 @@ class Partial:
         """
         try:
             with zipfile.ZipFile(path) as archive:
-                stated = json.loads(archive.read("settings.json"))
-                names = ("sums", "options") if stated["not_paired"] else ("sums", "options", "pairs")
+                contents = json.loads(archive.read("settings.json"))
+                names = ("sums", "options") if contents["not_paired"] else ("sums", "options", "pairs")
                 tables = {name: pl.read_parquet(archive.read(f"{name}.parquet")) for name in names}
                 return cls._of(
-                    stated["settings"],
-                    stated["counts"],
+                    contents["settings"],
+                    contents["counts"],
                     tables["sums"],
                     tables["options"],
                     tables.get("pairs"),
-                    stated["not_paired"],
+                    contents["not_paired"],
                 )
         except (OSError, KeyError, ValueError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
             raise UnreadableFile(f"{path} is not a saved partial result: {error}") from error
@@ -305,8 +305,8 @@ class Partial:
                 pairs = pair_entries(tests_of_pairs(self._pairs, names), names)
         parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
         content = assemble_report(table, data, parts | {"agreement": agreement_table(table)})
-        stated = {**asdict(settings), **self._settings, "like": None}
-        return Report({"settings": stated, **content, "rejected": [], "rejection_groups": []})
+        own_settings = {**asdict(settings), **self._settings, "like": None}
+        return Report({"settings": own_settings, **content, "rejected": [], "rejection_groups": []})
 
     def _figures(self, names: list[str], settings: Settings) -> FigureTable:
         """The figures of the forecasters and, behind them, of the references."""
@@ -316,8 +316,11 @@ class Partial:
             means = with_event_groups(means, groups)
         rows = pl.concat(
             [
-                sums.join(pl.DataFrame({"forecaster": whose, "row": range(start, start + len(whose))}), on="forecaster")
-                for sums, whose, start in (
+                sums.join(
+                    pl.DataFrame({"forecaster": forecaster_names, "row": range(start, start + len(forecaster_names))}),
+                    on="forecaster",
+                )
+                for sums, forecaster_names, start in (
                     (self._sums, names, 0),
                     (event_table(references(means), settings), list(REFERENCES), len(names)),
                 )

@@ -53,9 +53,9 @@ def event_table(panel: Panel, settings: Settings) -> pl.DataFrame:
     }
     for ranking, key, _, gamma in rankings(settings):
         values = _values(panel, key, gamma, settings.log_clip)
-        known = ~np.isnan(values)
-        columns[f"{ranking} sum"] = total(np.where(known & np.isfinite(values), values, 0.0) * panel.weight)
-        columns[f"{ranking} weight"] = total(np.where(known, panel.weight, 0.0))
+        is_known = ~np.isnan(values)
+        columns[f"{ranking} sum"] = total(np.where(is_known & np.isfinite(values), values, 0.0) * panel.weight)
+        columns[f"{ranking} weight"] = total(np.where(is_known, panel.weight, 0.0))
         columns[f"{ranking} ruins"] = total(np.isinf(values).astype(np.float64))
     return pl.DataFrame(columns)
 
@@ -108,13 +108,13 @@ def option_table(panel: Panel) -> pl.DataFrame:
     )
 
 
-def add_options(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+def add_options(table: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The options of two parts. Raises UnreadableFile if the parts contradict each other about a question."""
-    shared = table.select("question").unique().join(other.select("question").unique(), on="question")
+    shared = table.select("question").unique().join(second.select("question").unique(), on="question")
     if not len(shared):
-        return pl.concat([table, other])
-    both = (
-        pl.concat([table, other])
+        return pl.concat([table, second])
+    joined = (
+        pl.concat([table, second])
         .group_by("question", "option")
         .agg(
             pl.col("event").first(),
@@ -124,11 +124,13 @@ def add_options(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
             pl.col(OPTION_SUMS).sum(),
         )
     )
-    doubtful = both.join(shared, on="question", how="semi")
+    doubtful = joined.join(shared, on="question", how="semi")
     bad = pl.col("lowest_outcome").ne(pl.col("highest_outcome")).any() | (pl.col("forecasts").n_unique() > 1)
-    if len(found := doubtful.group_by("question").agg(bad.alias("bad")).filter("bad").sort("question")):
-        raise UnreadableFile(f"parts contradict each other on the options or the outcome of {found['question'][0]!r}")
-    return both
+    if len(differing := doubtful.group_by("question").agg(bad.alias("bad")).filter("bad").sort("question")):
+        raise UnreadableFile(
+            f"parts contradict each other on the options or the outcome of {differing['question'][0]!r}"
+        )
+    return joined
 
 
 def mean_panel(options: pl.DataFrame) -> Panel:
@@ -192,11 +194,11 @@ def tests_of_pairs(pairs: pl.DataFrame, names: list[str]) -> PairedComparisons:
         pl.col("questions").sum(), pl.len().alias("events"), pl.col("away").sum(), pl.col("weight").sum()
     )
     means = means.with_columns((pl.col("away") / pl.col("weight")).alias("difference"))
-    rest = pl.col("away") - pl.col("difference") * pl.col("weight")
+    residual = pl.col("away") - pl.col("difference") * pl.col("weight")
     squares = (
         pairs.join(means.select("first", "second", "difference"), on=("first", "second"))
         .group_by("first", "second")
-        .agg(rest.pow(2).sum().alias("squares"), pl.col("away").pow(2).sum().alias("size"))
+        .agg(residual.pow(2).sum().alias("squares"), pl.col("away").pow(2).sum().alias("size"))
     )
     means = means.join(squares, on=("first", "second"))
     place = {name: k for k, name in enumerate(names)}

@@ -28,7 +28,7 @@ FIGURES = {
 """The figure that orders a ranking, where its name is another."""
 
 
-def no_progress(done: int, total: int, caption: str) -> None:
+def no_progress(count: int, total: int, caption: str) -> None:
     """Progress that nobody watches."""
 
 

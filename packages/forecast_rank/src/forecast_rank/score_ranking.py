@@ -80,8 +80,8 @@ def rank_scores(
     table = read_named_columns(source, (*KEY, *better), ("event", "weight"))
     if not better:
         raise UnreadableFile(f"{table.label}: name at least one score, of {', '.join(table.frame.columns)}")
-    known = {*KEY, "event", "weight", *better}
-    ignored = [name for name in table.frame.columns if name not in known]
+    columns = {*KEY, "event", "weight", *better}
+    ignored = [name for name in table.frame.columns if name not in columns]
     weighted = ("weight",) if "weight" in table.frame.columns else ()
     rows = CheckedRows(table, (*better, *weighted))
     rows.check_numbers(better)
@@ -131,9 +131,9 @@ def score_report(
     panel = score_panel(scores)
     scores = scores.sort("question", "forecaster")
     values = {name: scores[name].fill_null(float("nan")).to_numpy().astype(np.float64) for name in (*better, *shares)}
-    names, people = panel.forecasters, len(panel.forecasters)
-    answered = np.bincount(panel.forecaster, minlength=people)
-    table = FigureTable(names, people, answered, len(panel.questions.event_names), settings)
+    names, forecaster_count = panel.forecasters, len(panel.forecasters)
+    answered = np.bincount(panel.forecaster, minlength=forecaster_count)
+    table = FigureTable(names, forecaster_count, answered, len(panel.questions.event_names), settings)
     table.set_figure("n", answered)
     table.set_figure("coverage", answered / max(len(panel.questions), 1))
     notes = list(notes)
@@ -143,8 +143,9 @@ def score_report(
         table.add_share(name, event_sums(panel, values[name]))
     lead = next(iter(better))
     data: dict[str, Any] = {
-        "rows": len(rows.lines), "forecasts": len(panel), "forecasters": people, "questions": len(panel.questions),
-        "events": len(panel.questions.event_names), "priced": 0, "overround": None, "rejected": len(rejected),
+        "rows": len(rows.lines), "forecasts": len(panel), "forecasters": forecaster_count,
+        "questions": len(panel.questions), "events": len(panel.questions.event_names),
+        "priced": 0, "overround": None, "rejected": len(rejected),
         "superseded": 0, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
     }  # fmt: skip
     pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
@@ -152,11 +153,11 @@ def score_report(
     parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
     headings = (lead, f"{ADJUSTED}{lead}")
     content = assemble_report(table, data, parts | {"agreement": agreement_table(table)}, headings)
-    stated = {
+    metadata = {
         **asdict(settings), "metrics": list(better), "gammas": [], "scores": better, "pairs_by": lead,
         "shares": list(shares), "like": None,
     }  # fmt: skip
-    return Report({"settings": stated, **content, **rejections(rejected)})
+    return Report({"settings": metadata, **content, **rejections(rejected)})
 
 
 def _add_score(table: FigureTable, panel: Panel, name: str, values: Floats, *, lower: bool) -> list[str]:
@@ -182,7 +183,7 @@ def score_panel(scores: pl.DataFrame) -> Panel:
     question = questions.search_sorted(scores["question"]).to_numpy().astype(np.int64)
     first = scores.unique("question", keep="first", maintain_order=True)
     count, forecasts = len(questions), len(scores)
-    nothing = np.full(forecasts, np.nan)
+    undefined = np.full(forecasts, np.nan)
     return Panel(
         questions=Questions(
             offsets=np.arange(count + 1),
@@ -200,11 +201,11 @@ def score_panel(scores: pl.DataFrame) -> Panel:
         forecaster=forecaster,
         question=question,
         offsets=np.arange(forecasts + 1),
-        probability=nothing,
-        odds=nothing,
-        no_odds=nothing,
+        probability=undefined,
+        odds=undefined,
+        no_odds=undefined,
         weight=scores["weight"].to_numpy().astype(np.float64),
-        made_at=nothing,
+        made_at=undefined,
     )
 
 

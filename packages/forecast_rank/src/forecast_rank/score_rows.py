@@ -65,9 +65,11 @@ class CheckedRows:
             if written.dtype.is_numeric() or written.dtype == pl.Boolean:
                 continue
             text = written.cast(pl.String, strict=False).str.strip_chars().str.to_lowercase().fill_null("")
-            stated = ~text.is_in(["", "nan"])
-            here = self.frame.filter(pl.col(name).is_null())[PLACE]
-            self.reject_places(here.filter(stated.gather(here)).to_list(), f"{name} is not a number", name, NUMBER_FIX)
+            is_stated = ~text.is_in(["", "nan"])
+            places = self.frame.filter(pl.col(name).is_null())[PLACE]
+            self.reject_places(
+                places.filter(is_stated.gather(places)).to_list(), f"{name} is not a number", name, NUMBER_FIX
+            )
 
     def check_weight(self) -> None:
         """Rejects rows with a weight that is not above 0; an empty one is 1. Adds the column where it is missing."""

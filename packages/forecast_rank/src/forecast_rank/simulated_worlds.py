@@ -133,13 +133,13 @@ def simulate(world: World | str = "clustered", *, forecasters: int = 10, events:
     happened = generator.random(questions) < _probability(log_odds + surprise)
 
     errors = np.linspace(*world.errors, forecasters)
-    seen = log_odds + errors[:, None] * generator.normal(size=(forecasters, questions))
-    stated = _expected(seen, errors, centre) if world.skill == "knowledge" else _probability(seen)
+    signals = log_odds + errors[:, None] * generator.normal(size=(forecasters, questions))
+    forecast = _expected(signals, errors, centre) if world.skill == "knowledge" else _probability(signals)
     market = _probability(log_odds + generator.normal(0, MARKET_ERROR, questions))
     asks = [np.clip(side + HALF_SPREAD, LEAST_PRICE, 1 - LEAST_PRICE) for side in (market, 1 - market)]
 
     answers = generator.random((forecasters, questions)) < _chances_to_answer(world, errors, log_odds - centre)
-    probability = np.where(answers, stated, np.nan)
+    probability = np.where(answers, forecast, np.nan)
     panel = from_arrays(
         probability[:, :, None],
         happened[:, None].astype(np.float64),
@@ -156,12 +156,12 @@ def _probability(log_odds: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-log_odds)), dtype=np.float64)
 
 
-def _expected(seen: Floats, errors: Floats, centre: float) -> Floats:
+def _expected(signals: Floats, errors: Floats, centre: float) -> Floats:
     """The expected probability given log odds seen with an error, in MacKay's approximation."""
     prior = SPREAD_OF_QUESTIONS**2
     trust = (prior / (prior + np.square(errors)))[:, None]
     variance = prior * (1 - trust)
-    return _probability((centre + trust * (seen - centre)) / np.sqrt(1 + np.pi / 8 * variance))
+    return _probability((centre + trust * (signals - centre)) / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def _chances_to_answer(world: World, errors: Floats, log_odds: Floats) -> Floats:

@@ -56,8 +56,8 @@ def truncated(answer: Answer, rng: Random) -> FormattedAnswer:
 
 def duplicated(answer: Answer, rng: Random) -> FormattedAnswer:
     """An object with two different actions."""
-    other = "BET" if answer["action"] == "HOLD" else "HOLD"
-    return f'{{"action": "{other}", {json.dumps(answer)[1:]}', "stop"
+    action = "BET" if answer["action"] == "HOLD" else "HOLD"
+    return f'{{"action": "{action}", {json.dumps(answer)[1:]}', "stop"
 
 
 def doubled(answer: Answer, rng: Random) -> FormattedAnswer:
@@ -69,6 +69,6 @@ def doubled(answer: Answer, rng: Random) -> FormattedAnswer:
 def overdone(answer: Answer, rng: Random) -> FormattedAnswer:
     """Well-formed, but the first bet is many times what the rules allow."""
     if "bets" in answer:
-        first, *rest = answer["bets"]
-        answer = answer | {"bets": [first | {"amount": 5_000 + first["amount"] * 10}, *rest]}
+        first, *bets = answer["bets"]
+        answer = answer | {"bets": [first | {"amount": 5_000 + first["amount"] * 10}, *bets]}
     return json.dumps(answer), "stop"

@@ -23,8 +23,8 @@ def extend_season(season: Season, weeks: int) -> Season:
     if weeks <= FIXTURE_WEEKS:
         return season
     first_listing = min(market.lists for market in season.markets) - season.starts
-    needed = takewhile(lambda n: (n - 1) * EDITION + first_listing < timedelta(weeks=weeks), count(1))
-    events = tuple(event for number in needed for event in _edition(season, number))
+    numbers = takewhile(lambda n: (n - 1) * EDITION + first_listing < timedelta(weeks=weeks), count(1))
+    events = tuple(event for number in numbers for event in _edition(season, number))
     return Season(season.starts, events, recurs=EDITION)
 
 

@@ -194,8 +194,8 @@ class Exchange:
         if market.resolution is ResolutionKind.EVEN:
             return (Decimal(1) / n,) * n
         full = Decimal(1) if stage is Stage.RESOLVED else DECIDED
-        rest = ((1 - full) / (n - 1)).quantize(Decimal("0.000001"))
-        return tuple(full if i == self.winner(market) else rest for i in range(n))
+        share = ((1 - full) / (n - 1)).quantize(Decimal("0.000001"))
+        return tuple(full if i == self.winner(market) else share for i in range(n))
 
     def _market_traits(self, market: Market) -> MarketTraits:
         rng = seeded_random(self.seed, "temper", market.id)

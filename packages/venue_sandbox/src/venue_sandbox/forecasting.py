@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from statistics import NormalDist
 from typing import Any
 
@@ -71,7 +72,7 @@ def _read_questions(text: str) -> tuple[list[Question], str]:
     rows, end = block(lines, HEADING)
     names = ("question_id", "question", "exclusive", "options", "prices")
     try:
-        questions = [Question(*(row[name] for name in names)) for row in table(rows)]
+        questions = [Question(*itemgetter(*names)(row)) for row in table(rows)]
     except (KeyError, TypeError, ValueError) as why:
         raise ValueError(f"the questions are invalid: {why!r}") from why
     return questions, "\n".join(lines[end:])
@@ -114,11 +115,11 @@ def _forecast_question(
         vector.append(NORMAL.cdf(style.boldness * probit + rng.gauss(0, style.noise)))
     if question.exclusive:
         vector = [value / sum(vector) for value in vector]
-    stated = dict(zip(question.options, _rounded(vector, question.exclusive), strict=True))
+    probabilities = dict(zip(question.options, _rounded(vector, question.exclusive), strict=True))
     if rng.random() < style.careless:
-        stated.pop(question.options[-1])
+        probabilities.pop(question.options[-1])
     rationale = "The price looks about right." if truth is None else "Base rates first, then what has changed since."
-    return {"question_id": question.id, "probabilities": stated, "rationale": rationale}
+    return {"question_id": question.id, "probabilities": probabilities, "rationale": rationale}
 
 
 def _probit(chance: float) -> float:
@@ -137,13 +138,13 @@ def _rounded(vector: list[float], exclusive: bool) -> list[float]:
 def _truth(exchange: Exchange, question: Question, at: datetime) -> list[float] | None:
     """The true chance of each option; None where the exchange has no such question."""
     if chances := exchange.chances(question.text, at):
-        named = [chances.get(option.casefold()) for option in question.options]
-        return None if None in named else [chance for chance in named if chance is not None]
+        chances_by_name = [chances.get(option.casefold()) for option in question.options]
+        return None if None in chances_by_name else [chance for chance in chances_by_name if chance is not None]
     event = exchange.by_title.get(question.text)
     return None if event is None else _event_truth(exchange, event, question, at)
 
 
 def _event_truth(exchange: Exchange, event: Event, question: Question, at: datetime) -> list[float]:
     chances = {market.label or market.question: exchange.truth(market, at)[0] for market in event.markets}
-    rest = max(0.0, 1 - sum(chances.get(option, 0.0) for option in question.options))
-    return [chances.get(option, rest) for option in question.options]
+    remainder = max(0.0, 1 - sum(chances.get(option, 0.0) for option in question.options))
+    return [chances.get(option, remainder) for option in question.options]

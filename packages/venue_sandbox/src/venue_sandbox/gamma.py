@@ -164,15 +164,15 @@ def _market(state: MarketState) -> Row:
         row |= {"positionIds": list(market.tokens), "clobTokenIds": json.dumps([f"1{t}" for t in market.tokens])}
     if market.undated:
         del row["endDate"], row["endDateIso"]
-    ended = f"{market.closes:%Y-%m-%d %H:%M:%S}+00"
+    end = f"{market.closes:%Y-%m-%d %H:%M:%S}+00"
     if state.open:
         row |= {"bestBid": state.prices[0] - state.spread / 2, "bestAsk": state.prices[0] + state.spread / 2}
     else:
-        row["closedTime"] = ended
+        row["closedTime"] = end
     if state.oracle:
         row["umaResolutionStatus"] = state.oracle[-1]
     if market.kind:
-        row |= {"sportsMarketType": market.kind, "gameStartTime": ended}
+        row |= {"sportsMarketType": market.kind, "gameStartTime": end}
     return row
 
 
@@ -223,8 +223,8 @@ def _rules(market: Market) -> str:
             f'This market asks: {market.question} It will resolve to "Yes" if credible reporting confirms it '
             f'by {_nominal_end(market):%B %d, %Y}, 00:00 UTC. Otherwise, it will resolve to "No".'
         )
-    named = ", ".join(f'"{outcome}"' for outcome in market.outcomes)
-    return f"This market asks: {market.question} It will resolve to whichever of {named} is confirmed."
+    names = ", ".join(f'"{outcome}"' for outcome in market.outcomes)
+    return f"This market asks: {market.question} It will resolve to whichever of {names} is confirmed."
 
 
 def _sort_key(request: Request) -> tuple[SortKey, bool]:

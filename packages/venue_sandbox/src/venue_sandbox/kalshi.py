@@ -60,8 +60,8 @@ class _KalshiEvent(FixtureEntry):
 
 class _Script(FixtureEntry):
     about: str
-    same: tuple[_CrossListing, ...]
-    own: tuple[_KalshiEvent, ...]
+    cross_listings: tuple[_CrossListing, ...]
+    events: tuple[_KalshiEvent, ...]
 
 
 class Kalshi:
@@ -72,11 +72,14 @@ class Kalshi:
         events = tuple(sorted(_events(self.script, exchange.season), key=lambda event: event.id))
         self.exchange = Exchange(replace(exchange.season, events=events), exchange.seed)
         self._by_id = {event.id: event for event in events}
-        own = {own.series: own for own in self.script.own}
-        self._thin = {m.id for e in events if (o := own.get(_series(e))) for m in e.markets if m.label in o.thin}
-        self._untraded = {
-            m.id for e in events if (o := own.get(_series(e))) for m in e.markets if m.label in o.untraded
-        }
+        event_by_series = {kalshi_event.series: kalshi_event for kalshi_event in self.script.events}
+        self._thin: set[str] = set()
+        self._untraded: set[str] = set()
+        for event in events:
+            kalshi_event = event_by_series.get(_series(event))
+            if kalshi_event is not None:
+                self._thin.update(market.id for market in event.markets if market.label in kalshi_event.thin)
+                self._untraded.update(market.id for market in event.markets if market.label in kalshi_event.untraded)
 
     def events(self, request: Request) -> Reply:
         limit, start = request.count("limit", DEFAULT_LIMIT, invalid), _start(request)
@@ -86,18 +89,20 @@ class Kalshi:
         nested = request.one("with_nested_markets") == "true"
         since = datetime.fromtimestamp(request.count("min_updated_ts", 1, invalid), UTC)
         events = [event for event in self._by_id.values() if self._updated(event, request.at) >= since]
-        rows = [row for event in events if (row := self._event(event, request.at, status))]
+        rows = list(filter(None, (self._event(event, request.at, status) for event in events)))
         page = rows[start : start + min(limit, PAGE_CAP)]
         following = start + len(page) if start + len(page) < len(rows) else None
         if not nested:
-            page = [{name: value for name, value in row.items() if name != "markets"} for row in page]
+            page = [dict(row) for row in page]
+            for row in page:
+                row.pop("markets", None)
         return Reply(200, {"events": page, "cursor": _cursor(following), "milestones": []})
 
     def markets(self, request: Request) -> Reply:
         """The markets with these tickers that the live tier has."""
         tickers = (request.one("tickers") or "").split(",")[: request.count("limit", DEFAULT_LIMIT, invalid)]
-        found = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
-        live = [market for market in found if self._is_live(market, request.at)]
+        markets = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
+        live = [market for market in markets if self._is_live(market, request.at)]
         return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
 
     def market(self, request: Request, tier: str | None, ticker: str) -> Reply:
@@ -183,13 +188,13 @@ class Kalshi:
             middle = min(max(state.prices[0].quantize(CENT) + lean, CENT), 1 - CENT)
             half = THIN if market.id in self._thin else max(state.spread.quantize(CENT) / 2, CENT)
             bid, ask, trade = max(middle - half, Decimal(0)), min(middle + half, Decimal(1)), middle
-        stated = {"yes_bid": bid, "yes_ask": ask, "last_price": trade}
+        quotes = {"yes_bid": bid, "yes_ask": ask, "last_price": trade}
         if ask:
-            stated |= {"no_bid": 1 - ask, "no_ask": 1 - bid}
-        row: Row = {f"{name}_dollars": _fixed(value, 4) for name, value in stated.items()}
+            quotes |= {"no_bid": 1 - ask, "no_ask": 1 - bid}
+        row: Row = {f"{name}_dollars": _fixed(value, 4) for name, value in quotes.items()}
         in_cents = seeded_random(self.exchange.seed, "cents", market.id).random() < HALF
-        if in_cents and all(value == value.quantize(CENT) for value in stated.values()):
-            row |= {name: int(value / CENT) for name, value in stated.items()}
+        if in_cents and all(value == value.quantize(CENT) for value in quotes.values()):
+            row |= {name: int(value / CENT) for name, value in quotes.items()}
             row["response_price_units"] = "usd_cent"
         return row
 
@@ -219,19 +224,20 @@ def _close_time(state: MarketState) -> datetime:
 
 
 def _events(script: _Script, season: Season) -> Iterator[Event]:
-    titles = {entry.of: entry for entry in script.same}
+    titles = {entry.of: entry for entry in script.cross_listings}
     editions = {1}
     for event in season.events:
-        found = EDITION.search(event.title)
-        edition = int(found[1]) if found else 1
+        match = EDITION.search(event.title)
+        edition = int(match[1]) if match else 1
         editions.add(edition)
         entry = titles.get(EDITION.sub("", event.title))
         if entry is not None:
             yield _cross_listed_event(entry, event, edition)
     for number in sorted(editions):
         later = (season.recurs or timedelta(0)) * (number - 1)
-        for own in script.own:
-            yield from (_kalshi_event(own, season.starts + timedelta(days=day) + later, number) for day in own.closes)
+        for kalshi_event in script.events:
+            for day in kalshi_event.closes:
+                yield _kalshi_event(kalshi_event, season.starts + timedelta(days=day) + later, number)
 
 
 def _cross_listed_event(entry: _CrossListing, event: Event, edition: int) -> Event:
@@ -246,18 +252,18 @@ def _cross_listed_event(entry: _CrossListing, event: Event, edition: int) -> Eve
     return _listed(ticker, _in_edition(entry.title, edition), event.category, names, races, event.exclusive, entry.ask)
 
 
-def _kalshi_event(own: _KalshiEvent, closes: datetime, edition: int) -> Event:
-    ticker = _ticker(own.series, closes)
+def _kalshi_event(event: _KalshiEvent, closes: datetime, edition: int) -> Event:
+    ticker = _ticker(event.series, closes)
     closes = closes.replace(second=0, microsecond=0)
-    title = _in_edition(own.title.format(f"{closes:%B} {closes.day}"), edition)
-    opens = closes - timedelta(days=own.notice)
-    if own.exclusive and own.names:
-        race = Race(ticker, len(own.names), opens, closes)
-        races = [(race, runner) for runner in range(len(own.names))]
+    title = _in_edition(event.title.format(f"{closes:%B} {closes.day}"), edition)
+    opens = closes - timedelta(days=event.notice)
+    if event.exclusive and event.names:
+        race = Race(ticker, len(event.names), opens, closes)
+        races = [(race, runner) for runner in range(len(event.names))]
     else:
-        races = [(Race(f"{ticker}/{name}", 2, opens, closes), 0) for name in own.names or ("",)]
-    exclusive = own.exclusive and bool(own.names)
-    return _listed(ticker, title, own.category, own.names or ("",), races, exclusive, resolution=own.resolution)
+        races = [(Race(f"{ticker}/{name}", 2, opens, closes), 0) for name in event.names or ("",)]
+    exclusive = event.exclusive and bool(event.names)
+    return _listed(ticker, title, event.category, event.names or ("",), races, exclusive, resolution=event.resolution)
 
 
 def _listed(

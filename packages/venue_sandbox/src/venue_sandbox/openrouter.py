@@ -42,10 +42,10 @@ ENDPOINT_FAULTS = {"missing": 404, "refused": 401, "down": 503}
 class OpenRouter:
     """The endpoints of the gateway, one method each."""
 
-    def __init__(self, exchange: Exchange, *others: Exchange):
+    def __init__(self, exchange: Exchange, *more_exchanges: Exchange):
         self.exchange = exchange
         self.billing = Billing()
-        self._exchanges = (exchange, *others)
+        self._exchanges = (exchange, *more_exchanges)
         self._answers: dict[str, Reply] = {}
         self._faults: defaultdict[str, deque[str]] = defaultdict(deque)
         self._lock = Lock()

@@ -41,7 +41,7 @@ class DecisionContext:
         sides = [
             offer
             for offer in self.prompt.offers
-            if Decimal(low) <= offer.price <= Decimal(high) and offer.market_id not in self.prompt.held
+            if Decimal(low) <= offer.price <= Decimal(high) and offer.market_id not in self.prompt.held_markets
         ]
         return sorted(sides, key=lambda offer: (-offer.volume, offer.question, offer.side))
 
@@ -122,43 +122,62 @@ def sell(sales: list[tuple[Holding, int]], why: str) -> Answer:
 
 def follow(context: DecisionContext) -> Answer:
     """Goes with the market in many small bets, one to a category where it can, and takes profits."""
-    ripe = [h for h in context.prompt.holdings if h.gain > Decimal("0.25") or h.price > Decimal("0.95")]
+    ripe = [
+        holding
+        for holding in context.prompt.holdings
+        if holding.gain > Decimal("0.25") or holding.price > Decimal("0.95")
+    ]
     if ripe and context.rng.random() < 0.5:
         return sell(
-            [(h, context.rng.choice((50, 100))) for h in ripe[:3]], "Taking profits where the crowd came round."
+            [(holding, context.rng.choice((50, 100))) for holding in ripe[:3]],
+            "Taking profits where the crowd came round.",
         )
     by_category: dict[str, Offer] = {}
     for offer in context.pick(context.fresh("0.52", "0.85")[:60], 20):
         by_category.setdefault(offer.category, offer)
-    chosen = list(by_category.values())[:6]
-    return bet(context.prompt, [(o, context.rng.uniform(0.03, 0.07)) for o in chosen], "Broad, modest, with the crowd.")
+    options = list(by_category.values())[:6]
+    return bet(
+        context.prompt,
+        [(option, context.rng.uniform(0.03, 0.07)) for option in options],
+        "Broad, modest, with the crowd.",
+    )
 
 
 def back_favourites(context: DecisionContext) -> Answer:
     """Bets big on the clear favourites, and cuts what has gone badly wrong."""
-    broken = [h for h in context.prompt.holdings if h.gain < Decimal("-0.5")]
+    broken = [holding for holding in context.prompt.holdings if holding.gain < Decimal("-0.5")]
     if broken and context.rng.random() < 0.4:
-        return sell([(h, 100) for h in broken[:2]], "The favourite has lost its lead; cutting the loss.")
-    chosen = context.pick(context.fresh("0.72", "0.94")[:40], 3)
-    return bet(context.prompt, [(o, context.rng.uniform(0.15, 0.25)) for o in chosen], "Favourites are favourites.")
+        return sell([(holding, 100) for holding in broken[:2]], "The favourite has lost its lead; cutting the loss.")
+    options = context.pick(context.fresh("0.72", "0.94")[:40], 3)
+    return bet(
+        context.prompt, [(option, context.rng.uniform(0.15, 0.25)) for option in options], "Favourites are favourites."
+    )
 
 
 def back_longshots(context: DecisionContext) -> Answer:
     """Buys what hardly anyone believes in, and sells some of it when it has doubled."""
-    doubled = [h for h in context.prompt.holdings if h.gain > 1]
+    doubled = [holding for holding in context.prompt.holdings if holding.gain > 1]
     if doubled and context.rng.random() < 0.6:
-        return sell([(h, 60) for h in doubled[:3]], "Doubled: selling enough to play with the house's money.")
-    chosen = context.pick(context.fresh("0.05", "0.28"), context.rng.randint(4, 7))
+        return sell(
+            [(holding, 60) for holding in doubled[:3]], "Doubled: selling enough to play with the house's money."
+        )
+    options = context.pick(context.fresh("0.05", "0.28"), context.rng.randint(4, 7))
     return bet(
-        context.prompt, [(o, context.rng.uniform(0.02, 0.06)) for o in chosen], "The crowd is too sure of itself."
+        context.prompt,
+        [(option, context.rng.uniform(0.02, 0.06)) for option in options],
+        "The crowd is too sure of itself.",
     )
 
 
 def weigh(context: DecisionContext) -> Answer:
     """Bets part of Kelly's stake where its own estimate beats the price, sells where it no longer does."""
-    faded = [held for held in context.prompt.holdings if context.noisy_estimate(held, 0.2) < float(held.price) - 0.08]
+    faded = [
+        holding
+        for holding in context.prompt.holdings
+        if context.noisy_estimate(holding, 0.2) < float(holding.price) - 0.08
+    ]
     if faded and context.rng.random() < 0.5:
-        return sell([(held, 100) for held in faded[:4]], "The price is now above my estimate.")
+        return sell([(holding, 100) for holding in faded[:4]], "The price is now above my estimate.")
     edges = []
     for offer in context.fresh("0.06", "0.90"):
         price = float(offer.price)
@@ -176,17 +195,19 @@ def scatter(context: DecisionContext) -> Answer:
     if context.prompt.holdings and context.rng.random() < 0.15:
         unlucky = context.rng.choice(context.prompt.holdings)
         return sell([(unlucky, context.rng.randint(20, 100))], "I no longer like this one.")
-    chosen = context.pick(context.fresh("0.15", "0.85"), context.rng.randint(2, 5))
-    return bet(context.prompt, [(o, context.rng.uniform(0.02, 0.20)) for o in chosen], "These look mispriced to me.")
+    options = context.pick(context.fresh("0.15", "0.85"), context.rng.randint(2, 5))
+    return bet(
+        context.prompt, [(option, context.rng.uniform(0.02, 0.20)) for option in options], "These look mispriced to me."
+    )
 
 
 def ponder(context: DecisionContext) -> Answer:
     """Mostly waits; now and then one or two bets on something likely that it has thought through."""
     if context.rng.random() < 0.6:
         return hold("After reflection no price is far enough from what I believe.")
-    likely = [o for o in context.fresh("0.50", "0.80") if context.noisy_estimate(o, 0.5) > o.price]
-    chosen = context.pick(likely, context.rng.randint(1, 2))
-    stakes = [(offer, context.rng.uniform(0.05, 0.12)) for offer in chosen]
+    likely = [option for option in context.fresh("0.50", "0.80") if context.noisy_estimate(option, 0.5) > option.price]
+    options = context.pick(likely, context.rng.randint(1, 2))
+    stakes = [(offer, context.rng.uniform(0.05, 0.12)) for offer in options]
     return bet(context.prompt, stakes, "A considered exception to patience.")
 
 

@@ -44,7 +44,7 @@ class Prompt:
     week: int
     date: str
     holdings: tuple[Holding, ...]
-    held: frozenset[str]
+    held_markets: frozenset[str]
     """Every market held, sellable or not."""
     offers: tuple[Offer, ...]
     trailing_text: str
@@ -60,13 +60,15 @@ class Prompt:
             (context,) = portfolio
             offers = tuple(offer for row in table(markets) for offer in _offers(row))
             on_offer = {offer.market_id for offer in offers}
-            held = list(table(positions))
+            position_rows = list(table(positions))
             return cls(
                 cash=Decimal(context["cash"]),
                 week=int(context["week"]),
                 date=str(context["date"]),
-                holdings=tuple(Holding(**row) for row in held if row["market_id"] in on_offer and row["price"]),
-                held=frozenset(row["market_id"] for row in held),
+                holdings=tuple(
+                    Holding(**row) for row in position_rows if row["market_id"] in on_offer and row["price"]
+                ),
+                held_markets=frozenset(row["market_id"] for row in position_rows),
                 offers=offers,
                 trailing_text="\n".join(lines[end:]),
             )

@@ -66,8 +66,8 @@ def _chances(race: Race, step: int, seed: int) -> tuple[float, ...]:
         lead = NORMAL.cdf(forms[0] / horizon)
         return lead, 1 - lead
     shares = [_lead(i, forms, horizon) for i in range(len(forms))]
-    whole = sum(shares)
-    return tuple(share / whole for share in shares)
+    total = sum(shares)
+    return tuple(share / total for share in shares)
 
 
 def _lead(runner: int, forms: list[float], horizon: float) -> float:

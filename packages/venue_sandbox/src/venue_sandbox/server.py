@@ -96,9 +96,9 @@ class Sandbox:
 
     def answer(self, request: Request) -> Reply:
         for path, endpoint in self._routes:
-            if found := path.fullmatch(f"{request.method} {request.path}"):
+            if match := path.fullmatch(f"{request.method} {request.path}"):
                 try:
-                    return endpoint(request, **found.groupdict())
+                    return endpoint(request, **match.groupdict())
                 except Refusal as refusal:
                     return refusal.reply
         return Reply(404, {"error": f"no such path: {request.method} {request.path}"})

@@ -76,6 +76,6 @@ def _stated_rows(path: Path) -> int:
         return 0
 
 
-def _check(name: str, found: str, value: int, limit: int, unit: str) -> None:
+def _check(name: str, description: str, value: int, limit: int, unit: str) -> None:
     if value > limit:
-        raise ArchiveTooLarge(f"{name}: {found}, above the limit of {limit:,} {unit}")
+        raise ArchiveTooLarge(f"{name}: {description}, above the limit of {limit:,} {unit}")

@@ -150,13 +150,13 @@ def parse_times(cells: pl.Series, name: str, beside: Floats | None = None) -> Ti
     at = texts.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False)
     seconds = (at.dt.epoch("us") / 1e6).to_numpy(writable=True)
     column, bad = TimeColumn(seconds), dict[str, Fault]()
-    others = {k: texts[k] for k in (at.is_null() & (texts != "")).arg_true()}
-    month_first = _month_first(name, others.values())
+    text_by_row = {k: texts[k] for k in (at.is_null() & (texts != "")).arg_true()}
+    month_first = _month_first(name, text_by_row.values())
     years = _years(beside)
-    for k, text in others.items():
-        whole = _with_century(name, text, years) if _short_year(text) else text
+    for k, text in text_by_row.items():
+        full_text = _with_century(name, text, years) if _short_year(text) else text
         try:
-            form, seconds[k] = _seconds(whole, month_first=month_first)
+            form, seconds[k] = _seconds(full_text, month_first=month_first)
         except (ValueError, OverflowError):
             bad[kinds[k]] = Fault("is not a time", name, repr(text), TIME_FIX)
             continue
@@ -174,14 +174,14 @@ def parse_times(cells: pl.Series, name: str, beside: Floats | None = None) -> Ti
 def by_category(cells: pl.Series, kinds: pl.Series, values: NDArray, missing: float) -> NDArray:
     """The value of each cell's category, `missing` where the cell is empty or its category is none of `kinds`."""
     of_code = np.full(int(cells.to_physical().max() or 0) + 1, missing, values.dtype)  # type: ignore[arg-type]
-    known = kinds.is_not_null()
-    of_code[kinds.filter(known).to_physical().to_numpy()] = values[known.to_numpy()]
+    is_known = kinds.is_not_null()
+    of_code[kinds.filter(is_known).to_physical().to_numpy()] = values[is_known.to_numpy()]
     result, start = np.empty(len(cells), values.dtype), 0
     for part in cells.get_chunks():
-        own = result[start : start + len(part)]
-        own[:] = of_code[part.to_physical().fill_null(0).to_numpy()]
+        part_values = result[start : start + len(part)]
+        part_values[:] = of_code[part.to_physical().fill_null(0).to_numpy()]
         if part.null_count():
-            own[part.is_null().to_numpy()] = missing
+            part_values[part.is_null().to_numpy()] = missing
         start += len(part)
     return result
 
@@ -194,16 +194,16 @@ def _month_first(name: str, texts: Iterable[str]) -> bool:
     """Whether the dates with slashes begin with the month. Raises UnreadableFile if no day above 12 decides."""
     dates = [(int(date["first"]), int(date["then"]), text) for text in texts if (date := _SLASHED.match(text))]
     day_first = next((text for first, _, text in dates if first > 12), None)
-    month_first = next((text for _, then, text in dates if then > 12), None)
+    month_first = next((text for _, second, text in dates if second > 12), None)
     if day_first and month_first:
         raise UnreadableFile(
             f"{name}: {month_first!r} begins with the month and {day_first!r} with the day; write them as 2026-03-15"
         )
     if not day_first and not month_first:
-        for first, then, text in dates:
-            if first != then:
+        for first, second, text in dates:
+            if first != second:
                 raise UnreadableFile(
-                    f"{name}: {text!r} may be the day {first} of month {then} or the reverse, and no date in the "
+                    f"{name}: {text!r} may be the day {first} of month {second} or the reverse, and no date in the "
                     "column has a day above 12 that decides; write dates as 2026-03-15"
                 )
     return not day_first
@@ -211,10 +211,10 @@ def _month_first(name: str, texts: Iterable[str]) -> bool:
 
 def _years(times: Floats | None) -> list[int]:
     """The first and the last year of times in seconds; none without any."""
-    known = np.zeros(0) if times is None else times[np.abs(times) < _LATEST_SECONDS]
-    if not len(known):
+    times_in_range = np.zeros(0) if times is None else times[np.abs(times) < _LATEST_SECONDS]
+    if not len(times_in_range):
         return []
-    return [datetime.fromtimestamp(at, UTC).year for at in (known.min(), known.max())]
+    return [datetime.fromtimestamp(at, UTC).year for at in (times_in_range.min(), times_in_range.max())]
 
 
 def _with_century(name: str, text: str, years: list[int]) -> str:
@@ -223,7 +223,7 @@ def _with_century(name: str, text: str, years: list[int]) -> str:
     start, end = date.span("year")  # type: ignore[union-attr]
     near = [
         year for year in range(int(text[start:end]), 10_000, 100)
-        if years and max(abs(year - each) for each in years) <= NEAR
+        if years and max(abs(year - near_year) for near_year in years) <= NEAR
     ]  # fmt: skip
     if len(near) != 1:
         raise UnreadableFile(
@@ -244,7 +244,7 @@ def _seconds(text: str, *, month_first: bool) -> tuple[str, float]:
         return "M/D/YYYY" if month_first else "D/M/YYYY", _timestamp(date, *parts)
     if date := _NAMED.match(text):
         name = date["name"].lower()
-        month = next((k for k, known in enumerate(_MONTHS, start=1) if name in (known, known[:3])), 0)
+        month = next((k for k, month_name in enumerate(_MONTHS, start=1) if name in (month_name, month_name[:3])), 0)
         return "D Mon YYYY", _timestamp(date, month, date["day"])
     at = datetime.fromisoformat(text)
     return "", (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -58,6 +58,6 @@ def check_zip_checksum(path: Path) -> Iterator[str]:
     """The SHA-256 of a zip file is the one in the file beside it, if there is one."""
     checksum = zip_checksum(path)
     if path.is_file() and checksum.is_file():
-        stated = checksum.read_text(encoding="utf-8", errors="replace").split()
-        if stated[:1] != [file_sha256(path)]:
+        words = checksum.read_text(encoding="utf-8", errors="replace").split()
+        if words[:1] != [file_sha256(path)]:
             yield f"{path.name}: its SHA-256 is not the one in {checksum.name}"

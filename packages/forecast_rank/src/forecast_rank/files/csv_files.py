@@ -19,10 +19,10 @@ from forecast_rank.metrics.flat_arrays import Codes
 SEPARATORS = {",": "commas", ";": "';'", "\t": "tabs"}
 
 
-def read_csv(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
+def read_csv(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a CSV file with whatever separator finds most headings. Raises UnreadableFile."""
-    separator, header = csv_header(path, named)
-    headings = understand_headings(path, header, named=named)
+    separator, header = csv_header(path, column_headings)
+    headings = understand_headings(path, header, column_headings=column_headings)
     for number in (pl.Float64, pl.String):
         kinds = schema_of(headings, number)
         try:
@@ -31,14 +31,14 @@ def read_csv(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
             )
         except REFUSED:
             continue
-        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        is_blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
         table = UnparsedTable(
-            frame.filter(~blank) if blank.any() else frame,
+            frame.filter(~is_blank) if is_blank.any() else frame,
             headings,
-            partial(_lines, path, separator, frame.height, ~blank.to_numpy()),
+            partial(_lines, path, separator, frame.height, ~is_blank.to_numpy()),
         )
         if number == pl.Float64:
-            table.texts = partial(_texts, path, separator, headings, ~blank)
+            table.texts = partial(_texts, path, separator, headings, ~is_blank)
         break
     else:
         table = _read_by_line(path, separator, header, headings)
@@ -58,15 +58,15 @@ def read_csv_texts(path: Path) -> tuple[pl.DataFrame, Codes]:
         frame = pl.read_csv(path, separator=separator, infer_schema=False)
     except REFUSED as error:
         raise UnreadableFile(f"{path}: {str(error).splitlines()[0]}") from error
-    counted = ~frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    return frame.filter(counted), _lines(path, separator, frame.height, counted.to_numpy())
+    is_counted = ~frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return frame.filter(is_counted), _lines(path, separator, frame.height, is_counted.to_numpy())
 
 
-def csv_header(path: Path, named: NamedHeadings = NOT_NAMED) -> tuple[str, list[str]]:
+def csv_header(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> tuple[str, list[str]]:
     """The separator that finds most known columns, and the headings. Raises UnreadableFile."""
     headers = {sign: next((record for _, record in _records(path, sign)), []) for sign in SEPARATORS}
     separator = max(
-        SEPARATORS, key=lambda sign: sum(known_name(heading, named) is not None for heading in headers[sign])
+        SEPARATORS, key=lambda sign: sum(known_name(heading, column_headings) is not None for heading in headers[sign])
     )
     return separator, headers[separator]
 
@@ -86,18 +86,18 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
         raise UnreadableFile(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def _texts(path: Path, separator: str, headings: Headings, counted: pl.Series) -> pl.DataFrame:
-    return pl.read_csv(path, columns=headings.read, separator=separator, infer_schema=False).filter(counted)
+def _texts(path: Path, separator: str, headings: Headings, is_counted: pl.Series) -> pl.DataFrame:
+    return pl.read_csv(path, columns=headings.read, separator=separator, infer_schema=False).filter(is_counted)
 
 
-def _lines(path: Path, separator: str, rows: int, counted: NDArray[np.bool_]) -> Codes:
+def _lines(path: Path, separator: str, rows: int, is_counted: NDArray[np.bool_]) -> Codes:
     """The line where each counted one of `rows` records begins; quoted fields may hold line breaks."""
     if line_count(path) == rows + 1:
-        return np.arange(2, rows + 2)[counted]
+        return np.arange(2, rows + 2)[is_counted]
     first_lines = np.fromiter((line for line, _ in islice(_records(path, separator), 1, None)), np.int64)
     if len(first_lines) != rows:
         raise UnreadableFile(f"{path}: quotes are not balanced, so that the end of a row is unknown")
-    return first_lines[counted]
+    return first_lines[is_counted]
 
 
 def _read_by_line(path: Path, separator: str, header: list[str], headings: Headings) -> UnparsedTable:

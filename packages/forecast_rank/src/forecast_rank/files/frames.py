@@ -22,16 +22,16 @@ _BYTES_PER_CELL = 64
 """Memory that a cell takes at least until it is ranked: 12 million rows of five columns peaked at 91 bytes each."""
 
 
-def read_frame(source: Any, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
+def read_frame(source: Any, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a polars, pandas or Arrow table. Raises UnreadableFile, and TypeError for anything else."""
-    frame = polars_frame(source, named=named)
-    return _typed_table(frame.lazy(), understand_headings(FRAME, frame.columns, named=named), FRAME)
+    frame = polars_frame(source, column_headings=column_headings)
+    return _typed_table(frame.lazy(), understand_headings(FRAME, frame.columns, column_headings=column_headings), FRAME)
 
 
-def read_parquet(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
+def read_parquet(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a Parquet file. Raises UnreadableFile."""
     try:
-        headings = understand_headings(path, list(pl.read_parquet_schema(path)), named=named)
+        headings = understand_headings(path, list(pl.read_parquet_schema(path)), column_headings=column_headings)
         rows = pl.scan_parquet(path).select(pl.len()).collect().item()
         check_row_count(rows)
         check_expansion(path, rows * len(headings.read) * _BYTES_PER_CELL)
@@ -51,7 +51,9 @@ def check_columns(frame: pl.DataFrame, names: Iterable[str], label: str = FRAME)
         )
 
 
-def polars_frame(source: Any, *, every_column: bool = False, named: NamedHeadings = NOT_NAMED) -> pl.DataFrame:
+def polars_frame(
+    source: Any, *, every_column: bool = False, column_headings: NamedHeadings = NOT_NAMED
+) -> pl.DataFrame:
     """A polars frame of a table; a pandas column that holds Python objects is read value by value.
 
     Of a pandas frame the columns that `understand_headings` ignores are left empty, but with `every_column`.
@@ -69,7 +71,7 @@ def polars_frame(source: Any, *, every_column: bool = False, named: NamedHeading
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
     values = {str(name): source[name] for name in source.columns}
-    read = set(names if every_column else understand_headings(FRAME, names, named=named).read)
+    read = set(names if every_column else understand_headings(FRAME, names, column_headings=column_headings).read)
     columns = {name: _pandas_column(name, values[name]) if name in read else [None] * len(source) for name in values}
     return pl.DataFrame(columns)
 
@@ -92,7 +94,7 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
     stored = frame.select(headings.read)
     try:
         schema = stored.collect_schema()
-        columns = [_typed_column(heading, name, schema[heading]) for heading, name in headings.known.items()]
+        columns = [_typed_column(heading, name, schema[heading]) for heading, name in headings.column_of.items()]
         columns += [_forecaster_column(heading, schema[heading]) for heading in headings.forecasters]
         height = frame.select(pl.len()).collect().item()
     except REFUSED as error:
@@ -101,7 +103,7 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
         raise UnreadableFile(f"{label}: {error}") from error
     typed = StoredColumns(stored.with_columns(columns), headings.read, height, label)
     table = UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
-    option = next((schema[heading] for heading, name in headings.known.items() if name == "option"), None)
+    option = next((schema[heading] for heading, name in headings.column_of.items() if name == "option"), None)
     if isinstance(option, pl.Enum):
         table.option_order = option.categories.to_list()
     return table

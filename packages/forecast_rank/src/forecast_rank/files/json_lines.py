@@ -17,17 +17,17 @@ from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, n
 from forecast_rank.metrics.flat_arrays import Codes
 
 
-def read_json_lines(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
+def read_json_lines(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a JSON Lines file; the first object has the keys of long form. Raises UnreadableFile."""
     first: dict[str, object] = next((item for _, item in _objects(path) if isinstance(item, dict)), {})
-    headings = understand_headings(path, list(first), complete=False, named=named)
+    headings = understand_headings(path, list(first), complete=False, column_headings=column_headings)
     if headings.forecasters:  # not every line need have a forecast of everybody
         keys = dict.fromkeys(key for _, item in _objects(path) if isinstance(item, dict) for key in item)
-        return _read_by_line(path, understand_headings(path, list(keys), named=named))
-    others = {
-        named.get(name, name): name for name in KNOWN if name not in headings.known.values()
+        return _read_by_line(path, understand_headings(path, list(keys), column_headings=column_headings))
+    other_headings = {
+        column_headings.get(name, name): name for name in KNOWN if name not in headings.column_of.values()
     }  # keys of later lines
-    headings = Headings(headings.known | others, {}, headings.percent, headings.ignored)
+    headings = Headings(headings.column_of | other_headings, {}, headings.percent, headings.ignored)
     for number in (pl.Float64, pl.String):
         try:
             frame = pl.read_ndjson(path, schema=schema_of(headings, number), low_memory=True)
@@ -40,7 +40,7 @@ def read_json_lines(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTab
     else:
         table = _read_by_line(path, headings)
     rows = table.frame.height
-    empty = [name for heading, name in headings.known.items() if table.frame[heading].null_count() == rows]
+    empty = [name for heading, name in headings.column_of.items() if table.frame[heading].null_count() == rows]
     if rows and (missing := [name for name in REQUIRED if name in empty]):
         raise UnreadableFile(f"{path}: no line has {', '.join(map(repr, missing))}")
     return table

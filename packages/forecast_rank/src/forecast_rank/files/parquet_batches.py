@@ -24,16 +24,16 @@ def parquet_batches(path: Path, rows_at_once: int) -> Iterator[pl.DataFrame]:
         height = scan.select(pl.len()).collect().item()
         if headings.forecasters:
             raise UnreadableFile(f"{path} is in wide form, which is read at once")
-        seen = _ConsecutivePairs(path, headings)
-        rest = scan.head(0).collect()
+        pairs = _ConsecutivePairs(path, headings)
+        remainder = scan.head(0).collect()
         for start in range(0, height, rows_at_once):
-            batch = pl.concat([rest, scan.slice(start, rows_at_once).collect()])
-            cut = len(batch) if start + rows_at_once >= height else seen.last_change(batch)
-            rest, batch = batch[cut:], batch[:cut]
+            batch = pl.concat([remainder, scan.slice(start, rows_at_once).collect()])
+            cut = len(batch) if start + rows_at_once >= height else pairs.last_change(batch)
+            remainder, batch = batch[cut:], batch[:cut]
             if len(batch):
-                seen.add(batch)
+                pairs.add(batch)
                 yield batch
-        seen.check()
+        pairs.check()
     except (*REFUSED, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
@@ -42,7 +42,7 @@ def count_events(path: Path) -> int:
     """Different events, or questions where no column names events. Raises UnreadableFile."""
     try:
         headings = understand_headings(path, list(pl.read_parquet_schema(path)))
-        column = {name: heading for heading, name in headings.known.items()}
+        column = {name: heading for heading, name in headings.column_of.items()}
         name = column.get("event", column["question"])
         count = pl.scan_parquet(path).select(pl.col(name).approx_n_unique()).collect(engine="streaming").item()
     except (*REFUSED, OSError) as error:
@@ -54,7 +54,7 @@ class _ConsecutivePairs:
     """The pairs of question and forecaster of the batches so far, as hashes: 8 bytes each."""
 
     def __init__(self, path: Path, headings: Headings) -> None:
-        column = {name: heading for heading, name in headings.known.items()}
+        column = {name: heading for heading, name in headings.column_of.items()}
         self.path, self.question, self.forecaster = path, column["question"], column["forecaster"]
         self.hashes = [np.zeros(0, dtype=np.uint64)]
 

@@ -20,7 +20,7 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     """
     height, headings = raw.frame.height, raw.headings
     check_row_count(height * max(1, len(headings.forecasters)))
-    heading_of = {name: heading for heading, name in headings.known.items() if heading in raw.frame.columns}
+    heading_of = {name: heading for heading, name in headings.column_of.items() if heading in raw.frame.columns}
     table = InputTable({}, {}, {}, dict(raw.faults), raw.lines, list(headings.ignored), list(raw.notes))
     table.understood = dict(raw.understood)
     parsed: dict[str, NumberColumn] = {}
@@ -114,28 +114,28 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
         listed = ", ".join(map(repr, raw.headings.forecasters))
         raise UnreadableFile(f"no column 'forecaster', and no column of {listed} holds probabilities")
     names = [raw.headings.forecasters[heading] for heading in headings]
-    stated = [np.flatnonzero(_stated(raw.frame[heading])) for heading in headings]
-    row = np.concatenate([np.zeros(0, dtype=np.int64), *stated])
-    whose = np.repeat(np.arange(len(names)), [len(rows) for rows in stated])
+    rows_of_heading = [np.flatnonzero(_stated(raw.frame[heading])) for heading in headings]
+    row = np.concatenate([np.zeros(0, dtype=np.int64), *rows_of_heading])
+    forecaster = np.repeat(np.arange(len(names)), [len(rows) for rows in rows_of_heading])
     order = np.argsort(row, kind="stable")
-    row, whose = row[order], whose[order]
+    row, forecaster = row[order], forecaster[order]
     columns = {name: values[row] for name, values in base.numbers.items()}
     for k, name in enumerate(names):
-        columns["probability"][whose == k] = parsed[name].values[row[whose == k]]
+        columns["probability"][forecaster == k] = parsed[name].values[row[forecaster == k]]
     faults = {place: base.faults[row[place]] for place in np.flatnonzero(np.isin(row, list(base.faults))).tolist()}
     for k, name in enumerate(names):
-        bad = np.flatnonzero((whose == k) & np.isin(row, list(parsed[name].faults)))
+        bad = np.flatnonzero((forecaster == k) & np.isin(row, list(parsed[name].faults)))
         _add_faults(faults, {place: parsed[name].faults[row[place]] for place in bad.tolist()})
     texts = cache(raw.texts or (lambda: raw.frame))
 
     def written(place: int, name: str) -> tuple[str, str | None]:
         if name != "probability":
             return base.written(int(row[place]), name)  # type: ignore[misc]
-        return names[whose[place]], _cell_text(texts()[headings[whose[place]]], int(row[place]))
+        return names[forecaster[place]], _cell_text(texts()[headings[forecaster[place]]], int(row[place]))
 
     return InputTable(
         names={name: column.gather(row) for name, column in base.names.items()}
-        | {"forecaster": pl.Series(names, dtype=pl.Categorical).gather(whose)},
+        | {"forecaster": pl.Series(names, dtype=pl.Categorical).gather(forecaster)},
         numbers=columns,
         times={name: values[row] for name, values in base.times.items()},
         faults=faults,
@@ -164,10 +164,12 @@ def _empty_columns(table: InputTable) -> list[str]:
 def _description(raw: UnparsedTable, table: InputTable, parsed: dict[str, NumberColumn]) -> dict[str, str]:
     """How the columns were understood, for people."""
     headings = raw.headings
-    known = [name if heading == name else f"{name} ({heading!r})" for heading, name in headings.known.items()]
+    descriptions = [
+        name if heading == name else f"{name} ({heading!r})" for heading, name in headings.column_of.items()
+    ]
     described = {
         "form": "wide, a column for each forecaster" if headings.forecasters else "long, a row for each option",
-        "columns": ", ".join(known),
+        "columns": ", ".join(descriptions),
     }
     if headings.forecasters:
         described["forecasters"] = ", ".join(name for name in headings.forecasters.values() if name in parsed)

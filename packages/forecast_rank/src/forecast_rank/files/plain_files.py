@@ -104,8 +104,8 @@ def _stated_size(path: Path, compression: str) -> int:
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(-min(4, size), os.SEEK_END)
-        stated = int.from_bytes(file.read(4), "little")  # of its last part, modulo 4 GiB
-    return stated if stated <= _MAX_GZIP_RATIO * size else 0  # else the file is cut
+        size_in_file = int.from_bytes(file.read(4), "little")  # of its last part, modulo 4 GiB
+    return size_in_file if size_in_file <= _MAX_GZIP_RATIO * size else 0  # else the file is cut
 
 
 def _blocks(module: Any, path: Path) -> Iterator[bytes]:

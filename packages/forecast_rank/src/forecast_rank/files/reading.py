@@ -23,18 +23,20 @@ _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
-def read_table(source: Any, format: str | None = None, named: NamedHeadings = NOT_NAMED) -> InputTable:
+def read_table(source: Any, format: str | None = None, column_headings: NamedHeadings = NOT_NAMED) -> InputTable:
     """The known columns of a file, by its format or its content, or of a polars, pandas or Arrow table.
 
     Raises UnreadableFile.
     """
     if not isinstance(source, Path | str):
-        return parse_cells(read_frame(source, named))
+        return parse_cells(read_frame(source, column_headings))
     with plain_file(source) as plain:
-        return read_plain_file(plain, format, named)
+        return read_plain_file(plain, format, column_headings)
 
 
-def read_plain_file(plain: PlainFile, format: str | None = None, named: NamedHeadings = NOT_NAMED) -> InputTable:
+def read_plain_file(
+    plain: PlainFile, format: str | None = None, column_headings: NamedHeadings = NOT_NAMED
+) -> InputTable:
     """The known columns of a file. Raises UnreadableFile."""
     path = plain.path
     try:
@@ -44,14 +46,14 @@ def read_plain_file(plain: PlainFile, format: str | None = None, named: NamedHea
         raise UnreadableFile(f"{path}: {error.strerror or error}") from error
     if not start:
         raise UnreadableFile(f"{path} is empty")
-    format = format or format_of(path, named)
-    table = _READERS[format](path, named)
+    format = format or format_of(path, column_headings)
+    table = _READERS[format](path, column_headings)
     compressed = {"compression": plain.compression} if plain.compression else {}
     table.understood = {"file": plain.name, "format": _NAMES[format], **compressed, **table.understood}
     return parse_cells(table)
 
 
-def format_of(path: Path, named: NamedHeadings = NOT_NAMED) -> str:
+def format_of(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> str:
     """The format that the content shows, else that of the suffix. Raises UnreadableFile."""
     start = first_bytes(path, 256)
     if start.startswith(b"PAR1"):
@@ -66,7 +68,7 @@ def format_of(path: Path, named: NamedHeadings = NOT_NAMED) -> str:
     if text.startswith(b"["):
         raise UnreadableFile(f"{path} is a JSON list: write one object to a line (jq -c '.[]')")
     by_suffix = next((format for format, suffixes in FORMATS.items() if path.suffix.lower() in suffixes), None)
-    if by_suffix != "csv" and _has_headings(path, named):
+    if by_suffix != "csv" and _has_headings(path, column_headings):
         return "csv"
     if by_suffix is None:
         raise UnreadableFile(
@@ -76,9 +78,9 @@ def format_of(path: Path, named: NamedHeadings = NOT_NAMED) -> str:
     return by_suffix
 
 
-def _has_headings(path: Path, named: NamedHeadings) -> bool:
+def _has_headings(path: Path, column_headings: NamedHeadings) -> bool:
     """Whether the first line has known headings."""
     try:
-        return any(known_name(heading, named) for heading in csv_header(path, named)[1])
+        return any(known_name(heading, column_headings) for heading in csv_header(path, column_headings)[1])
     except UnreadableFile:
         return False

@@ -15,7 +15,7 @@ from forecast_rank.files.limits import check_expansion
 from forecast_rank.files.text_files import text_frame
 
 
-def read_workbook(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable:
+def read_workbook(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a sheet; a row's line is its number in the sheet. Raises UnreadableFile."""
     _check_archive(path)
     from python_calamine import CalamineError, CalamineWorkbook
@@ -23,20 +23,24 @@ def read_workbook(path: Path, named: NamedHeadings = NOT_NAMED) -> UnparsedTable
     try:
         with CalamineWorkbook.from_path(str(path)) as workbook:
             sheets = {name: workbook.get_sheet_by_name(name) for name in workbook.sheet_names}
-            name = max(sheets, key=lambda name: _known_headings(sheets[name], named), default=None)
+            name = max(sheets, key=lambda name: _known_headings(sheets[name], column_headings), default=None)
             cells = [] if name is None else sheets[name].to_python(skip_empty_area=False)
     except (CalamineError, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
     if not cells:
         raise UnreadableFile(f"{path} is empty")
-    texts = [[_text(cell) for cell in row] for row in cells]
+    texts = [list(map(_text, row)) for row in cells]
     top = next((k for k, row in enumerate(texts) if any(row)), 0)
     header = [heading or "" for heading in texts[top]]
-    headings = understand_headings(path, header, named=named)
+    headings = understand_headings(path, header, column_headings=column_headings)
     at = [header.index(heading) for heading in headings.read]
-    rows = [(number, row) for number, row in enumerate(texts[top + 1 :], start=top + 2) if any(row)]
-    lines = np.array([number for number, _ in rows], dtype=np.int64)
-    table = UnparsedTable(text_frame([[row[k] for k in at] for _, row in rows], headings), headings, lambda: lines)
+    rows, numbers = [], []
+    for number, row in enumerate(texts[top + 1 :], start=top + 2):
+        if any(row):
+            rows.append([row[k] for k in at])
+            numbers.append(number)
+    lines = np.array(numbers, dtype=np.int64)
+    table = UnparsedTable(text_frame(rows, headings), headings, lambda: lines)
     table.understood["sheet"] = str(name)
     if len(sheets) > 1:
         table.notes.append(f"sheet {name!r}, one of {len(sheets)}")
@@ -56,10 +60,13 @@ def _check_archive(path: Path) -> None:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
 
 
-def _known_headings(sheet: Any, named: NamedHeadings) -> int:
+def _known_headings(sheet: Any, column_headings: NamedHeadings) -> int:
     """How many headings of the first row that is not empty are known."""
-    first: list[Any] = next((row for row in sheet.iter_rows() if any(cell != "" for cell in row)), [])
-    return sum(known_name(str(cell), named) is not None for cell in first)
+    for row in sheet.iter_rows():
+        names = [known_name(str(cell), column_headings) for cell in row]
+        if set(row) - {""}:
+            return len(names) - names.count(None)
+    return 0
 
 
 def _text(cell: Any) -> str | None:

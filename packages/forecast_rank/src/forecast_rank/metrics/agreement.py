@@ -53,27 +53,29 @@ def agreement(rankings: Mapping[str, Mapping[str, float]]) -> Agreement:
     ([1.0, 0.5], [4, 3])
     """
     names = list(rankings)
-    people = list(dict.fromkeys(person for ranking in rankings.values() for person in ranking))
-    table = np.array([[ranking.get(person, np.nan) for person in people] for ranking in rankings.values()], np.float64)
+    forecasters = list(dict.fromkeys(person for ranking in rankings.values() for person in ranking))
+    table = np.array(
+        [[ranking.get(person, np.nan) for person in forecasters] for ranking in rankings.values()], np.float64
+    )
     size = len(names)
     rho, tau = np.full((size, size), np.nan), np.full((size, size), np.nan)
     common = np.zeros((size, size), dtype=np.int64)
-    known = ~np.isnan(table)
+    is_known = ~np.isnan(table)
     ranks: dict[tuple[int, bytes], NDArray] = {}  # most pairs have the same forecasters in common
 
-    def ranks_among(row: int, chosen: NDArray) -> NDArray:
-        key = row, chosen.tobytes()
+    def ranks_among(row: int, is_selected: NDArray) -> NDArray:
+        key = row, is_selected.tobytes()
         if key not in ranks:
-            ranks[key] = _mean_ranks(table[row, chosen])
+            ranks[key] = _mean_ranks(table[row, is_selected])
         return ranks[key]
 
     for row in range(size):
         for column in range(row, size):
-            both = known[row] & known[column]
-            one, other = ranks_among(row, both), ranks_among(column, both)
-            rho[row, column] = rho[column, row] = _correlation(one, other)
-            tau[row, column] = tau[column, row] = _tau_b(one, other)
-            common[row, column] = common[column, row] = both.sum()
+            in_both = is_known[row] & is_known[column]
+            first_ranks, second_ranks = ranks_among(row, in_both), ranks_among(column, in_both)
+            rho[row, column] = rho[column, row] = _correlation(first_ranks, second_ranks)
+            tau[row, column] = tau[column, row] = _tau_b(first_ranks, second_ranks)
+            common[row, column] = common[column, row] = in_both.sum()
     return Agreement(names, rho, tau, common)
 
 
@@ -141,10 +143,12 @@ def kendall(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def _ranks(first: ArrayLike, second: ArrayLike) -> tuple[NDArray, NDArray]:
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.shape != other.shape or one.ndim != 1:
-        raise ValueError(f"first, second: one value each per forecaster, not shapes {one.shape} and {other.shape}")
-    return _mean_ranks(one), _mean_ranks(other)
+    first_values, second_values = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first_values.shape != second_values.shape or first_values.ndim != 1:
+        raise ValueError(
+            f"first, second: one value each per forecaster, not shapes {first_values.shape} and {second_values.shape}"
+        )
+    return _mean_ranks(first_values), _mean_ranks(second_values)
 
 
 def _mean_ranks(values: NDArray) -> NDArray:
@@ -155,20 +159,20 @@ def _mean_ranks(values: NDArray) -> NDArray:
     return (np.cumsum(tied) - (tied - 1) / 2)[place]
 
 
-def _correlation(one: NDArray, other: NDArray) -> float:
+def _correlation(first: NDArray, second: NDArray) -> float:
     """Spearman's rho of ranks."""
-    middle = (len(one) + 1) / 2
-    one, other = one - middle, other - middle
-    size = np.sqrt((one @ one) * (other @ other))
-    return float(one @ other / size) if size > 0 else np.nan
+    middle = (len(first) + 1) / 2
+    first, second = first - middle, second - middle
+    size = np.sqrt((first @ first) * (second @ second))
+    return float(first @ second / size) if size > 0 else np.nan
 
 
-def _tau_b(one: NDArray, other: NDArray) -> float:
+def _tau_b(first: NDArray, second: NDArray) -> float:
     """Kendall's tau-b of ranks."""
-    if len(one) > COUNTED:
+    if len(first) > COUNTED:
         from scipy.stats import kendalltau  # takes a second to load, which every command would pay
 
-        return float(kendalltau(one, other, variant="b").statistic)
-    signs, others = np.sign(one[:, None] - one), np.sign(other[:, None] - other)
-    pairs, other_pairs = np.abs(signs).sum(), np.abs(others).sum()
-    return float((signs * others).sum() / np.sqrt(pairs * other_pairs)) if pairs * other_pairs > 0 else np.nan
+        return float(kendalltau(first, second, variant="b").statistic)
+    signs, second_signs = np.sign(first[:, None] - first), np.sign(second[:, None] - second)
+    pairs, other_pairs = np.abs(signs).sum(), np.abs(second_signs).sum()
+    return float((signs * second_signs).sum() / np.sqrt(pairs * other_pairs)) if pairs * other_pairs > 0 else np.nan

@@ -61,7 +61,7 @@ def scores(panel: Panel, *, bins: int = BINS, selected: NDArray[np.bool_] | None
     """
     if selected is None:
         selected = np.ones(len(panel), dtype=bool)
-    people = len(panel.forecasters)
+    forecaster_count = len(panel.forecasters)
     square = (panel.probability - panel.outcome) ** 2
     quoted = ~np.isnan(panel.odds)
     gain = np.where(quoted, (panel.odds - panel.outcome) ** 2 - square, 0.0)
@@ -80,8 +80,8 @@ def scores(panel: Panel, *, bins: int = BINS, selected: NDArray[np.bool_] | None
         "skill_se": skill_se,
         "ece": np.where(counts.pairs.any(axis=1), ece, np.nan),
         "n_events": events,
-        "n_cells": np.bincount(panel.forecaster[selected], minlength=people),
-        "n_pairs": np.bincount(panel.forecaster, np.where(selected, pairs, 0), people).astype(np.int64),
+        "n_cells": np.bincount(panel.forecaster[selected], minlength=forecaster_count),
+        "n_pairs": np.bincount(panel.forecaster, np.where(selected, pairs, 0), forecaster_count).astype(np.int64),
         "n_skill_events": skill_events,
     }
 
@@ -146,19 +146,19 @@ def slices(panel: Panel) -> dict[str, NDArray[np.bool_]]:
     category, names = panel.questions.category[panel.question], panel.questions.category_names
     parts = {f"cat:{name}": category == code for code, name in sorted(enumerate(names), key=lambda row: row[1]) if name}
     parts |= {"type:binary": panel.sizes <= 2, "type:multi": panel.sizes > 2}
-    return {name: chosen for name, chosen in parts.items() if chosen.any()}
+    return {name: mask for name, mask in parts.items() if mask.any()}
 
 
 def _mean_over_events(panel: Panel, values: Floats, selected: NDArray[np.bool_]) -> tuple[Floats, Floats, Codes]:
     """Each forecaster's mean over events of the means of its windows' values, its standard error, and their number."""
-    people, events = len(panel.forecasters), len(panel.questions.event_names)
+    forecaster_count, events = len(panel.forecasters), len(panel.questions.event_names)
     code = panel.forecaster[selected] * events + panel.questions.event[panel.question[selected]]
     distinct, place = np.unique(code, return_inverse=True)
     means = np.bincount(place, values, len(distinct)) / np.maximum(np.bincount(place, minlength=len(distinct)), 1)
     forecaster = distinct // max(events, 1)
-    number = np.bincount(forecaster, minlength=people)
+    number = np.bincount(forecaster, minlength=forecaster_count)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(forecaster, means, people) / number
-        spread = np.bincount(forecaster, (means - mean[forecaster]) ** 2, people)
+        mean = np.bincount(forecaster, means, forecaster_count) / number
+        spread = np.bincount(forecaster, (means - mean[forecaster]) ** 2, forecaster_count)
         se = np.where(number > 1, np.sqrt(spread / (number - 1) / number), np.nan)
     return mean, se, number

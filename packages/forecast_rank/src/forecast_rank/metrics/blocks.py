@@ -29,8 +29,8 @@ def by_blocks(
     def of_blocks(panel: Panel, /, *args: Options.args, **kwargs: Options.kwargs) -> Floats:
         if len(panel.probability) <= CELLS:
             return score(panel, *args, **kwargs)
-        (whole,) = _joined(([score(block, *args, **kwargs)] for block in blocks(panel)), len(panel))
-        return whole
+        (result,) = _joined(([score(block, *args, **kwargs)] for block in blocks(panel)), len(panel))
+        return result
 
     return of_blocks
 
@@ -54,7 +54,7 @@ def blocks(panel: Panel) -> Iterator[Panel]:
 
     Questions keep their events, categories and names; their codes begin at 0 in each block.
     """
-    yield from (_part(panel, own, cells) for own, cells in block_slices(panel))
+    yield from (_part(panel, rows, cells) for rows, cells in block_slices(panel))
 
 
 def block_slices(panel: Panel, cells: int | None = None) -> Iterator[tuple[slice, slice]]:
@@ -80,38 +80,38 @@ def _joined(parts: Iterator[list[Floats]], length: int) -> list[Floats]:
     start = 0
     for part in chain([first], parts):
         end = start + part[0].shape[-1]
-        for whole, array in zip(wholes, part, strict=True):
-            whole[..., start:end] = array
+        for result, array in zip(wholes, part, strict=True):
+            result[..., start:end] = array
         start = end
     return wholes
 
 
-def _part(panel: Panel, own: slice, cells: slice) -> Panel:
-    first, last = own.start, own.stop
+def _part(panel: Panel, rows: slice, cells: slice) -> Panel:
+    first, last = rows.start, rows.stop
     start, end = int(panel.question[first]), int(panel.question[last - 1]) + 1
-    asked = panel.questions
-    options = slice(int(asked.offsets[start]), int(asked.offsets[end]))
+    panel_questions = panel.questions
+    options = slice(int(panel_questions.offsets[start]), int(panel_questions.offsets[end]))
     questions = replace(
-        asked,
-        offsets=asked.offsets[start : end + 1] - options.start,
-        outcome=asked.outcome[options],
-        exclusive=asked.exclusive[start:end],
-        event=asked.event[start:end],
-        category=asked.category[start:end],
-        closed_at=asked.closed_at[start:end],
-        names=asked.names[start:end],
-        option_names=asked.option_names[options],
+        panel_questions,
+        offsets=panel_questions.offsets[start : end + 1] - options.start,
+        outcome=panel_questions.outcome[options],
+        exclusive=panel_questions.exclusive[start:end],
+        event=panel_questions.event[start:end],
+        category=panel_questions.category[start:end],
+        closed_at=panel_questions.closed_at[start:end],
+        names=panel_questions.names[start:end],
+        option_names=panel_questions.option_names[options],
     )
     return replace(
         panel,
         questions=questions,
-        forecaster=panel.forecaster[own],
-        question=panel.question[own] - start,
+        forecaster=panel.forecaster[rows],
+        question=panel.question[rows] - start,
         offsets=panel.offsets[first : last + 1] - cells.start,
         probability=panel.probability[cells],
         odds=panel.odds[cells],
         no_odds=panel.no_odds[cells],
-        weight=panel.weight[own],
-        made_at=panel.made_at[own],
+        weight=panel.weight[rows],
+        made_at=panel.made_at[rows],
         quote=None if panel.quote is None else panel.quote[cells],
     )

@@ -294,29 +294,29 @@ def pairwise_ability(panel: Panel, ridge: float = 0.1) -> PairwiseAbility:
     n_forecasters = len(panel.forecasters)
     shared = np.bincount(panel.question, minlength=len(panel.questions))[panel.question] > 1
     component = connected_components(panel, shared).forecaster
-    blank, no_group = np.full(n_forecasters, np.nan), np.full(n_forecasters, -1)
+    nans, no_group = np.full(n_forecasters, np.nan), np.full(n_forecasters, -1)
     compared = np.flatnonzero(component == 0)
     if len(compared) == 0:
-        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
-        return PairwiseAbility(blank, blank, component, False, no_group, ridge, none)
+        no_sums = linearised_sums(panel, nans, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return PairwiseAbility(nans, nans, component, False, no_group, ridge, no_sums)
     compared_panel = panel.take(shared & (component[panel.forecaster] == 0))
     _, forecaster = distinct_codes(compared_panel.forecaster)
     comparisons = pairwise_comparisons(compared_panel, forecaster)
     wins = win_matrix(comparisons, len(compared))
     count, group = sparse.csgraph.connected_components(wins > 0, connection="strong")
     theta = fit_strengths(wins, ridge)
-    value, se, groups = blank.copy(), blank.copy(), no_group.copy()
+    value, se, groups = nans.copy(), nans.copy(), no_group.copy()
     value[compared], groups[compared] = theta, group
     events, _ = compared_panel.events
     influence = np.full((len(events), n_forecasters), np.nan)
     if count == 1:
         gradient, information = likelihood_contributions(comparisons, theta)
         event = compared_panel.questions.event[compared_panel.question]
-        contributions, known = event_scores(gradient, information, event, forecaster, len(compared))
+        contributions, is_known = event_scores(gradient, information, event, forecaster, len(compared))
         chance = expit(theta[:, None] - theta)
         spread = (wins + wins.T) * chance * (1 - chance)
         centred = np.linalg.inv(np.diag(spread.sum(axis=1) + ridge) - spread) - 1 / (ridge * len(compared))
-        influence[:, compared] = np.where(known, np.asarray(contributions @ centred), np.nan)
+        influence[:, compared] = np.where(is_known, np.asarray(contributions @ centred), np.nan)
         se[compared] = np.sqrt(np.square(influence[:, compared]).sum(axis=0))
     sums = linearised_sums(panel, np.where(np.isnan(se), np.nan, value), influence, events)
     return PairwiseAbility(value, se, component, bool(count > 1), groups, ridge, sums)

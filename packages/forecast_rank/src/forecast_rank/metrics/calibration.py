@@ -234,12 +234,12 @@ def ece_noise_floor(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Flo
     """
     binned = bin_pairs(panel, bins, kind)
     variance = np.zeros(len(binned.mass))
-    for own, cells in block_slices(panel):
-        sizes, probability, code = panel.sizes[own], panel.probability[cells], binned.code[cells]
+    for rows, cells in block_slices(panel):
+        sizes, probability, code = panel.sizes[rows], panel.probability[cells], binned.code[cells]
         # The sum of a forecast's probabilities in the bin of each option: exclusive options are drawn together.
         place = np.repeat(np.arange(len(sizes)) * bins, sizes) + code % bins
         joint = np.minimum(np.bincount(place, probability, len(sizes) * bins)[place], 1.0)
-        joint = np.where(np.repeat(panel.exclusive[own], sizes), joint, probability)
+        joint = np.where(np.repeat(panel.exclusive[rows], sizes), joint, probability)
         spread = np.square(binned.weight[cells]) * probability * (1 - joint)
         variance += np.bincount(code, spread, len(variance))
     deviation = np.divide(np.sqrt(variance), binned.mass, out=np.zeros(len(variance)), where=binned.mass > 0)
@@ -295,15 +295,15 @@ def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -
     base = (share * rate).sum(axis=1, keepdims=True)
     # By bin: the squared error, the squared deviations of outcome and forecast from its means, and their product.
     sums = np.zeros((4, len(binned.mass)))
-    for own, block in block_slices(panel, max(CELLS, len(binned.mass))):
-        code, stated, happened = binned.code[block], panel.probability[block], panel.outcome_of(own)
-        away, missed = stated - binned.forecast[code], happened - binned.outcome[code]
-        products = (np.square(stated - happened), np.square(missed), np.square(away), away * missed)
+    for rows, block in block_slices(panel, max(CELLS, len(binned.mass))):
+        code, probability, happened = binned.code[block], panel.probability[block], panel.outcome_of(rows)
+        away, missed = probability - binned.forecast[code], happened - binned.outcome[code]
+        products = (np.square(probability - happened), np.square(missed), np.square(away), away * missed)
         for total, product in zip(sums, products, strict=True):
             total += np.bincount(code, binned.weight[block] * product, len(total))
     mass = binned.table(binned.mass).sum(axis=1)
     totals = sums.reshape(4, len(mass), binned.bins).sum(axis=2)
-    error, missed, away, both = np.divide(totals, mass, out=np.full(totals.shape, np.nan), where=mass > 0)
+    error, missed, away, covariance = np.divide(totals, mass, out=np.full(totals.shape, np.nan), where=mass > 0)
     resolution = binned.mean(np.square(rate - base))
     return MurphyDecomposition(
         brier=error,
@@ -311,7 +311,7 @@ def murphy_decomposition(panel: Panel, bins: int = BINS, kind: Kind = "width") -
         resolution=resolution,
         uncertainty=resolution + missed,
         within_bin_variance=away,
-        within_bin_covariance=2 * both,
+        within_bin_covariance=2 * covariance,
     )
 
 

@@ -77,9 +77,9 @@ def bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
     return panel.shared(("bins", bins, kind), lambda: _bin_pairs(panel, bins, kind))
 
 
-def share_bins(panel: Panel, other: Panel, bins: int, kind: Kind = "width") -> None:
-    """Gives `other`, which differs from the panel in its events alone, the pairs of the panel in bins."""
-    other.shared(("bins", bins, kind), lambda: bin_pairs(panel, bins, kind))
+def share_bins(panel: Panel, second: Panel, bins: int, kind: Kind = "width") -> None:
+    """Gives `second`, which differs from the panel in its events alone, the pairs of the panel in bins."""
+    second.shared(("bins", bins, kind), lambda: bin_pairs(panel, bins, kind))
 
 
 def _bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
@@ -99,12 +99,12 @@ def _bin_pairs(panel: Panel, bins: int, kind: Kind) -> BinnedPairs:
         raise ValueError(f"kind: width or count, not {kind}")
     weight = panel.spread(panel.weight / panel.sizes)
     pairs, (mass, forecast, outcome) = np.zeros(size, dtype=np.int64), np.zeros((3, size))
-    for own, block in block_slices(panel, max(CELLS, size)):
+    for rows, block in block_slices(panel, max(CELLS, size)):
         place, mass_of = code[block].astype(np.intp), weight[block]
         pairs += np.bincount(place, minlength=size)
         mass += np.bincount(place, mass_of, size)
         forecast += np.bincount(place, mass_of * panel.probability[block], size)
-        outcome += np.bincount(place, mass_of * panel.outcome_of(own), size)
+        outcome += np.bincount(place, mass_of * panel.outcome_of(rows), size)
 
     def mean(total: Floats) -> Floats:
         return np.divide(total, mass, out=np.full(size, np.nan), where=mass > 0)
@@ -132,13 +132,13 @@ def _equal_counts(panel: Panel, bins: int) -> tuple[Floats, NDArray[np.int32]]:
     Values are counted in the cells of a grid, which tells in which cells edges lie. Only values there are sorted, and
     compared with edges.
     """
-    people, width = len(panel.forecasters), GRID + 1  # the last cell is that of probability 1
+    forecaster_count, width = len(panel.forecasters), GRID + 1  # the last cell is that of probability 1
     cell = panel.spread((panel.forecaster * width).astype(np.int32))
-    counts = np.zeros(people * width, dtype=np.int64)
+    counts = np.zeros(forecaster_count * width, dtype=np.int64)
     for block in _blocks(len(cell), max(CELLS, len(counts))):
         cell[block] += _grid_cell(panel.probability[block])
         counts += np.bincount(cell[block], minlength=len(counts))
-    through = np.cumsum(counts.reshape(people, width), axis=1)
+    through = np.cumsum(counts.reshape(forecaster_count, width), axis=1)
     total = through[:, -1]
     rank = np.concatenate([np.arange(bins) * total[:, None] // bins, total[:, None] - 1], axis=1)
     answered = np.flatnonzero(total)
@@ -147,7 +147,7 @@ def _equal_counts(panel: Panel, bins: int) -> tuple[Floats, NDArray[np.int32]]:
     before = np.take_along_axis(through.ravel() - counts, at_cell.ravel(), 0).reshape(at_cell.shape)
     values = _in_order(panel.probability, cell, at_cell, rank[answered] - before)
 
-    edges, steps = np.full((people, bins + 1), np.nan), np.full((people, bins), np.inf)
+    edges, steps = np.full((forecaster_count, bins + 1), np.nan), np.full((forecaster_count, bins), np.inf)
     for person, ordered in zip(answered.tolist(), values, strict=True):
         cuts, last = ordered[:-1], ordered[-1]
         cuts = cuts[np.append(True, np.diff(cuts) > EDGE_TOLERANCE / bins)]
@@ -162,15 +162,15 @@ def _grid_cell(probability: Floats) -> NDArray[np.int32]:
 
 
 def _in_order(
-    values: Floats, cell: NDArray[np.int32], wanted: NDArray[np.int64], rank: NDArray[np.int64]
+    values: Floats, cell: NDArray[np.int32], cell_codes: NDArray[np.int64], rank: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """The value of each rank, from 0, among the values in each wanted cell."""
-    cells = np.unique(wanted)
-    chosen = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int32)
-    chosen[cells] = np.arange(1, len(cells) + 1)
+    cells = np.unique(cell_codes)
+    place_of_cell = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int32)
+    place_of_cell[cells] = np.arange(1, len(cells) + 1)
     places_of, group_of = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.int32)]
     for block in _blocks(len(cell)):
-        group = np.take(chosen, cell[block])
+        group = np.take(place_of_cell, cell[block])
         places = np.flatnonzero(group)
         places_of.append(places + block.start)
         group_of.append(group[places])
@@ -180,27 +180,29 @@ def _in_order(
     ends = np.cumsum(np.bincount(group, minlength=len(cells) + 1))
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         ordered[first:last].sort()
-    return ordered[ends[chosen[wanted] - 1] + rank]
+    return ordered[ends[place_of_cell[cell_codes] - 1] + rank]
 
 
 def _steps_reached(values: Floats, cell: NDArray[np.int32], steps: Floats) -> NDArray[np.int32]:
     """Person x bins + the number of the person's ascending steps that each value reaches."""
-    people, bins = steps.shape
+    forecaster_count, bins = steps.shape
     width = GRID + 1
     person, k = np.nonzero(np.isfinite(steps))
     at_cell = person * width + _grid_cell(steps[person, k])
-    in_cell = np.bincount(at_cell, minlength=people * width)
-    lower = np.cumsum(in_cell.reshape(people, width), axis=1).ravel() - in_cell
-    of_cell = lower + np.repeat(np.arange(people) * bins, width)
+    in_cell = np.bincount(at_cell, minlength=forecaster_count * width)
+    lower = np.cumsum(in_cell.reshape(forecaster_count, width), axis=1).ravel() - in_cell
+    of_cell = lower + np.repeat(np.arange(forecaster_count) * bins, width)
     of_cell = np.where(in_cell > 0, -1 - of_cell, of_cell).astype(np.int32)
     code = np.empty(len(cell), dtype=np.int32)
     for block in _blocks(len(cell)):
         np.take(of_cell, cell[block], out=code[block], mode="clip")  # unlike "raise" without a copy
     mixed = np.flatnonzero(code < 0)  # values that lie in the cell of a step are compared with it
     code[mixed] = -1 - code[mixed]
-    whose, own, first = cell[mixed] // width, values[mixed], code[mixed] % bins
-    reached = np.zeros(len(mixed), dtype=np.int32)
+    forecaster, mixed_values, first = cell[mixed] // width, values[mixed], code[mixed] % bins
+    steps_below = np.zeros(len(mixed), dtype=np.int32)
     for step in range(int(in_cell.max(initial=0))):
-        reached += (own >= steps[whose, np.minimum(first + step, bins - 1)]) & (step < in_cell[cell[mixed]])
-    code[mixed] += reached
+        steps_below += (mixed_values >= steps[forecaster, np.minimum(first + step, bins - 1)]) & (
+            step < in_cell[cell[mixed]]
+        )
+    code[mixed] += steps_below
     return code

@@ -132,14 +132,16 @@ def unbiased_ece_at_levels(
     n_forecasters = weights.shape[1]
     _check_counts(counts, len(weights))
     estimates = [UnbiasedEce(np.full(n_forecasters, np.nan), np.full((n_forecasters, 2), np.nan)) for _ in levels]
-    for person, own in _gap_errors(gaps, weights, counts.astype(np.float64)):
+    for person, errors in _gap_errors(gaps, weights, counts.astype(np.float64)):
         for (low, high), (value, interval) in zip(tails, estimates, strict=True):
-            noise = own.noise * stdtrit(own.events - 1, high) / ndtri(high)
+            noise = errors.noise * stdtrit(errors.events - 1, high) / ndtri(high)
             tail = max(low, min(LEAST_DRAWS / max(len(noise), 1), 0.5))
             wider = noise * (ndtri(low) / ndtri(tail) if tail < 0.5 else 1.0)
-            value[person] = _inverted(own.observed, own.direction, noise, 0.5)
-            if own.events >= LEAST_EVENTS:
-                interval[person] = [_inverted(own.observed, own.direction, wider, end) for end in (1 - tail, tail)]
+            value[person] = _inverted(errors.observed, errors.direction, noise, 0.5)
+            if errors.events >= LEAST_EVENTS:
+                interval[person] = [
+                    _inverted(errors.observed, errors.direction, wider, end) for end in (1 - tail, tail)
+                ]
     return estimates
 
 
@@ -165,12 +167,12 @@ def _gap_errors(gaps: Floats, weights: Floats, counts: Floats) -> Iterator[tuple
         for place, events in enumerate((weight > 0).sum(axis=0).tolist()):
             if events < 2:
                 continue
-            used, valid = np.any(gaps[:, start + place] != 0, axis=0), of_draw[:, place] > 0
-            gap, scale = means[place, used], np.sqrt(events / (events - 1))
-            error = scale * np.sqrt(np.square(residuals[:, place, used]).sum(axis=0)) / mass[place]
+            is_used, valid = np.any(gaps[:, start + place] != 0, axis=0), of_draw[:, place] > 0
+            gap, scale = means[place, is_used], np.sqrt(events / (events - 1))
+            error = scale * np.sqrt(np.square(residuals[:, place, is_used]).sum(axis=0)) / mass[place]
             direction = np.where(gap < 0, -1.0, 1.0) * (np.abs(gap) + SPREAD * error)
             total = np.abs(direction).sum()
-            noise = scale * drawn[valid, place][:, used] / of_draw[valid, place, None]
+            noise = scale * drawn[valid, place][:, is_used] / of_draw[valid, place, None]
             yield (
                 start + place,
                 _GapErrors(events, float(np.abs(gap).sum()), direction / total if total > 0 else direction, noise),
@@ -301,13 +303,13 @@ def _event_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
 
 def _summed_gaps(panel: Panel, bins: int) -> tuple[Floats, Floats]:
     binned = bin_pairs(panel, bins, "width")
-    seen, column = panel.events
-    events, n_forecasters = len(seen), len(panel.forecasters)
+    event_codes, column = panel.events
+    events, n_forecasters = len(event_codes), len(panel.forecasters)
     width = n_forecasters * bins
     gaps = np.zeros(events * width)
-    for own, block in block_slices(panel, max(CELLS, len(gaps))):
-        code = np.repeat(column[own] * width, panel.sizes[own]) + binned.code[block]
-        gaps += np.bincount(code, binned.weight[block] * (panel.probability[block] - panel.outcome_of(own)), len(gaps))
+    for rows, block in block_slices(panel, max(CELLS, len(gaps))):
+        code = np.repeat(column[rows] * width, panel.sizes[rows]) + binned.code[block]
+        gaps += np.bincount(code, binned.weight[block] * (panel.probability[block] - panel.outcome_of(rows)), len(gaps))
     weights = sums_by_code(
         lambda block: column[block] * n_forecasters + panel.forecaster[block],
         panel.weight.__getitem__,

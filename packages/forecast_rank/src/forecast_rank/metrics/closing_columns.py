@@ -27,7 +27,7 @@ class ClosingColumns(NamedTuple):
     place: Codes
 
 
-def closing_columns(panel: Panel, counted: NDArray[np.bool_], step: int) -> ClosingColumns:
+def closing_columns(panel: Panel, is_counted: NDArray[np.bool_], step: int) -> ClosingColumns:
     """The columns of the questions with a counted forecast.
 
     Questions that close together, or at an unknown time (last), stay in the order of the panel.
@@ -41,7 +41,7 @@ def closing_columns(panel: Panel, counted: NDArray[np.bool_], step: int) -> Clos
     ([2, 3], [2, 0, 1])
     """
     answered = np.zeros(len(panel.questions), dtype=bool)
-    answered[panel.question[counted]] = True
+    answered[panel.question[is_counted]] = True
     order = np.argsort(panel.questions.closed_at, kind="stable")
     order = order[answered[order]]
     last = np.append(np.arange(step, len(order), step), len(order))[: len(order)] - 1

@@ -83,7 +83,7 @@ def cluster_means(sums: ArrayLike, observed: ArrayLike, units: ArrayLike) -> Clu
     if ((count == 0) & (total != 0)).any():
         raise ValueError("sums: not 0 in a cluster in which no unit is observed")
     clusters, mass = (count > 0).sum(axis=1), count.sum(axis=1)
-    known = clusters > 1
+    is_known = clusters > 1
     with np.errstate(divide="ignore", invalid="ignore"):
         share = count / mass[:, None]
         residual = (total - total.sum(axis=1, keepdims=True) * share) / np.where(share < 1, 1 - share, np.nan)
@@ -95,7 +95,7 @@ def cluster_means(sums: ArrayLike, observed: ArrayLike, units: ArrayLike) -> Clu
         )
         value, error = total.sum(axis=1) / divisor, spread / divisor
     value = np.where(divisor > 0, value, np.nan)
-    return ClusterMeans(value, np.where(known, error, np.nan), np.where(known, np.maximum(freedom, 1.0), np.nan))
+    return ClusterMeans(value, np.where(is_known, error, np.nan), np.where(is_known, np.maximum(freedom, 1.0), np.nan))
 
 
 def observed_means(values: ArrayLike) -> ClusterMeans:
@@ -117,8 +117,8 @@ def observed_means(values: ArrayLike) -> ClusterMeans:
     [3.0]
     """
     table = np.asarray(values, dtype=np.float64)
-    seen = ~np.isnan(table)
-    return cluster_means(np.nan_to_num(table).sum(axis=1), seen.sum(axis=1), seen.any(axis=2).sum(axis=1))
+    is_present = ~np.isnan(table)
+    return cluster_means(np.nan_to_num(table).sum(axis=1), is_present.sum(axis=1), is_present.any(axis=2).sum(axis=1))
 
 
 def paired_by_cluster(
@@ -160,22 +160,22 @@ def paired_by_cluster(
     ([6.0], [1.7321], [0.0742])
     """
     table = np.asarray(values, dtype=np.float64)
-    people, _, clusters = table.shape
-    seen = ~np.isnan(table)
+    forecaster_count, _, clusters = table.shape
+    is_present = ~np.isnan(table)
     filled = np.nan_to_num(table)
-    plays = seen.sum(axis=2) > 0
-    first, second = np.triu_indices(people, 1)
+    plays = is_present.sum(axis=2) > 0
+    first, second = np.triu_indices(forecaster_count, 1)
     away, observed = np.zeros((len(first), clusters)), np.zeros((len(first), clusters))
     common = plays[first] & plays[second]
-    for pair, (one, other) in enumerate(zip(first, second, strict=True)):
-        both = plays[one] & plays[other]
-        away[pair] = (filled[one, both] - filled[other, both]).sum(axis=0)
-        observed[pair] = (seen[one, both] | seen[other, both]).sum(axis=0)
+    for pair, (first_player, second_player) in enumerate(zip(first, second, strict=True)):
+        in_both = plays[first_player] & plays[second_player]
+        away[pair] = (filled[first_player, in_both] - filled[second_player, in_both]).sum(axis=0)
+        observed[pair] = (is_present[first_player, in_both] | is_present[second_player, in_both]).sum(axis=0)
     units, events = common.sum(axis=1), (observed > 0).sum(axis=1)
     means = cluster_means(away, observed, units)
     error = np.where(units >= least_units, means.standard_error, np.nan)
     return corrected_tests(
-        people,
+        forecaster_count,
         units,
         events,
         means.value,

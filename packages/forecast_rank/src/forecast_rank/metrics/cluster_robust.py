@@ -71,18 +71,23 @@ def event_scores(
     1.0
     """
     codes, row = distinct_codes(event)
-    contributions, own = (
+    contributions, own_information = (
         sum_table(row, forecaster, values, (len(codes), forecasters)) for values in (scores, information)
     )
-    total, informative = own.sum(axis=0), np.asarray((own > 0).sum(axis=0))
-    known = informative >= 2
-    correction = np.where(known, np.sqrt(np.maximum(informative - 1, 0) / np.maximum(informative, 1)), 0.0)
+    total, informative = own_information.sum(axis=0), np.asarray((own_information > 0).sum(axis=0))
+    is_known = informative >= 2
+    correction = np.where(is_known, np.sqrt(np.maximum(informative - 1, 0) / np.maximum(informative, 1)), 0.0)
     total = np.where(total > 0, total, 1.0)
-    if isinstance(own, np.ndarray):
-        cells, share = contributions, own
+    if isinstance(own_information, np.ndarray):
+        cells, share = contributions, own_information
     else:  # the two have the same cells, of which only these are stored
-        cells, share, total, correction = contributions.data, own.data, total[own.indices], correction[own.indices]
+        cells, share, total, correction = (
+            contributions.data,
+            own_information.data,
+            total[own_information.indices],
+            correction[own_information.indices],
+        )
     share /= total
     cells *= correction
     cells /= np.maximum(1 - share, 1e-12)
-    return contributions, known
+    return contributions, is_known

@@ -26,7 +26,7 @@ class ConnectedComponents(NamedTuple):
     question: Codes
 
 
-def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None) -> ConnectedComponents:
+def connected_components(panel: Panel, is_counted: NDArray[np.bool_] | None = None) -> ConnectedComponents:
     """The connected components of a panel, ordered by forecasters, then forecasts, then first question.
 
     Two forecasters are connected if they answered a common question, or are both connected to a third.
@@ -34,7 +34,7 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
     Parameters
     ----------
     panel : Panel
-    counted : array of bool, shape (F,), optional
+    is_counted : array of bool, shape (F,), optional
         Leaves out the forecasts where it is false.
 
     Returns
@@ -50,12 +50,12 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
     """
     n_forecasters, n_questions = len(panel.forecasters), len(panel.questions)
     forecaster, question = panel.forecaster, panel.question
-    if counted is not None:
-        forecaster, question = forecaster[counted], question[counted]
-    answered, asked = np.zeros(n_forecasters, dtype=bool), np.zeros(n_questions, dtype=bool)
-    answered[forecaster], asked[question] = True, True
-    if len(forecaster) and _links_all(forecaster, question, asked):
-        return ConnectedComponents(np.where(answered, 0, NO_COMPONENT), np.where(asked, 0, NO_COMPONENT))
+    if is_counted is not None:
+        forecaster, question = forecaster[is_counted], question[is_counted]
+    answered, has_answers = np.zeros(n_forecasters, dtype=bool), np.zeros(n_questions, dtype=bool)
+    answered[forecaster], has_answers[question] = True, True
+    if len(forecaster) and _links_all(forecaster, question, has_answers):
+        return ConnectedComponents(np.where(answered, 0, NO_COMPONENT), np.where(has_answers, 0, NO_COMPONENT))
     total = n_forecasters + n_questions
     links = sparse.coo_array(
         (np.ones(len(forecaster), dtype=bool), (forecaster, n_forecasters + question)), (total, total)
@@ -76,14 +76,14 @@ def connected_components(panel: Panel, counted: NDArray[np.bool_] | None = None)
     )
 
 
-def _links_all(forecaster: Codes, question: Codes, asked: NDArray[np.bool_]) -> bool:
+def _links_all(forecaster: Codes, question: Codes, has_answers: NDArray[np.bool_]) -> bool:
     """Whether two steps from the first forecaster over common questions reach every question, as they mostly do."""
-    reached = np.zeros(len(asked), dtype=bool)
-    reached[question[forecaster == forecaster[0]]] = True
+    is_linked = np.zeros(len(has_answers), dtype=bool)
+    is_linked[question[forecaster == forecaster[0]]] = True
     for _ in range(2):
         linked = np.zeros(int(forecaster.max()) + 1, dtype=bool)
-        linked[forecaster[reached[question]]] = True
+        linked[forecaster[is_linked[question]]] = True
         if linked[forecaster].all():
             return True
-        reached[question[linked[forecaster]]] = True
-    return bool(reached[asked].all())
+        is_linked[question[linked[forecaster]]] = True
+    return bool(is_linked[has_answers].all())

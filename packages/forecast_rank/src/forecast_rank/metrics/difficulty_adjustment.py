@@ -103,25 +103,30 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     """
     values = panel.one_per_forecast(values)
     n_forecasters = len(panel.forecasters)
-    counted = ~np.isnan(values)
-    part = connected_components(panel, counted)
-    answered = np.bincount(panel.forecaster[counted], minlength=n_forecasters)
+    is_counted = ~np.isnan(values)
+    part = connected_components(panel, is_counted)
+    answered = np.bincount(panel.forecaster[is_counted], minlength=n_forecasters)
     n_questions = int((part.question >= 0).sum())
     coverage = answered / n_questions if n_questions else np.full(n_forecasters, np.nan)
     compared = np.flatnonzero(part.forecaster == 0)
-    blank = np.full(n_forecasters, np.nan)
+    nans = np.full(n_forecasters, np.nan)
     if len(compared) == 0:
-        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
-        return AdjustedScores(blank, blank, blank, blank, coverage, part.forecaster, none, none, np.nan)
+        no_sums = linearised_sums(panel, nans, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return AdjustedScores(nans, nans, nans, nans, coverage, part.forecaster, no_sums, no_sums, np.nan)
 
     # Codes within the component; forecasts stay sorted by question, then forecaster.
-    used = counted & (part.forecaster[panel.forecaster] == 0)
-    whose, asked, weight, score = panel.forecaster, panel.question, panel.weight, values
-    if not used.all():
-        whose, asked, weight, score = whose[used], asked[used], weight[used], score[used]
-    _, forecaster = distinct_codes(whose)
-    asked_codes, question = distinct_codes(asked)
-    event = panel.questions.event[asked]
+    is_used = is_counted & (part.forecaster[panel.forecaster] == 0)
+    forecaster_code, questions, weight, score = panel.forecaster, panel.question, panel.weight, values
+    if not is_used.all():
+        forecaster_code, questions, weight, score = (
+            forecaster_code[is_used],
+            questions[is_used],
+            weight[is_used],
+            score[is_used],
+        )
+    _, forecaster = distinct_codes(forecaster_code)
+    asked_codes, question = distinct_codes(questions)
+    event = panel.questions.event[questions]
     alpha, solve = _effects(forecaster, question, weight, score)
     mass = np.bincount(question, weight)
     beta = np.bincount(question, weight * (score - alpha[forecaster])) / mass
@@ -130,7 +135,7 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     level = omega @ beta
 
     residual = score - alpha[forecaster] - beta[question]
-    contributions, known = event_scores(
+    contributions, is_known = event_scores(
         weight * residual, weight * (1 - weight / mass[question]), event, forecaster, len(compared)
     )
     # Contribution of each event to the mean difficulty, corrected as in `event_scores`.
@@ -143,10 +148,10 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     effect_error, influence = _influence(contributions, solve, sensitivity, level_contributions)
     del contributions, solve  # tables of events and of questions by forecasters
     error = np.sqrt(np.square(influence).sum(axis=0))
-    known &= events > 1
+    is_known &= events > 1
 
     def expand(part_values: Floats) -> Floats:
-        result = blank.copy()
+        result = nans.copy()
         result[compared] = part_values
         return result
 
@@ -165,9 +170,9 @@ def adjusted_brier(panel: Panel, values: Floats) -> AdjustedScores:
     influence -= influence.mean(axis=1, keepdims=True)
     return AdjustedScores(
         value=value,
-        se=expand(np.where(known, error, np.nan)),
+        se=expand(np.where(is_known, error, np.nan)),
         effect=effect,
-        effect_se=expand(np.where(known, effect_error, np.nan)),
+        effect_se=expand(np.where(is_known, effect_error, np.nan)),
         coverage=coverage,
         component=part.forecaster,
         sums=value_sums,

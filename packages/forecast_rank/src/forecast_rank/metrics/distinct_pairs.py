@@ -46,22 +46,22 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
     >>> pairs.probability.tolist(), pairs.mass.tolist(), pairs.happened.tolist()
     ([0.2, 0.7], [2.0, 1.0], [1.0, 1.0])
     """
-    people, asked = len(panel.forecasters), panel.questions
-    order = stable_order(panel.forecaster, people)
-    ends = np.cumsum(np.bincount(panel.forecaster, minlength=people))
-    for person in range(people):
-        own = order[ends[person - 1] if person else 0 : ends[person]]
-        if not len(own):
+    forecaster_count, questions = len(panel.forecasters), panel.questions
+    order = stable_order(panel.forecaster, forecaster_count)
+    ends = np.cumsum(np.bincount(panel.forecaster, minlength=forecaster_count))
+    for person in range(forecaster_count):
+        rows = order[ends[person - 1] if person else 0 : ends[person]]
+        if not len(rows):
             continue
-        sizes = panel.sizes[own]
-        stated = panel.probability[spans(panel.offsets[own], sizes)]
-        happened = asked.outcome[spans(asked.offsets[panel.question[own]], sizes)]
-        weight = np.repeat(panel.weight[own] / sizes, sizes)
-        different = np.unique(stated)
-        place = np.searchsorted(different, stated)  # faster than to sort the places
-        mass, total = (np.bincount(place, each).astype(np.float64) for each in (weight, weight * happened))
+        sizes = panel.sizes[rows]
+        probability = panel.probability[spans(panel.offsets[rows], sizes)]
+        happened = questions.outcome[spans(questions.offsets[panel.question[rows]], sizes)]
+        weight = np.repeat(panel.weight[rows] / sizes, sizes)
+        different = np.unique(probability)
+        place = np.searchsorted(different, probability)  # faster than to sort the places
+        mass, total = (np.bincount(place, weights).astype(np.float64) for weights in (weight, weight * happened))
         spread = np.bincount(place, weight * np.square(happened - (total / mass)[place])).astype(np.float64)
-        any_happened, any_failed = (np.bincount(place, some) > 0 for some in (happened > 0, happened < 1))
+        any_happened, any_failed = (np.bincount(place, mask) > 0 for mask in (happened > 0, happened < 1))
         yield person, DistinctPairs(different, mass, total, spread, any_happened, any_failed)
 
 
@@ -70,9 +70,9 @@ def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
     probability = np.clip(pairs.probability, clip, 1 - clip)
     logit = np.log(probability / (1 - probability))
     weight, happened = pairs.mass / pairs.mass.sum(), pairs.happened / pairs.mass.sum()
-    none = np.full(2, np.nan)
+    undefined = np.full(2, np.nan)
     if not _overlap(logit, pairs):
-        return none
+        return undefined
     target, moment = happened.sum(), happened @ logit
     best, best_loss, step = np.array([1.0, 0.0]), np.inf, np.zeros(2)
     for _ in range(STEPS):
@@ -83,16 +83,16 @@ def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
         if loss <= best_loss + 1e-12:
             rate = np.where(line >= 0, 1.0, decay) / (1 + decay)
             information = weight * rate * (1 - rate)
-            a, b, c = information @ np.square(logit), information @ logit, information.sum()
+            a, b, total = information @ np.square(logit), information @ logit, information.sum()
             slopes = moment - weight @ (rate * logit), target - weight @ rate
-            best, best_loss, determinant = np.array([slope, intercept]), loss, a * c - b * b
-            newton = np.array([c * slopes[0] - b * slopes[1], a * slopes[1] - b * slopes[0]])
+            best, best_loss, determinant = np.array([slope, intercept]), loss, a * total - b * b
+            newton = np.array([total * slopes[0] - b * slopes[1], a * slopes[1] - b * slopes[0]])
             step = newton / determinant if determinant > 0 else np.zeros(2)
         else:  # A step that increases the loss by more than rounding is halved and tried again from its start.
             step = step / 2
         if np.abs(step).max() <= 1e-10:
             break
-    return best + step if np.abs(step).max() <= 1e-8 else none
+    return best + step if np.abs(step).max() <= 1e-8 else undefined
 
 
 def _overlap(logit: Floats, pairs: DistinctPairs) -> bool:
@@ -107,11 +107,11 @@ def brier_parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:
     base = pairs.happened.sum() / total
     within = pairs.spread.sum() / total
     # The mean squared distance of each forecast from the frequency observed where it was stated.
-    stated, calibrated, climate = (
+    probability, calibrated, climate = (
         float(pairs.mass @ np.square(forecast - rate) / total)
         for forecast in (pairs.probability, isotonic(rate, pairs.mass), base)
     )
-    return float(stated + within), stated - calibrated, climate - calibrated, float(climate + within)
+    return float(probability + within), probability - calibrated, climate - calibrated, float(climate + within)
 
 
 def isotonic(values: Floats, weight: Floats) -> Floats:

@@ -13,8 +13,8 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     """The codes that occur, in order, and the place of each code in them; without sorting unless codes are sparse."""
     if int(codes.max(initial=0)) > SPARSE * len(codes):
         return np.unique(codes, return_inverse=True)
-    seen = np.bincount(codes) > 0
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
+    is_used = np.bincount(codes) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
 
 
 def stable_order(codes: NDArray[np.integer], count: int) -> Codes:
@@ -31,9 +31,9 @@ def spans(starts: Codes, sizes: Codes) -> Codes:
 def ragged_max(values: Floats, starts: Codes, sizes: Codes) -> Floats:
     """The maximum of values[start : start + size] for each start. Several times as fast as `maximum.reduceat`."""
     largest = values[starts]
-    rest, column = np.flatnonzero(sizes > 1), 1
-    while len(rest):
-        largest[rest] = np.maximum(largest[rest], values[starts[rest] + column])
+    rows, column = np.flatnonzero(sizes > 1), 1
+    while len(rows):
+        largest[rows] = np.maximum(largest[rows], values[starts[rows] + column])
         column += 1
-        rest = rest[sizes[rest] > column]
+        rows = rows[sizes[rows] > column]
     return largest

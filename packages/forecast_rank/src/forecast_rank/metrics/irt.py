@@ -156,9 +156,9 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
         integrated = "questions" if len(forecaster_codes) <= len(question_codes) else "forecasters"
     n_forecasters, n_questions = len(panel.forecasters), len(panel.questions)
     if len(data.value) == 0:
-        blank, empty = np.full(n_forecasters, np.nan), np.full(n_questions, np.nan)
-        none = linearised_sums(panel, blank, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
-        return IrtFit(blank, blank, empty, empty, empty, empty, 0.0, False, integrated, np.zeros(0), none)
+        nans, empty = np.full(n_forecasters, np.nan), np.full(n_questions, np.nan)
+        no_sums = linearised_sums(panel, nans, np.zeros((0, n_forecasters)), np.zeros(0, dtype=np.int64))
+        return IrtFit(nans, nans, empty, empty, empty, empty, 0.0, False, integrated, np.zeros(0), no_sums)
     with one_blas_thread():
         estimates = _fit_abilities(data) if integrated == "questions" else _fit_questions(data)
 
@@ -170,7 +170,7 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
     ability = expand(estimates.ability, forecaster_codes, n_forecasters)
     influence = np.full((len(estimates.influence), n_forecasters), np.nan)
     influence[:, forecaster_codes] = estimates.influence
-    known = ~np.isnan(influence).any(axis=0) & (len(influence) > 0)
+    is_known = ~np.isnan(influence).any(axis=0) & (len(influence) > 0)
     return IrtFit(
         ability=ability,
         ability_se=expand(estimates.ability_se, forecaster_codes, n_forecasters),
@@ -183,7 +183,7 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
         integrated=integrated,
         parameters=estimates.parameters,
         sums=linearised_sums(
-            panel, np.where(known, ability, np.nan), influence, np.unique(data.event)[: len(influence)]
+            panel, np.where(is_known, ability, np.nan), influence, np.unique(data.event)[: len(influence)]
         ),
     )
 
@@ -236,9 +236,9 @@ def discrimination_weights(panel: Panel, irt: IrtFit, folds: int = FOLDS) -> Flo
     for number in range(min(folds, len(rated))):
         in_fold = fold_of_forecast == number
         discrimination = _discriminations(panel.take(~in_fold), irt)[panel.question[in_fold]]
-        known = ~np.isnan(discrimination)
-        mean = discrimination[known].mean() if known.any() else 1.0
-        weights[in_fold] = np.where(known, discrimination, mean)
+        is_known = ~np.isnan(discrimination)
+        mean = discrimination[is_known].mean() if is_known.any() else 1.0
+        weights[in_fold] = np.where(is_known, discrimination, mean)
     return weights
 
 
@@ -277,8 +277,10 @@ def weighted_brier(panel: Panel, weights: Floats) -> Floats:
     weights = panel.one_per_forecast(weights, "weights")
     if (weights < 0).any():
         raise ValueError("weights: at least 0")
-    known = ~np.isnan(weights)
-    return panel.forecaster_means(np.where(known, brier(panel), np.nan), np.where(known, weights, 0) * panel.weight)
+    is_known = ~np.isnan(weights)
+    return panel.forecaster_means(
+        np.where(is_known, brier(panel), np.nan), np.where(is_known, weights, 0) * panel.weight
+    )
 
 
 def _responses(panel: Panel) -> tuple[IrtResponses, NDArray, NDArray]:
@@ -307,7 +309,7 @@ class _Estimates(NamedTuple):
     converged: bool
     parameters: Floats
     influence: Floats
-    """What each event adds to the error of each ability, (events, N); no events if errors do not follow from them."""
+    """The part of each event in the error of each ability, (events, N); no events if errors do not follow from them."""
 
 
 def _fit_abilities(data: IrtResponses) -> _Estimates:
@@ -325,15 +327,15 @@ def _fit_abilities(data: IrtResponses) -> _Estimates:
     b, b_se, a, a_se, likelihood = model.questions_at(z)
     end = likelihood, max_slope <= 10 * TOLERANCE, z
     if size < 2 or sd <= EQUAL_ABILITIES:
-        blank, empty = np.full(size, np.nan), np.full(data.questions, np.nan)
-        return _Estimates(blank, blank, empty, empty, empty, empty, *end, np.zeros((0, size)))
+        nans, empty = np.full(size, np.nan), np.full(data.questions, np.nan)
+        return _Estimates(nans, nans, empty, empty, empty, empty, *end, np.zeros((0, size)))
     ability = (theta - mean) / sd
     hessian, gradient, information = model.curvature(z, data)
-    contributions, known = event_scores(gradient, information, data.event, data.forecaster, size)
+    contributions, is_known = event_scores(gradient, information, data.event, data.forecaster, size)
     # d ability / d theta at a fixed unit: through the unit too, a difference that is itself an error would have none.
     jacobian = (np.eye(size) - 1 / size) / sd
     spread = jacobian @ np.linalg.inv(hessian)
-    influence = np.where(known & (size > 2), np.asarray(contributions @ spread.T), np.nan)
+    influence = np.where(is_known & (size > 2), np.asarray(contributions @ spread.T), np.nan)
     error = np.sqrt(np.square(influence).sum(axis=0))
     return _Estimates(ability, error, (b - mean) / sd, b_se / sd, a * sd, a_se * sd, *end, influence)
 
@@ -346,8 +348,8 @@ def _fit_questions(data: IrtResponses) -> _Estimates:
     a, b = np.exp(z[: data.questions]), z[data.questions : 2 * data.questions]
     log_a_se, b_se = model.question_errors(z, data)
     likelihood = float(model.penalty(z)[0] - model.loss(z)[0])
-    converged, none = max_slope <= 10 * TOLERANCE, np.zeros((0, data.forecasters))
-    return _Estimates(ability, error, b, b_se, a, a * log_a_se, likelihood, converged, z, none)
+    converged, no_contributions = max_slope <= 10 * TOLERANCE, np.zeros((0, data.forecasters))
+    return _Estimates(ability, error, b, b_se, a, a * log_a_se, likelihood, converged, z, no_contributions)
 
 
 def _discriminations(panel: Panel, irt: IrtFit) -> Floats:

@@ -121,9 +121,9 @@ class MarginalOverForecasters:
         bounds = np.searchsorted(data.forecaster[order], np.arange(self.forecasters + 1))
         shares = anchor_shares(data.value) @ shape
         for part, mass, _ in self.posteriors(z, distributions):
-            own = order[bounds[part.start] : bounds[part.stop]]
-            at, q = (data.forecaster[own] - part.start, data.question[own]), data.question[own]
-            weight, value = data.weight[own], data.value[own]
+            rows = order[bounds[part.start] : bounds[part.stop]]
+            at, q = (data.forecaster[rows] - part.start, data.question[rows]), data.question[rows]
+            weight, value = data.weight[rows], data.value[rows]
             ability = (mass @ GRID)[at[0]]
             by_b = -a[q] * weight * (value - (mass @ distributions.mean)[at])
             expected = (
@@ -131,11 +131,11 @@ class MarginalOverForecasters:
                 - b[q] * (mass @ distributions.mean)[at]
                 - (mass @ cost)[at]
             )
-            by_log_a = a[q] * weight * (value * (ability - b[q]) - shares[own] - expected)
+            by_log_a = a[q] * weight * (value * (ability - b[q]) - shares[rows] - expected)
             for row, product in enumerate((by_log_a**2, by_b**2, by_log_a * by_b)):
                 sums[row] += np.bincount(q, product, self.questions)
-        first, second, both = sums[0] + 1 / LOG_A_SD**2, sums[1] + 1 / B_SD**2, sums[2]
-        determinant = first * second - both**2
+        first, second, cross = sums[0] + 1 / LOG_A_SD**2, sums[1] + 1 / B_SD**2, sums[2]
+        determinant = first * second - cross**2
         return np.sqrt(second / determinant), np.sqrt(first / determinant)
 
     def _unpack(self, z: Floats) -> tuple[Floats, Floats, Floats]:

@@ -85,8 +85,8 @@ class MarginalOverQuestions:
         # prior may be as narrow as its bound, and the grid must resolve the prior.
         fine = np.sqrt(50 / max(len(data.value) / self.questions, 1.0))
         x = _even(3.0, spacing * np.clip(0.5 * fine, 0.25, 0.5))
-        u = _even(4.2, along := spacing * np.clip(0.2 * fine, 0.1, LARGEST_STEP))
-        grid = np.meshgrid(x, u, indexing="ij")
+        points = _even(4.2, along := spacing * np.clip(0.2 * fine, 0.1, LARGEST_STEP))
+        grid = np.meshgrid(x, points, indexing="ij")
         # log a = t x; a b = 3 sinh u: steps that grow as the information about b falls.
         self.x, self.product = grid[0].ravel(), 3 * np.sinh(grid[1].ravel())
         self.log_step = np.log(3 * np.cosh(grid[1].ravel()) * along)
@@ -217,12 +217,12 @@ class MarginalOverQuestions:
         )
         bounds = np.searchsorted(data.question, np.arange(self.questions + 1))
         for part, mass, _ in self.posteriors(z, nodes):
-            own = slice(bounds[part.start], bounds[part.stop])
-            at = data.question[own] - part.start, data.forecaster[own]
-            weight, value = data.weight[own], data.value[own]
+            rows = slice(bounds[part.start], bounds[part.stop])
+            at = data.question[rows] - part.start, data.forecaster[rows]
+            weight, value = data.weight[rows], data.value[rows]
             mean_a = (mass @ nodes.a)[at[0]]
-            gradient[own] = weight * (mean_a * value - (mass @ expected)[at])
-            information[own] = weight * (mass @ spread)[at]
+            gradient[rows] = weight * (mean_a * value - (mass @ expected)[at])
+            information[rows] = weight * (mass @ spread)[at]
             hessian -= self._missing(part, mass, nodes, expected)
         hessian += np.diag(np.bincount(data.forecaster, information, self.forecasters))
         return hessian, gradient, information

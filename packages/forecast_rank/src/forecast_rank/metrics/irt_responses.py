@@ -38,10 +38,12 @@ class IrtResponses(NamedTuple):
 
     def sample(self, step: int) -> "IrtResponses":
         """Every step-th question, from the first. A forecaster may be left without responses."""
-        kept = self.question % step == 0
-        columns = (column[kept] for column in (self.value, self.weight, self.event))
+        in_sample = self.question % step == 0
+        columns = (column[in_sample] for column in (self.value, self.weight, self.event))
         count = -(-self.questions // step)
-        return IrtResponses(self.forecasters, count, self.forecaster[kept], self.question[kept] // step, *columns)
+        return IrtResponses(
+            self.forecasters, count, self.forecaster[in_sample], self.question[in_sample] // step, *columns
+        )
 
 
 def response(panel: Panel) -> Floats:

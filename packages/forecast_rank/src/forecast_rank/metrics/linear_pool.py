@@ -64,29 +64,29 @@ def pool_contests(panel: Panel) -> PoolContests:
     answers = np.bincount(panel.question, minlength=n_questions)
     mean_weight = np.bincount(panel.question, panel.weight, n_questions) / np.maximum(answers, 1)
     row = np.cumsum(answers > 0) - 1
-    asked = panel.questions
-    option_question = np.repeat(np.arange(n_questions), asked.sizes)
-    won = asked.outcome > 0
-    lost = ~asked.exclusive[option_question] & (asked.outcome < 1)
+    questions = panel.questions
+    option_question = np.repeat(np.arange(n_questions), questions.sizes)
+    won = questions.outcome > 0
+    has_failed = ~questions.exclusive[option_question] & (questions.outcome < 1)
     option = panel.cell_option
-    yes, no = np.flatnonzero(won[option]), np.flatnonzero(lost[option])
+    yes, no = np.flatnonzero(won[option]), np.flatnonzero(has_failed[option])
     cell = np.concatenate([yes, no])
     option = option[cell]
     # A contest is an option with one of its two sides.
     key = 2 * option
     key[len(yes) :] += 1
-    occurs = np.zeros(2 * len(asked.outcome), dtype=bool)
+    occurs = np.zeros(2 * len(questions.outcome), dtype=bool)
     occurs[key] = True
     index, count = (np.cumsum(occurs) - 1)[key], int(occurs.sum())
     probability = np.concatenate([panel.probability[yes], 1 - panel.probability[no]])
-    whose = panel.forecaster[np.searchsorted(panel.offsets, cell, side="right") - 1]
-    support = sum_table(index, whose, probability, (count, n_forecasters))
+    forecaster = panel.forecaster[np.searchsorted(panel.offsets, cell, side="right") - 1]
+    support = sum_table(index, forecaster, probability, (count, n_forecasters))
     of_cell = option_question[option]
-    part = asked.outcome[option]
+    part = questions.outcome[option]
     part[len(yes) :] = 1 - part[len(yes) :]
     part *= mean_weight[of_cell]
     weight, question = np.zeros(count), np.zeros(count, dtype=np.int64)
-    weight[index] = np.where(asked.exclusive[of_cell], part, part / asked.sizes[of_cell])
+    weight[index] = np.where(questions.exclusive[of_cell], part, part / questions.sizes[of_cell])
     question[index] = row[of_cell]
     present = sum_table(
         row[panel.question], panel.forecaster, np.ones(len(panel)), (int((answers > 0).sum()), n_forecasters)

@@ -92,11 +92,11 @@ def peer_score(probability: ArrayLike) -> Floats:
     [69.3, -69.3, nan]
     """
     logs = _log(np.asarray(probability, dtype=np.float64))
-    known = ~np.isnan(logs)
-    count = known.sum(axis=-1, keepdims=True)
-    total = np.where(known, logs, 0.0).sum(axis=-1, keepdims=True)
-    others = np.divide(total - logs, count - 1, out=np.zeros(logs.shape), where=count > 1)
-    return np.where(known, np.where(count > 1, 100 * (logs - others), 0.0), np.nan)
+    is_known = ~np.isnan(logs)
+    count = is_known.sum(axis=-1, keepdims=True)
+    total = np.where(is_known, logs, 0.0).sum(axis=-1, keepdims=True)
+    mean_of_others = np.divide(total - logs, count - 1, out=np.zeros(logs.shape), where=count > 1)
+    return np.where(is_known, np.where(count > 1, 100 * (logs - mean_of_others), 0.0), np.nan)
 
 
 def time_weighted_scores(
@@ -152,35 +152,35 @@ def time_weighted_scores(
     """
     if not closed_at > opened_at:
         raise ValueError(f"closed_at: after opened_at, {opened_at}, not {closed_at}")
-    who, at = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
-    stated = np.maximum(np.asarray(probability, dtype=np.float64), clip)
+    forecasters, at = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
+    probabilities = np.maximum(np.asarray(probability, dtype=np.float64), clip)
     inside = at < closed_at
-    who, at, stated = who[inside], np.maximum(at[inside], opened_at), stated[inside]
+    forecasters, at, probabilities = forecasters[inside], np.maximum(at[inside], opened_at), probabilities[inside]
     order = np.argsort(np.asarray(made_at, dtype=np.float64)[inside], kind="stable")
     size = int(np.max(forecaster, initial=-1)) + 1
-    times, standing = _standing(who[order], at[order], stated[order], size)
+    times, current_forecasts = _standing(forecasters[order], at[order], probabilities[order], size)
     length = np.diff(np.append(times, closed_at)) / (closed_at - opened_at)
-    known = ~np.isnan(standing)
+    is_known = ~np.isnan(current_forecasts)
     spot = int(np.searchsorted(times, closed_at if spot_at is None else spot_at, side="right")) - 1
     return TimeWeightedScores(
-        baseline=length @ np.where(known, baseline_score(standing, options), 0.0),
-        peer=length @ np.where(known, peer_score(standing), 0.0),
-        spot_peer=peer_score(standing[spot]) if spot >= 0 else np.full(size, np.nan),
-        coverage=length @ known.astype(np.float64),
+        baseline=length @ np.where(is_known, baseline_score(current_forecasts, options), 0.0),
+        peer=length @ np.where(is_known, peer_score(current_forecasts), 0.0),
+        spot_peer=peer_score(current_forecasts[spot]) if spot >= 0 else np.full(size, np.nan),
+        coverage=length @ is_known.astype(np.float64),
     )
 
 
-def _standing(who: Codes, at: Floats, stated: Floats, size: int) -> tuple[Floats, Floats]:
+def _standing(forecaster: Codes, at: Floats, probabilities: Floats, size: int) -> tuple[Floats, Floats]:
     """The times at which a forecast is made, (T,), and what each forecaster says from then on, (T, N)."""
     times, place = np.unique(at, return_inverse=True)
-    standing = np.full((len(times), size), np.nan)
+    forecasts = np.full((len(times), size), np.nan)
     current = np.full(size, np.nan)
     bounds = np.searchsorted(place, np.arange(len(times) + 1))
     for row in range(len(times)):
-        made = slice(bounds[row], bounds[row + 1])
-        current[who[made]] = stated[made]  # the last of several at one time
-        standing[row] = current
-    return times, standing
+        part = slice(bounds[row], bounds[row + 1])
+        current[forecaster[part]] = probabilities[part]  # the last of several at one time
+        forecasts[row] = current
+    return times, forecasts
 
 
 def _log(probability: Floats) -> Floats:

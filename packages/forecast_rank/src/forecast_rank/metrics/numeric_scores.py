@@ -35,10 +35,10 @@ def quantile_score(y_true: ArrayLike, value: ArrayLike, quantile: ArrayLike) -> 
     >>> quantile_score([12.0, 7.0], 10.0, 0.9).round(2).tolist()
     [1.8, 0.3]
     """
-    y, v, level = (np.asarray(values, dtype=np.float64) for values in (y_true, value, quantile))
+    y, predicted, level = (np.asarray(values, dtype=np.float64) for values in (y_true, value, quantile))
     if not ((level > 0) & (level < 1)).all():
         raise ValueError("quantile: a level is outside (0, 1)")
-    return np.asarray(((y < v) - level) * (v - y), dtype=np.float64)
+    return np.asarray(((y < predicted) - level) * (predicted - y), dtype=np.float64)
 
 
 def interval_score(y_true: ArrayLike, low: ArrayLike, high: ArrayLike, level: float) -> Floats:

@@ -63,19 +63,19 @@ def pair_sums(panel: Panel, values: Floats) -> PairSums:
     """
     table, weights, starts = by_event(panel, values)
     events, _ = panel.events
-    people = len(panel.forecasters)
+    forecaster_count = len(panel.forecasters)
     rows = [np.zeros((6, 0))]
-    for one in range(people - 1 if len(events) else 0):
-        for others in row_slices(one + 1, people, table.shape[1]):
-            both = (weights[one] > 0) & (weights[others] > 0)
-            weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
-            away = (table[one] - table[others]) * weight
+    for one in range(forecaster_count - 1 if len(events) else 0):
+        for rivals in row_slices(one + 1, forecaster_count, table.shape[1]):
+            in_both = (weights[one] > 0) & (weights[rivals] > 0)
+            weight = np.where(in_both, (weights[one] + weights[rivals]) / 2, 0.0)
+            away = (table[one] - table[rivals]) * weight
             count, moved, mass = (
-                np.add.reduceat(summand, starts, axis=1) for summand in (both.astype(np.float64), away, weight)
+                np.add.reduceat(summand, starts, axis=1) for summand in (in_both.astype(np.float64), away, weight)
             )
             pair, event = np.nonzero(mass > 0)
             sums = [part[pair, event] for part in (count, moved, mass)]
-            rows.append(np.stack([np.full(len(pair), one), pair + others.start, events[event], *sums]))
+            rows.append(np.stack([np.full(len(pair), one), pair + rivals.start, events[event], *sums]))
     first, second, code, questions, moved, mass = np.concatenate(rows, axis=1)
     codes = [column.astype(np.int64) for column in (first, second, code, questions)]
     return PairSums(codes[0], codes[1], codes[2], codes[3], moved, mass)
@@ -86,17 +86,17 @@ def by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
 
     The third array has the first column of each event.
     """
-    asked, column = distinct_codes(panel.question)
-    event = panel.questions.event[asked]
+    question_codes, column = distinct_codes(panel.question)
+    event = panel.questions.event[question_codes]
     order = np.argsort(event, kind="stable")
-    place = np.empty(len(asked), dtype=np.int64)
-    place[order] = np.arange(len(asked))
-    counted = ~np.isnan(values)
-    cell = panel.forecaster[counted], place[column[counted]]
-    table = np.zeros((len(panel.forecasters), len(asked)))
+    place = np.empty(len(question_codes), dtype=np.int64)
+    place[order] = np.arange(len(question_codes))
+    is_counted = ~np.isnan(values)
+    cell = panel.forecaster[is_counted], place[column[is_counted]]
+    table = np.zeros((len(panel.forecasters), len(question_codes)))
     weights = np.zeros_like(table)
-    table[cell] = np.where(np.isinf(values[counted]), 0.0, values[counted])
-    weights[cell] = panel.weight[counted]
+    table[cell] = np.where(np.isinf(values[is_counted]), 0.0, values[is_counted])
+    weights[cell] = panel.weight[is_counted]
     starts = np.flatnonzero(np.diff(event[order], prepend=-1))
     return table, weights, starts
 

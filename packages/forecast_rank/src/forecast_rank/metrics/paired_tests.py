@@ -100,25 +100,25 @@ def paired_tests(
     ([-0.2], [0.0577], [0.0742])
     """
     values = panel.one_per_forecast(values)
-    people = len(panel.forecasters)
+    forecaster_count = len(panel.forecasters)
     table, weights, starts = by_event(panel, values)
     rows: list[NDArray] = []
-    for one in range(people - 1):
-        for others in row_slices(one + 1, people, table.shape[1]):
-            both = (weights[one] > 0) & (weights[others] > 0)
-            weight = np.where(both, (weights[one] + weights[others]) / 2, 0.0)
-            away = (table[one] - table[others]) * weight
-            rows.append(_compare(away, weight, both.sum(axis=1), starts))
+    for one in range(forecaster_count - 1):
+        for rivals in row_slices(one + 1, forecaster_count, table.shape[1]):
+            in_both = (weights[one] > 0) & (weights[rivals] > 0)
+            weight = np.where(in_both, (weights[one] + weights[rivals]) / 2, 0.0)
+            away = (table[one] - table[rivals]) * weight
+            rows.append(_compare(away, weight, in_both.sum(axis=1), starts))
     n, events, gap, se = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
-    endless = np.bincount(panel.forecaster[np.isinf(values)], minlength=people) > 0
-    first, second = np.triu_indices(people, 1)
+    endless = np.bincount(panel.forecaster[np.isinf(values)], minlength=forecaster_count) > 0
+    first, second = np.triu_indices(forecaster_count, 1)
     unknown = endless[first] | endless[second]
     gap, se = np.where(unknown, np.nan, gap), np.where(unknown, np.nan, se)
-    return corrected_tests(people, n, events, gap, se, difference=difference, power=power, alpha=alpha)
+    return corrected_tests(forecaster_count, n, events, gap, se, difference=difference, power=power, alpha=alpha)
 
 
 def corrected_tests(
-    people: int,
+    forecaster_count: int,
     n: Floats,
     events: Floats,
     gap: Floats,
@@ -133,7 +133,7 @@ def corrected_tests(
 
     Parameters
     ----------
-    people : int
+    forecaster_count : int
         N.
     n, events, gap, se : arrays, shape (N (N - 1) / 2,)
         Common questions, their events, difference and its standard error, by first, then second.
@@ -157,10 +157,10 @@ def corrected_tests(
     >>> corrected_tests(2, 3 * one, 3 * one, -0.2 * one, 0.057735 * one).p.round(4).tolist()
     [0.0742]
     """
-    first, second = np.triu_indices(people, 1)
+    first, second = np.triu_indices(forecaster_count, 1)
     degrees = np.maximum(events - 1, 1) if freedom is None else freedom
     p = _p(gap, se, degrees)
-    needed = questions_needed(n, se, difference=difference, power=power, alpha=alpha)
+    questions = questions_needed(n, se, difference=difference, power=power, alpha=alpha)
     return PairedComparisons(
         first=first,
         second=second,
@@ -171,8 +171,8 @@ def corrected_tests(
         p=p,
         p_holm=holm(p),
         p_bh=benjamini_hochberg(p),
-        questions_needed=needed,
-        questions_more=np.maximum(needed - n, 0),
+        questions_needed=questions,
+        questions_more=np.maximum(questions - n, 0),
         margin=corrected_margins(se, degrees, p, alpha=alpha),
     )
 
@@ -339,8 +339,8 @@ def _step(p: ArrayLike, adjust: Callable[[Floats, int], Floats]) -> Floats:
     """Corrected p-values in the places of the raw ones; `adjust` gets the sorted known ones and their number."""
     raw = np.asarray(p, dtype=np.float64)
     result = np.full(raw.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(raw))
-    if len(known):
-        ordered = known[np.argsort(raw[known], kind="stable")]
+    is_known = np.flatnonzero(~np.isnan(raw))
+    if len(is_known):
+        ordered = is_known[np.argsort(raw[is_known], kind="stable")]
         result[ordered] = np.minimum(adjust(raw[ordered], len(ordered)), 1.0)
     return result

@@ -89,9 +89,9 @@ def win_matrix(comparisons: PairwiseComparisons, n_forecasters: int) -> Floats:
     bounds = np.searchsorted(comparisons.forecaster[order], np.arange(n_forecasters + 1))
     wins = np.zeros((n_forecasters, n_forecasters))
     for i in range(n_forecasters):
-        own = comparisons.question[order[bounds[i] : bounds[i + 1]]]
-        for block in row_slices(0, len(own), n_forecasters):
-            rows = own[block]
+        item_codes = comparisons.question[order[bounds[i] : bounds[i + 1]]]
+        for block in row_slices(0, len(item_codes), n_forecasters):
+            rows = item_codes[block]
             ranks = rank_table[rows]
             half_wins = (ranks > ranks[:, [i]]).view(np.uint8) + (ranks >= ranks[:, [i]])  # two for a win
             wins[i] += comparisons.stake[rows] @ half_wins / 2

@@ -190,9 +190,9 @@ class Panel:
         NaN values are left out with their weight. NaN for a forecaster without values.
         """
         weight = self.weight if weight is None else weight
-        counted = ~np.isnan(values)
-        if not counted.all():
-            values, weight = np.where(counted, values, 0.0), np.where(counted, weight, 0.0)
+        is_counted = ~np.isnan(values)
+        if not is_counted.all():
+            values, weight = np.where(is_counted, values, 0.0), np.where(is_counted, weight, 0.0)
         total = np.bincount(self.forecaster, values * weight, len(self.forecasters))
         mass = np.bincount(self.forecaster, weight, len(self.forecasters))
         return np.divide(total, mass, out=np.full(len(self.forecasters), np.nan), where=mass > 0)

@@ -253,11 +253,11 @@ def pool_weights(panel: Panel, sweeps: int = SWEEPS, threshold: float = THRESHOL
     mass = panel.sum_cells(panel.probability)
     first = panel.outcome > 0
     outcome_probability = panel.sum_cells(np.where(first, panel.probability, 0.0)) / np.where(mass > 0, mass, 1.0)
-    counted = np.bincount(panel.question, outcome_probability, n_questions)[panel.question] > 0
+    is_counted = np.bincount(panel.question, outcome_probability, n_questions)[panel.question] > 0
     outcome_probability, forecaster, question = (
-        outcome_probability[counted],
-        panel.forecaster[counted],
-        panel.question[counted],
+        outcome_probability[is_counted],
+        panel.forecaster[is_counted],
+        panel.question[is_counted],
     )
     skill = np.ones(n_forecasters)
     for _ in range(sweeps):

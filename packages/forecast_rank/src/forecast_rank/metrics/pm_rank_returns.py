@@ -185,6 +185,6 @@ def _first(mask: NDArray[np.bool_], owner: Codes) -> Floats:
     """1 at the first leg of each group where `mask` holds, 0 elsewhere."""
     legs = np.flatnonzero(mask)
     groups = owner[legs]
-    chosen = np.zeros(len(mask))
-    chosen[legs[np.append(True, groups[1:] != groups[:-1])[: len(legs)]]] = 1.0
-    return chosen
+    weights = np.zeros(len(mask))
+    weights[legs[np.append(True, groups[1:] != groups[:-1])[: len(legs)]]] = 1.0
+    return weights

@@ -282,14 +282,14 @@ def by_category(panel: Panel, values: Floats) -> Floats:
     [[0.13]]
     """
     values = panel.one_per_forecast(values)
-    people, categories = len(panel.forecasters), len(panel.questions.category_names)
-    counted = ~np.isnan(values)
-    cell = (panel.forecaster * categories + panel.questions.category[panel.question])[counted]
-    weight = panel.weight[counted]
-    total = np.bincount(cell, weight * values[counted], people * categories)
-    mass = np.bincount(cell, weight, people * categories)
-    means = np.divide(total, mass, out=np.full(people * categories, np.nan), where=mass > 0)
-    return means.reshape(people, categories)
+    forecaster_count, categories = len(panel.forecasters), len(panel.questions.category_names)
+    is_counted = ~np.isnan(values)
+    cell = (panel.forecaster * categories + panel.questions.category[panel.question])[is_counted]
+    weight = panel.weight[is_counted]
+    total = np.bincount(cell, weight * values[is_counted], forecaster_count * categories)
+    mass = np.bincount(cell, weight, forecaster_count * categories)
+    means = np.divide(total, mass, out=np.full(forecaster_count * categories, np.nan), where=mass > 0)
+    return means.reshape(forecaster_count, categories)
 
 
 def _log(probability: Floats, clip: float) -> Floats:
@@ -298,5 +298,5 @@ def _log(probability: Floats, clip: float) -> Floats:
 
 
 def _where_settled(panel: Panel, score: Floats) -> Floats:
-    known = settled(panel)
-    return score if known.all() else np.where(known, score, np.nan)
+    is_known = settled(panel)
+    return score if is_known.all() else np.where(is_known, score, np.nan)

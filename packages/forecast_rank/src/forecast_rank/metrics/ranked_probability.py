@@ -45,8 +45,8 @@ def ranked_probability(panel: Panel) -> Floats:
     cumulated = np.where(panel.spread(panel.exclusive), total - panel.spread(before), errors)
     last = np.zeros(len(errors), dtype=bool)
     last[panel.offsets[1:] - 1] = True
-    counted = ~last | ~panel.spread(panel.exclusive)
+    is_counted = ~last | ~panel.spread(panel.exclusive)
     steps = np.where(panel.exclusive, panel.sizes - 1, panel.sizes)
-    squares = panel.sum_cells(np.where(counted, np.square(cumulated), 0.0))
+    squares = panel.sum_cells(np.where(is_counted, np.square(cumulated), 0.0))
     score = np.divide(squares, steps, out=np.zeros(len(panel)), where=steps > 0)
     return np.where(settled(panel), score, np.nan)

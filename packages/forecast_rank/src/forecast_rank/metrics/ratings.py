@@ -74,11 +74,11 @@ def elo(panel: Panel, k: float = 16.0) -> Floats:
     ends = np.append(starts[1:], len(panel))
     for place in np.argsort(panel.questions.closed_at[panel.question[starts]], kind="stable").tolist():
         part = slice(starts[place], ends[place])
-        who, lost = panel.forecaster[part], score[part]
-        if len(who) > 1:
-            result = (lost[:, None] < lost) + 0.5 * (lost[:, None] == lost)
-            expected = expit((rating[who][:, None] - rating[who]) / SCALE)
-            rating[who] += k / (len(who) - 1) * (result - expected).sum(axis=1)
+        forecaster, loss = panel.forecaster[part], score[part]
+        if len(forecaster) > 1:
+            result = (loss[:, None] < loss) + 0.5 * (loss[:, None] == loss)
+            expected = expit((rating[forecaster][:, None] - rating[forecaster]) / SCALE)
+            rating[forecaster] += k / (len(forecaster) - 1) * (result - expected).sum(axis=1)
     return rating
 
 
@@ -122,8 +122,8 @@ def rating_history(panel: Panel, step: int = 100, ridge: float = 0.1) -> RatingH
     """
     if step < 1:
         raise ValueError(f"step: at least 1, not {step}")
-    asked = np.unique(panel.question)
-    order = asked[np.argsort(panel.questions.closed_at[asked], kind="stable")]
+    question_codes = np.unique(panel.question)
+    order = question_codes[np.argsort(panel.questions.closed_at[question_codes], kind="stable")]
     place = np.zeros(len(panel.questions), dtype=np.int64)
     place[order] = np.arange(len(order))
     counts = np.append(np.arange(step, len(order), step), len(order))[: len(order)]

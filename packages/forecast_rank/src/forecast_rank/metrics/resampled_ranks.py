@@ -85,12 +85,12 @@ def probability_best(draws: Floats, observed: Floats, *, lower_is_better: bool =
     >>> probability_best(bootstrap_means(sums, resample_counts(3)), sums.means).tolist()
     [0.5, 0.5, 0.0]
     """
-    known = ~np.isnan(draws).all(axis=0)
+    is_known = ~np.isnan(draws).all(axis=0)
     result = np.full(len(observed), np.nan)
-    if known.any():
-        comparable = _comparable_draws(draws, observed, lower_is_better)[:, known]
+    if is_known.any():
+        comparable = _comparable_draws(draws, observed, lower_is_better)[:, is_known]
         first = comparable == comparable.min(axis=1, keepdims=True)
-        result[known] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+        result[is_known] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
     return result
 
 

@@ -322,16 +322,16 @@ def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:
     values = panel.one_per_forecast(values)
     if step < 1:
         raise ValueError(f"step: at least 1, not {step}")
-    counted = ~np.isnan(values)
-    closing = closing_columns(panel, counted, step)
+    is_counted = ~np.isnan(values)
+    closing = closing_columns(panel, is_counted, step)
     n_forecasters, columns = len(panel.forecasters), len(closing.questions)
-    cell = panel.forecaster[counted] * columns + closing.place[panel.question[counted]] // step
-    weight = panel.weight[counted]
+    cell = panel.forecaster[is_counted] * columns + closing.place[panel.question[is_counted]] // step
+    weight = panel.weight[is_counted]
 
     def running(summand: Floats) -> Floats:
         return np.bincount(cell, summand, n_forecasters * columns).reshape(n_forecasters, columns).cumsum(axis=1)
 
-    total, mass = running(weight * values[counted]), running(weight)
+    total, mass = running(weight * values[is_counted]), running(weight)
     means = np.divide(total, mass, out=np.full(mass.shape, np.nan), where=mass > 0)
     return ReturnStream(closing.questions, closing.closed_at, means)
 

@@ -58,9 +58,9 @@ def running_intervals(
         raise ValueError(f"step: at least 1, not {step}")
     if least_events < 2:
         raise ValueError(f"least_events: at least 2, not {least_events}")
-    counted = ~np.isnan(values)
+    is_counted = ~np.isnan(values)
     # The order and the sums of weights are the same for all scores of these forecasts.
-    times = panel.shared(("event times", step, counted.tobytes()), lambda: _EventTimes(panel, counted, step))
+    times = panel.shared(("event times", step, is_counted.tobytes()), lambda: _EventTimes(panel, is_counted, step))
     weight, mass, events = times.weight, times.mass, times.events
     gain = weight * values[times.order]
     before = times.within_event(gain)
@@ -87,13 +87,13 @@ class _EventTimes:
         Up to each column the weight, the number of events, and the sum of squares of the events' weights.
     """
 
-    def __init__(self, panel: Panel, counted: NDArray[np.bool_], step: int) -> None:
-        columns = closing_columns(panel, counted, step)
+    def __init__(self, panel: Panel, is_counted: NDArray[np.bool_], step: int) -> None:
+        columns = closing_columns(panel, is_counted, step)
         self._shape = len(panel.forecasters), len(columns.questions)
         # Sorts the fewer questions, then their forecasts by radix.
         order = panel.by_question(np.lexsort((columns.place, panel.questions.event)))
         order = order[stable_order(panel.forecaster[order], len(panel.forecasters))]
-        self.order = order if counted.all() else order[counted[order]]
+        self.order = order if is_counted.all() else order[is_counted[order]]
         forecaster, question = panel.forecaster[self.order], panel.question[self.order]
         new_event = np.diff(forecaster, prepend=-1) != 0
         new_event |= np.diff(panel.questions.event[question], prepend=-1) != 0

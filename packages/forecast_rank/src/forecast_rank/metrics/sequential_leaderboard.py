@@ -77,23 +77,23 @@ def sequential_leaderboard(
     """
     tail_levels(level)
     values = panel.one_per_forecast(values)
-    people = len(panel.forecasters)
+    forecaster_count = len(panel.forecasters)
     order, closed_at = _events_in_order(panel)
-    if not people:
+    if not forecaster_count:
         return SequentialLeaderboard(closed_at, order, closed_at, 1 / (1 - level), order)
     means = _running_means(panel, values, order)
     leader, _ = _leaders(means, lower_is_better=lower_is_better)
-    threshold = max(people * (people - 1), 1) / (1 - level)
-    evidence = np.full((people, len(order)), np.inf if people > 1 else np.nan)
-    for first in range(people):
-        for second in range(people):
+    threshold = max(forecaster_count * (forecaster_count - 1), 1) / (1 - level)
+    evidence = np.full((forecaster_count, len(order)), np.inf if forecaster_count > 1 else np.nan)
+    for first in range(forecaster_count):
+        for second in range(forecaster_count):
             if first != second:
                 ahead = _differences(panel, values, order, first, second) * (1 if lower_is_better else -1)
                 evidence[first] = np.minimum(evidence[first], _evidence(ahead, bound))
     led = np.flatnonzero(leader >= 0)
     e_value = np.full(len(order), np.nan)
     e_value[led] = evidence[leader[led], led]
-    since = np.full(people, -1, dtype=np.int64)
+    since = np.full(forecaster_count, -1, dtype=np.int64)
     for place in led[e_value[led] >= threshold][::-1].tolist():
         since[leader[place]] = place
     return SequentialLeaderboard(closed_at, leader, e_value, threshold, since)
@@ -120,9 +120,9 @@ def _running_means(panel: Panel, values: Floats, order: Codes) -> Floats:
 def _leaders(means: Floats, *, lower_is_better: bool) -> tuple[Codes, Floats]:
     """The best forecaster after each event, -1 without one, and the mean."""
     worst = np.inf if lower_is_better else -np.inf
-    known = np.where(np.isnan(means), worst, means)
-    best = known.argmin(axis=0) if lower_is_better else known.argmax(axis=0)
-    mean = known[best, np.arange(means.shape[1])]
+    known_means = np.where(np.isnan(means), worst, means)
+    best = known_means.argmin(axis=0) if lower_is_better else known_means.argmax(axis=0)
+    mean = known_means[best, np.arange(means.shape[1])]
     return np.where(np.isfinite(mean), best, -1), mean
 
 
@@ -130,14 +130,14 @@ def _differences(panel: Panel, values: Floats, order: Codes, first: int, second:
     """The mean of `second` less that of `first` on the common questions of each event, NaN without one; (T,)."""
     pair = np.isin(panel.forecaster, (first, second)) & ~np.isnan(values)
     common = np.bincount(panel.question[pair], minlength=len(panel.questions)) == 2
-    counted = pair & common[panel.question]
-    sums = event_sums(panel, np.where(counted, values, np.nan))
+    is_counted = pair & common[panel.question]
+    sums = event_sums(panel, np.where(is_counted, values, np.nan))
     means = np.divide(sums.sums, sums.weights, out=np.full(sums.sums.shape, np.nan), where=sums.weights > 0)
     return (means[second] - means[first])[order]
 
 
 def _evidence(differences: Floats, bound: float) -> Floats:
     """The e-process of differences of which some are missing: it stands still there."""
-    known = ~np.isnan(differences)
-    steps = np.concatenate([[1.0], e_process(differences[known], bound)])
-    return steps[np.cumsum(known)]
+    is_known = ~np.isnan(differences)
+    steps = np.concatenate([[1.0], e_process(differences[is_known], bound)])
+    return steps[np.cumsum(is_known)]

@@ -92,14 +92,16 @@ def all_rank_ranges(sums: EventSums, forecasters: int, *, lower_is_better: bool,
     """`simultaneous_rank_ranges` of the first rows, then `rank_ranges_beside` of the others, (N + K, 2)."""
     tail_levels(level)
     tests, size = _Tests(sums), len(sums.sums)
-    people, others = np.arange(forecasters), np.arange(forecasters, size)
+    forecaster_places, reference_places = np.arange(forecasters), np.arange(forecasters, size)
     pairs = tests.pairs(*np.triu_indices(forecasters, 1), lower_is_better)
     ranges = np.full((size, 2), np.nan)
-    ranges[:forecasters] = tests.ranges(people, pairs, level)[:forecasters]
-    beside = tests.pairs(np.tile(people, len(others)), np.repeat(others, forecasters), lower_is_better)
-    for place, row in enumerate(others):
-        own = slice(place * forecasters, (place + 1) * forecasters)
-        ranges[row] = tests.ranges(np.append(people, row), beside.part(own), level)[row]
+    ranges[:forecasters] = tests.ranges(forecaster_places, pairs, level)[:forecasters]
+    beside = tests.pairs(
+        np.tile(forecaster_places, len(reference_places)), np.repeat(reference_places, forecasters), lower_is_better
+    )
+    for place, row in enumerate(reference_places):
+        columns = slice(place * forecasters, (place + 1) * forecasters)
+        ranges[row] = tests.ranges(np.append(forecaster_places, row), beside.part(columns), level)[row]
     return ranges
 
 
@@ -111,8 +113,8 @@ class _Pairs(NamedTuple):
     p: Floats
     sign: Floats
 
-    def part(self, own: slice) -> _Pairs:
-        return _Pairs(self.first[own], self.second[own], self.p[own], self.sign[own])
+    def part(self, columns: slice) -> _Pairs:
+        return _Pairs(self.first[columns], self.second[columns], self.p[columns], self.sign[columns])
 
 
 class _Tests:
@@ -137,18 +139,18 @@ class _Tests:
 
     def pairs(self, first: Codes, second: Codes, lower_is_better: bool) -> _Pairs:
         """The tests of these pairs of rows."""
-        influence, means, events, known = self.influence, self.means, self.events, self.known
-        own = np.diag(self.products)
-        square = own[first] + own[second] - 2 * self.products[first, second]
+        influence, means, events, is_known = self.influence, self.means, self.events, self.known
+        squares = np.diag(self.products)
+        square = squares[first] + squares[second] - 2 * self.products[first, second]
         # Near-equal rows cancel in the products: their difference is taken directly.
-        close = np.flatnonzero(square < 1e-6 * (own[first] + own[second]))
+        close = np.flatnonzero(square < 1e-6 * (squares[first] + squares[second]))
         for pair in close:
             square[pair] = np.square(influence[first[pair]] - influence[second[pair]]).sum()
         gap = means[first] - means[second]
         size = NO_SPREAD * np.maximum(np.abs(means[first]), np.abs(means[second]))
         gap = np.where(np.abs(gap) <= size, 0.0, gap)
         error = np.sqrt(np.maximum(square, 0.0))
-        testable = known[first] & known[second] & ((error > size) | (gap == 0))
+        testable = is_known[first] & is_known[second] & ((error > size) | (gap == 0))
         freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
         statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
         p = np.where(testable, 2 * stdtr(freedom, -statistic), np.nan)

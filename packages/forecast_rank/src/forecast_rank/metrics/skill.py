@@ -91,8 +91,8 @@ def brier_skill_against(panel: Panel, reference: Floats) -> Floats:
     [0.8]
     """
     reference = panel.one_per_forecast(reference, "reference")
-    own = np.where(np.isnan(reference), np.nan, brier(panel))
-    return brier_skill(panel.forecaster_means(own), panel.forecaster_means(reference))
+    scores = np.where(np.isnan(reference), np.nan, brier(panel))
+    return brier_skill(panel.forecaster_means(scores), panel.forecaster_means(reference))
 
 
 def market_probability(panel: Panel) -> Floats:

@@ -165,18 +165,18 @@ def chosen_bets(accounts: StakingAccounts) -> ChosenBets:
     mass = np.where(mass > 0, mass, 1.0)
     probability, edges = accounts.probability / accounts.spread(mass), _edges(accounts) - accounts.spread(np.log(mass))
     rate, free = np.ones(len(mass)), np.ones(len(mass))
-    chosen, grows = np.zeros(len(edges), dtype=bool), True
+    is_selected, grows = np.zeros(len(edges), dtype=bool), True
     # The set only grows as the rate falls, so all options above the rate are added at once.
     while grows:
-        before, chosen = np.count_nonzero(chosen), edges > accounts.spread(_log(rate)) + TIE
-        grows = bool(np.count_nonzero(chosen) > before)
-        left = accounts.sum(np.where(chosen, 0.0, probability))
-        free = 1 - accounts.sum(np.where(chosen, accounts.price, 0.0))
-        rate = np.minimum(rate, np.divide(left, free, out=np.zeros(len(rate)), where=free > 0))
-    has_stakes = accounts.max(chosen.astype(np.float64)) > 0
+        before, is_selected = np.count_nonzero(is_selected), edges > accounts.spread(_log(rate)) + TIE
+        grows = bool(np.count_nonzero(is_selected) > before)
+        unstaked = accounts.sum(np.where(is_selected, 0.0, probability))
+        free = 1 - accounts.sum(np.where(is_selected, accounts.price, 0.0))
+        rate = np.minimum(rate, np.divide(unstaked, free, out=np.zeros(len(rate)), where=free > 0))
+    has_stakes = accounts.max(is_selected.astype(np.float64)) > 0
     return ChosenBets(
         edges,
-        chosen,
+        is_selected,
         top=np.where(has_stakes, accounts.max(edges), 0.0),
         floor=np.where(has_stakes, _log(rate), 0.0),
         free=np.where(has_stakes, free, 1.0),
@@ -186,13 +186,13 @@ def chosen_bets(accounts: StakingAccounts) -> ChosenBets:
 def optimal_log_wealth(accounts: StakingAccounts, gamma: float, bets: ChosenBets | None = None) -> LogWealth:
     """Logarithms of the wealth with the stakes of `returns.cash_stakes`, exact where (p/q)^(1/gamma) would overflow."""
     _check(gamma)
-    edges, chosen, top, floor, free = chosen_bets(accounts) if bets is None else bets
+    edges, is_selected, top, floor, free = chosen_bets(accounts) if bets is None else bets
     above = accounts.spread(top)
-    drawn = np.where(chosen, _below(edges, above, gamma), 0.0)
+    drawn = np.where(is_selected, _below(edges, above, gamma), 0.0)
     scale = np.log(free * _below(floor, top, gamma) + accounts.sum(drawn * accounts.price))
     cash = _deepened(floor - top, gamma) - scale
-    legs = np.where(chosen, _deepened(edges - above, gamma) - accounts.spread(scale), accounts.spread(cash))
-    return LogWealth(legs, cash, chosen)
+    legs = np.where(is_selected, _deepened(edges - above, gamma) - accounts.spread(scale), accounts.spread(cash))
+    return LogWealth(legs, cash, is_selected)
 
 
 def _deepened(gap: Floats, gamma: float) -> Floats:
@@ -213,10 +213,10 @@ def outcome_weighted_sums(accounts: StakingAccounts, legs: Floats) -> Floats:
 def forecast_values(panel: Panel, accounts: StakingAccounts, values: Floats) -> Floats:
     """Account values weighted by their shares: (A,) to (F,), NaN for a forecast without prices or a settled outcome."""
     result = np.bincount(accounts.forecast, accounts.share * values, len(panel))
-    known = np.zeros(len(panel), dtype=bool)
-    known[accounts.forecast] = True
-    known &= settled(panel)
-    return np.where(known, result, np.nan)
+    is_known = np.zeros(len(panel), dtype=bool)
+    is_known[accounts.forecast] = True
+    is_known &= settled(panel)
+    return np.where(is_known, result, np.nan)
 
 
 def payoff(panel: Panel, accounts: StakingAccounts, gamma: float) -> Floats:

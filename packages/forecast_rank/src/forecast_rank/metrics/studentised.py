@@ -112,8 +112,8 @@ def studentised_interval(
     """
     low, high = tail_levels(level)
     ordered = np.sort(studentised_draws(sums if drawn is None else drawn, counts), axis=0)  # NaN last
-    known = (~np.isnan(ordered)).sum(axis=0)
-    last, columns = np.maximum(known - 1, 0), np.arange(ordered.shape[1])
+    draws_per_column = (~np.isnan(ordered)).sum(axis=0)
+    last, columns = np.maximum(draws_per_column - 1, 0), np.arange(ordered.shape[1])
     student = stdtrit(np.maximum(sums.events - 1, 1), high)
     lower = np.minimum(ordered[np.floor(low * last).astype(np.int64), columns], -student)
     upper = np.maximum(ordered[np.ceil(high * last).astype(np.int64), columns], student)

@@ -79,10 +79,15 @@ def event_sums(panel: Panel, values: Floats) -> EventSums:
     values = panel.one_per_forecast(values)
     n_forecasters = len(panel.forecasters)
     event_codes, column = panel.events
-    counted = ~np.isnan(values)
+    is_counted = ~np.isnan(values)
     forecaster, weight = panel.forecaster, panel.weight
-    if not counted.all():
-        forecaster, column, weight, values = forecaster[counted], column[counted], weight[counted], values[counted]
+    if not is_counted.all():
+        forecaster, column, weight, values = (
+            forecaster[is_counted],
+            column[is_counted],
+            weight[is_counted],
+            values[is_counted],
+        )
     place = forecaster * len(event_codes)
     place += column
     infinite = np.isinf(values)
@@ -326,9 +331,9 @@ def bca_interval(draws: Floats, sums: EventSums, level: float = LEVEL) -> Floats
     True
     """
     tails = np.array(tail_levels(level))
-    observed, known = sums.means, ~np.isnan(draws)
+    observed, is_known = sums.means, ~np.isnan(draws)
     below = (draws < observed).sum(axis=0) + (draws == observed).sum(axis=0) / 2
-    draw_count = known.sum(axis=0)
+    draw_count = is_known.sum(axis=0)
     # Half a draw keeps z0 finite where all draws lie on one side of the mean.
     share = np.clip(below, 0.5, np.maximum(draw_count - 0.5, 0.5)) / np.maximum(draw_count, 1)
     bias = ndtri(share)[:, None]

@@ -90,12 +90,12 @@ def group_rejections(rejected: Iterable[RejectedLine]) -> list[RejectionGroup]:
     groups: dict[str, list[RejectedLine]] = {}
     for line in rejected:
         groups.setdefault(line.kind or line.why, []).append(line)
-    made = [
+    times = [
         RejectionGroup(len(lines), kind if len(lines) > 1 else first.why, first.row, first.cell, first.fix)
         for kind, lines in groups.items()
         for first in lines[:1]
     ]
-    return sorted(made, key=lambda group: (-group.count, group.first))
+    return sorted(times, key=lambda group: (-group.count, group.first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ def read_forecasts(
         files = _paths(source)
         unread: list[RejectedLine] = []
         if files is None:
-            name, table = FRAME, read_table(source, named=columns)
+            name, table = FRAME, read_table(source, column_headings=columns)
         else:
             name = " ".join(map(str, files))
             plain = [opened.enter_context(plain_file(file)) for file in files]
@@ -253,8 +253,8 @@ def _check_order(table: InputTable, order: Sequence[str], source: str) -> None:
         raise InvalidSetting(f"order: names {', '.join(map(repr, twice))} twice")
     options = table.names["option"].drop_nulls().cast(pl.String).unique().sort().to_list()
     if missing := [name for name in options if name and name not in (*order, BINARY)]:
-        shown = ", ".join(map(repr, missing[:5]))
-        raise InvalidSetting(f"order: does not name {shown}{' and others' * (len(missing) > 5)} of {source}")
+        listed = ", ".join(map(repr, missing[:5]))
+        raise InvalidSetting(f"order: does not name {listed}{' and others' * (len(missing) > 5)} of {source}")
 
 
 def _paths(source: Any) -> list[Path | str] | None:
@@ -334,13 +334,13 @@ def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
     ]
 
 
-def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
-    """The panel of the forecasts where `counted`, (F,), is true."""
-    chosen = np.flatnonzero(counted)
-    sizes, first = validator.sizes[chosen], validator.first[chosen]
-    new_question = changes(validator.question[chosen])
-    questions, question = validator.question[chosen[new_question]], np.cumsum(new_question) - 1
-    forecasters = np.flatnonzero(np.bincount(validator.forecaster[chosen], minlength=1))
+def _panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
+    """The panel of the forecasts where `is_counted`, (F,), is true."""
+    selected_rows = np.flatnonzero(is_counted)
+    sizes, first = validator.sizes[selected_rows], validator.first[selected_rows]
+    new_question = changes(validator.question[selected_rows])
+    questions, question = validator.question[selected_rows[new_question]], np.cumsum(new_question) - 1
+    forecasters = np.flatnonzero(np.bincount(validator.forecaster[selected_rows], minlength=1))
     offsets = offsets_of(sizes)
 
     # The question's first forecast in the file gives the order of its options, unless the table states one.
@@ -348,19 +348,19 @@ def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
     earliest = np.minimum.reduceat(first, begins) if len(begins) else first
     model = np.flatnonzero(first == earliest[question])
     option_offsets = offsets_of(sizes[model])
-    option_rows = validator.rows[spans(validator.offsets[chosen[model]], sizes[model])]
+    option_rows = validator.rows[spans(validator.offsets[selected_rows[model]], sizes[model])]
     ranks = option_rows
-    if stated := validator.table.option_order:
-        place = {name: k for k, name in enumerate(stated)}
+    if option_order := validator.table.option_order:
+        place = {name: k for k, name in enumerate(option_order)}
         of_code = np.array([place.get(name, len(place)) for name in validator.options])
         ranks = of_code[validator.option_code[option_rows]]
     order = np.lexsort((ranks, np.repeat(np.arange(len(questions)), sizes[model])))
-    if len(chosen) == len(validator.sizes) and (order[1:] > order[:-1]).all():
+    if len(selected_rows) == len(validator.sizes) and (order[1:] > order[:-1]).all():
         rows = validator.rows
     else:
         moved = order - np.repeat(option_offsets[:-1], sizes[model])
         sources = spans(option_offsets[:-1][question], sizes)
-        rows = validator.rows[np.repeat(validator.offsets[chosen], sizes) + moved[sources]]
+        rows = validator.rows[np.repeat(validator.offsets[selected_rows], sizes) + moved[sources]]
         del sources  # eight bytes a row
     option_rows = option_rows[order]
 
@@ -380,7 +380,7 @@ def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
         questions=Questions(
             offsets=option_offsets,
             outcome=validator.outcome[option_rows],
-            exclusive=validator.exclusive[chosen[model]],
+            exclusive=validator.exclusive[selected_rows[model]],
             event=event,
             category=category,
             closed_at=validator.first_stated(validator.closed_at, rows, starts) if len(starts) else np.zeros(0),
@@ -390,7 +390,7 @@ def _panel(validator: ForecastValidator, counted: Mask) -> Panel:
             category_names=category_names,
         ),
         forecasters=[validator.forecasters[i] for i in forecasters],
-        forecaster=np.searchsorted(forecasters, validator.forecaster[chosen]),
+        forecaster=np.searchsorted(forecasters, validator.forecaster[selected_rows]),
         question=question,
         offsets=offsets,
         probability=validator.probability[rows],
@@ -406,8 +406,8 @@ def _labels(validator: ForecastValidator, column: str, rows: Codes, starts: Code
     codes, names = name_codes(validator.table.names[column])
     if not len(starts) or not names:
         return np.full(len(starts), -1, dtype=np.int64), []
-    stated = validator.first_stated(np.where(codes < 0, np.nan, codes), rows, starts)
-    used, places = np.unique(stated[~np.isnan(stated)].astype(np.int64), return_inverse=True)
+    first_codes = validator.first_stated(np.where(codes < 0, np.nan, codes), rows, starts)
+    used_codes, places = np.unique(first_codes[~np.isnan(first_codes)].astype(np.int64), return_inverse=True)
     labels = np.full(len(starts), -1, dtype=np.int64)
-    labels[~np.isnan(stated)] = places
-    return labels, [names[k] for k in used]
+    labels[~np.isnan(first_codes)] = places
+    return labels, [names[k] for k in used_codes]

@@ -39,10 +39,10 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     scoreboard.set_figure("exponential_weight", _without_references(scoreboard, exponential.value))
     joint = pairwise_ability(scoreboard.panel)
     joint = joint._replace(sums=_of_references(scoreboard, joint.sums))
-    own = pairwise_ability(panel)
-    value, error = with_references(own.value, own.se, joint.value, joint.se)
+    ability = pairwise_ability(panel)
+    value, error = with_references(ability.value, ability.se, joint.value, joint.se)
     scoreboard.set_figure("bt_se", error)
-    sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
+    sums = sums_with_references(scoreboard, panel, ability.sums, joint.sums, value)
     ranked = "bradley_terry" in scoreboard.settings.metrics
     scoreboard.add_estimate("bradley_terry", value, sums, lower=False, key="bt_ability", ranked=ranked)
     if ranked:
@@ -57,17 +57,17 @@ def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     report["models"]["exponential_weight"] = {
         name: to_json_value(getattr(exponential, name)) for name in ("slope", "iterations", "converged", "ridge")
     }
-    report["models"]["bt_ability"] = {"ridge": own.ridge, "separable": own.separable}
+    report["models"]["bt_ability"] = {"ridge": ability.ridge, "separable": ability.separable}
     if not pool.converged:
         report["notes"].append(
             f"pool weights: not converged, gap {pool.kkt_gap:.1e} after {pool.iterations} iterations"
         )
-    if own.separable:
+    if ability.separable:
         report["notes"].append(
             "Bradley–Terry: some forecasters never lost to some others: their distance is set by the ridge, not by "
             "data, and there are no standard errors"
         )
-    _note_unlinked("Bradley–Terry", panel, own.components, report)
+    _note_unlinked("Bradley–Terry", panel, ability.components, report)
 
 
 def difficulty_models(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -77,40 +77,40 @@ def difficulty_models(scoreboard: Scoreboard, panel: Panel, report: dict[str, An
     joint = joint._replace(
         sums=_of_references(scoreboard, joint.sums), effect_sums=_of_references(scoreboard, joint.effect_sums)
     )
-    own = adjusted_brier(panel, scores)
+    adjusted = adjusted_brier(panel, scores)
     if "adjusted_brier" in scoreboard.settings.metrics:
-        _adjusted(scoreboard, panel, own, joint, report)
+        _adjusted(scoreboard, panel, adjusted, joint, report)
     if "thurstone_mosteller" in scoreboard.settings.metrics:
-        abilities = margin_ability(panel, scores, fit=own)
+        abilities = margin_ability(panel, scores, fit=adjusted)
         _thurstone_mosteller(
             scoreboard, panel, abilities, margin_ability(scoreboard.panel, joint_scores, fit=joint), report
         )
 
 
 def _adjusted(
-    scoreboard: Scoreboard, panel: Panel, own: AdjustedScores, joint: AdjustedScores, report: dict[str, Any]
+    scoreboard: Scoreboard, panel: Panel, separate: AdjustedScores, joint: AdjustedScores, report: dict[str, Any]
 ) -> None:
-    value, error = with_references(own.value, own.se, joint.value, joint.se)
-    effect, effect_error = with_references(own.effect, own.effect_se, joint.effect, joint.effect_se)
+    value, error = with_references(separate.value, separate.se, joint.value, joint.se)
+    effect, effect_error = with_references(separate.effect, separate.effect_se, joint.effect, joint.effect_se)
     scoreboard.set_figure("adjusted_brier_se", error)
     scoreboard.set_figure("adjusted_effect", effect)
     scoreboard.set_figure("adjusted_effect_se", effect_error)
-    sums = sums_with_references(scoreboard, panel, own.sums, joint.sums, value)
+    sums = sums_with_references(scoreboard, panel, separate.sums, joint.sums, value)
     scoreboard.add_estimate("adjusted_brier", value, sums, lower=True, key="adjusted_brier")
-    _note_unlinked("adjusted Brier score", panel, own.component, report)
+    _note_unlinked("adjusted Brier score", panel, separate.component, report)
 
 
 def _thurstone_mosteller(
-    scoreboard: Scoreboard, panel: Panel, own: MarginAbility, joint: MarginAbility, report: dict[str, Any]
+    scoreboard: Scoreboard, panel: Panel, separate: MarginAbility, joint: MarginAbility, report: dict[str, Any]
 ) -> None:
-    unit = joint.noise / own.noise  # the unit is the forecasters' noise: the references must not change it
-    value, error = with_references(own.value, own.se, joint.value * unit, joint.se * unit)
+    unit = joint.noise / separate.noise  # the unit is the forecasters' noise: the references must not change it
+    value, error = with_references(separate.value, separate.se, joint.value * unit, joint.se * unit)
     scoreboard.set_figure("tm_se", error)
     scaled = EventSums(joint.sums.sums * unit, joint.sums.weights)
-    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
+    sums = sums_with_references(scoreboard, panel, separate.sums, scaled, value)
     scoreboard.add_estimate("thurstone_mosteller", value, sums, lower=False, key="tm_ability")
-    report["models"]["tm_ability"] = {"noise": to_json_value(own.noise)}
-    _note_unlinked("Thurstone–Mosteller", panel, own.component, report)
+    report["models"]["tm_ability"] = {"noise": to_json_value(separate.noise)}
+    _note_unlinked("Thurstone–Mosteller", panel, separate.component, report)
 
 
 def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -137,50 +137,48 @@ def sampled_events(panel: Panel, most: int, seed: int) -> Panel:
     size = np.bincount(panel.questions.event[panel.question], minlength=len(panel.questions.event_names))
     order = np.random.default_rng(seed).permutation(len(size))
     count = max(int(np.searchsorted(np.cumsum(size[order]), most, side="right")), 1)
-    chosen = np.zeros(len(size), dtype=bool)
-    chosen[order[:count]] = True
-    return panel.take(chosen[panel.questions.event[panel.question]])
+    is_selected = np.zeros(len(size), dtype=bool)
+    is_selected[order[:count]] = True
+    return panel.take(is_selected[panel.questions.event[panel.question]])
 
 
 def _response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    own = irt.fit_irt(panel)
+    fit = irt.fit_irt(panel)
     if "irt" in scoreboard.settings.metrics:
-        _abilities(scoreboard, panel, own, report)
+        _abilities(scoreboard, panel, fit, report)
     if "weighted_brier" in scoreboard.settings.metrics:
         combined = scoreboard.panel
         # References took no part in the fit, so that the weights of their forecasts do not depend on them.
-        weight = np.nan_to_num(own.discrimination[combined.question], nan=1.0)
-        weight[combined.forecaster < scoreboard.forecaster_count] = irt.discrimination_weights(panel, own)
+        weight = np.nan_to_num(fit.discrimination[combined.question], nan=1.0)
+        weight[combined.forecaster < scoreboard.forecaster_count] = irt.discrimination_weights(panel, fit)
         scoreboard.add_score("weighted_brier", brier(combined), lower=True, weight=combined.weight * weight)
     report["models"]["irt"] = {
-        name: to_json_value(getattr(own, name)) for name in ("integrated", "converged", "log_likelihood")
+        name: to_json_value(getattr(fit, name)) for name in ("integrated", "converged", "log_likelihood")
     }
-    if not own.converged and len(panel):
+    if not fit.converged and len(panel):
         report["notes"].append("item response theory: the search ended before it converged")
 
 
-def _abilities(scoreboard: Scoreboard, panel: Panel, own: irt.IrtFit, report: dict[str, Any]) -> None:
-    joint = irt.fit_irt(scoreboard.panel, own.integrated)
-    both = ~np.isnan(own.ability) & ~np.isnan(joint.ability[: scoreboard.forecaster_count])
+def _abilities(scoreboard: Scoreboard, panel: Panel, fit: irt.IrtFit, report: dict[str, Any]) -> None:
+    joint = irt.fit_irt(scoreboard.panel, fit.integrated)
+    in_both = ~np.isnan(fit.ability) & ~np.isnan(joint.ability[: scoreboard.forecaster_count])
     # The unit is the standard deviation of the fitted abilities: the references must not change it.
-    own_ability, joint_ability = own.ability[both], joint.ability[: scoreboard.forecaster_count][both]
-    unit = own_ability.std() / joint_ability.std() if both.any() and joint_ability.std() > 0 else np.nan
-    value, error = with_references(own.ability, own.ability_se, joint.ability * unit, joint.ability_se * unit)
+    own_ability, joint_ability = fit.ability[in_both], joint.ability[: scoreboard.forecaster_count][in_both]
+    unit = own_ability.std() / joint_ability.std() if in_both.any() and joint_ability.std() > 0 else np.nan
+    value, error = with_references(fit.ability, fit.ability_se, joint.ability * unit, joint.ability_se * unit)
     scoreboard.set_figure("irt_se", error)
     beside = _of_references(scoreboard, joint.sums)
     scaled = EventSums(np.nan_to_num(beside.sums * unit), beside.weights)
-    sums = sums_with_references(scoreboard, panel, own.sums, scaled, value)
+    sums = sums_with_references(scoreboard, panel, fit.sums, scaled, value)
     scoreboard.add_estimate(
-        "irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES, stretch=_stretch(own)
+        "irt", value, sums, lower=False, key="irt_ability", least=LEAST_EVENTS_OF_ABILITIES, stretch=_stretch(fit)
     )
     columns = {
-        name: to_json_list(getattr(own, name))
+        name: to_json_list(getattr(fit, name))
         for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se")
     }
-    report["questions"] = {
-        name: {key: column[j] for key, column in columns.items()}
-        for j, name in enumerate(scoreboard.panel.questions.names)
-    }
+    for j, name in enumerate(scoreboard.panel.questions.names):
+        report["questions"][name] = {key: column[j] for key, column in columns.items()}
 
 
 def _stretch(fit: irt.IrtFit) -> float:
@@ -196,28 +194,28 @@ def _stretch(fit: irt.IrtFit) -> float:
     return float(1 / np.sqrt(max(reliability, LEAST_RELIABILITY)))
 
 
-def with_references(own: Floats, error: Floats, joint: Floats, joint_error: Floats) -> tuple[Floats, Floats]:
+def with_references(values: Floats, error: Floats, joint: Floats, joint_error: Floats) -> tuple[Floats, Floats]:
     """Estimates and errors of the forecasters from their own fit, and of the references from the joint fit.
 
     The joint fit is shifted so that forecasters with an estimate in both fits have the same mean in both.
     """
-    both = ~np.isnan(own) & ~np.isnan(joint[: len(own)])
-    shift = (own - joint[: len(own)])[both].mean() if both.any() else np.nan
-    reference_rows = slice(len(own), None)
-    return np.append(own, joint[reference_rows] + shift), np.append(error, joint_error[reference_rows])
+    in_both = ~np.isnan(values) & ~np.isnan(joint[: len(values)])
+    shift = (values - joint[: len(values)])[in_both].mean() if in_both.any() else np.nan
+    reference_rows = slice(len(values), None)
+    return np.append(values, joint[reference_rows] + shift), np.append(error, joint_error[reference_rows])
 
 
 def sums_with_references(
-    scoreboard: Scoreboard, panel: Panel, own: EventSums, joint: EventSums, value: Floats
+    scoreboard: Scoreboard, panel: Panel, separate: EventSums, joint: EventSums, value: Floats
 ) -> EventSums:
     """Event sums of the forecasters from their own fit, and of the references, `joint`, moved to their `value`."""
-    moved = joint.sums + np.nan_to_num(value[len(own.sums) :] - joint.means)[:, None] * joint.weights
+    moved = joint.sums + np.nan_to_num(value[len(separate.sums) :] - joint.means)[:, None] * joint.weights
     # References may have events that no forecaster has.
     combined = scoreboard.panel
     events, _ = combined.events
     columns = np.searchsorted(events, panel.events[0])
-    table, own_weights = np.zeros((2, len(own.sums), len(events)))
-    table[:, columns], own_weights[:, columns] = own.sums, own.weights
+    table, own_weights = np.zeros((2, len(separate.sums), len(events)))
+    table[:, columns], own_weights[:, columns] = separate.sums, separate.weights
     return EventSums(np.concatenate([table, moved]), np.concatenate([own_weights, joint.weights]))
 
 

@@ -26,13 +26,13 @@ def distinct_names(names: Iterable[str], width: int = LONGEST_NAME) -> dict[str,
         line = printable(name, len(name))
         if len(line) > width:
             shortened[name] = f"{line[:head]}…{line[len(line) - (width - head - 1) :]}"
-    taken = set(shortened.values())
+    used_names = set(shortened.values())
     for number, name in enumerate(_alike(shortened), start=1):
         mark = f" #{number}"
-        while shortened[name][: width - len(mark)] + mark in taken:
+        while shortened[name][: width - len(mark)] + mark in used_names:
             mark += "'"
         shortened[name] = shortened[name][: width - len(mark)] + mark
-        taken.add(shortened[name])
+        used_names.add(shortened[name])
     return shortened
 
 

@@ -57,14 +57,14 @@ Progress = Callable[[int, int, str], None]
 
 
 def draw(
-    report: Report, folder: Path, format: str = "svg", progress: Progress = lambda done, of, caption: None
+    report: Report, folder: Path, format: str = "svg", progress: Progress = lambda count, of, caption: None
 ) -> list[Path]:
     """Draws the pictures that the report has figures for into `folder`, as svg or png; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     with plt.rc_context(STYLE):
-        for done, (name, picture) in enumerate(PICTURES.items()):
-            progress(done, len(PICTURES), name.replace("_", " "))
+        for count, (name, picture) in enumerate(PICTURES.items()):
+            progress(count, len(PICTURES), name.replace("_", " "))
             for suffix, figure in picture(report):
                 _wrap_titles(figure)
                 file = folder / f"{name}{suffix}.{format}"
@@ -78,8 +78,8 @@ def draw(
 def axes_of(report: Report, picture: str, suffix: str = "") -> np.ndarray:
     """The axes of one picture, on a figure that pyplot shows. Raises ValueError if the report has no figures for it."""
     with plt.rc_context(STYLE):
-        for found, figure in PICTURES[picture](report):
-            if found == suffix:
+        for name_of_figure, figure in PICTURES[picture](report):
+            if name_of_figure == suffix:
                 _wrap_titles(figure)
                 return np.array([axes for axes in figure.axes if axes.get_visible()], dtype=object)
             plt.close(figure)
@@ -107,8 +107,8 @@ def _titles(figure: Figure) -> Iterator[tuple[Any, float]]:
         title = axes._left_title  # type: ignore[attr-defined]
         box = title.get_window_extent()
         edges = [figure.bbox.width]
-        for other, beside in boxes.items():
-            if other is axes or beside is None or beside.x0 <= box.x0:
+        for rival, beside in boxes.items():
+            if rival is axes or beside is None or beside.x0 <= box.x0:
                 continue
             if beside.y0 < box.y1 and box.y0 < beside.y1:
                 edges.append(beside.x0)
@@ -132,15 +132,15 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
     if not curves or not curves["forecasters"]:
         return
     order = report["rankings"].get("brier") or report["rankings"].get("calibration") or list(curves["forecasters"])
-    shown = [(name, curves["forecasters"][name]) for name in order[:RELIABILITY_SHOWN]]
-    shown += [(f"({name})", bins) for name, bins in curves["references"].items() if bins]
-    labels = _labels((name for name, _ in shown), 48)
-    across = min(5, len(shown))
-    down = math.ceil(len(shown) / across)
+    lines = [(name, curves["forecasters"][name]) for name in order[:RELIABILITY_SHOWN]]
+    lines += [(f"({name})", bins) for name, bins in curves["references"].items() if bins]
+    labels = _labels((name for name, _ in lines), 48)
+    across = min(5, len(lines))
+    down = math.ceil(len(lines) / across)
     figure, axes = plt.subplots(
         down, across, figsize=(2.3 * across + 0.5, 2.45 * down + 0.5), sharex=True, sharey=True, squeeze=False
     )
-    for axis, (name, bins) in zip(axes.flat, shown, strict=False):
+    for axis, (name, bins) in zip(axes.flat, lines, strict=False):
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=1)
         centre = [b["forecast"] for b in bins]
         rate = [b["outcome"] for b in bins]
@@ -161,7 +161,7 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
         note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:z.3f}"
         axis.set_title(f"{labels[name]}{note}", fontsize=8)
         axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    _hide(axes, len(shown))
+    _hide(axes, len(lines))
     more = len(curves["forecasters"]) - RELIABILITY_SHOWN
     tail = f"; the best {RELIABILITY_SHOWN} of {len(curves['forecasters'])}" if more > 0 else ""
     figure.suptitle(f"Reliability, {report['settings']['level']:.0%} Wilson intervals; bars: share of forecasts{tail}")
@@ -267,16 +267,16 @@ def ranks(report: Report) -> Iterator[tuple[str, Figure]]:
     yield "", figure
 
 
-def _hide(axes: np.ndarray, used: int) -> None:
+def _hide(axes: np.ndarray, is_used: int) -> None:
     """Hides unused axes; those above them then show the scale."""
     for number, axis in enumerate(axes.flat):
-        axis.set_visible(number < used)
-        axis.tick_params(labelbottom=number + axes.shape[1] >= used)
+        axis.set_visible(number < is_used)
+        axis.tick_params(labelbottom=number + axes.shape[1] >= is_used)
 
 
 def _has_ranges(report: Report, ranking: str) -> bool:
-    people = report["forecasters"].values()
-    return any(entry.get("rank_ranges", {}).get(ranking) is not None for entry in people)
+    entries = report["forecasters"].values()
+    return any(entry.get("rank_ranges", {}).get(ranking) is not None for entry in entries)
 
 
 def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -310,19 +310,19 @@ def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
 
 def ability(report: Report) -> Iterator[tuple[str, Figure]]:
     """Abilities of the forecasters above the difficulties of the questions, on one scale."""
-    people = {name: entry for name, entry in report["forecasters"].items() if entry.get("irt_ability") is not None}
+    entries = {name: entry for name, entry in report["forecasters"].items() if entry.get("irt_ability") is not None}
     difficulty = [entry["difficulty"] for entry in report.get("questions", {}).values()]
     hard = np.array([value for value in difficulty if value is not None], dtype=np.float64)
-    if not people or not len(hard):
+    if not entries or not len(hard):
         return
-    order = sorted(people, key=lambda name: people[name]["irt_ability"])
+    order = sorted(entries, key=lambda name: entries[name]["irt_ability"])
     tall = max(0.17 * len(order), 1.2)
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(7, tall + 2.4), sharex=True, height_ratios=[tall, 1.6], squeeze=True
     )
     level = report["settings"]["level"]
     for row, name in enumerate(order):
-        entry = people[name]
+        entry = entries[name]
         ends = entry.get("irt_ability_ci")
         if ends and None not in ends:
             above.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
@@ -333,10 +333,10 @@ def ability(report: Report) -> Iterator[tuple[str, Figure]]:
     above.set_ylim(-0.7, len(order) - 0.3)
     above.set_title(f"Ability of forecasters, {level:.0%} intervals")
     # The forecasters set the scale: a question that nobody could miss may lie many deviations away.
-    known = [people[name]["irt_ability"] for name in order]
-    known += [end for name in order for end in people[name].get("irt_ability_ci") or () if end is not None]
-    margin = 0.25 * (max(known) - min(known)) + 0.1
-    low, high = min(known) - margin, max(known) + margin
+    is_known = [entries[name]["irt_ability"] for name in order]
+    is_known += [end for name in order for end in entries[name].get("irt_ability_ci") or () if end is not None]
+    margin = 0.25 * (max(is_known) - min(is_known)) + 0.1
+    low, high = min(is_known) - margin, max(is_known) + margin
     outside = float(np.mean((hard < low) | (hard > high)))
     below.hist(np.clip(hard, low, high), bins=int(np.clip(2 * len(hard) ** 0.5, 10, 60)), color=COLOURS[1], alpha=0.8)
     below.set_title("Difficulty of questions" + (f" ({outside:.0%} beyond, drawn at the edges)" if outside else ""))
@@ -372,17 +372,17 @@ def scores(report: Report) -> Iterator[tuple[str, Figure]]:
             value = entry.get(name)
             return value.get(under) if under and isinstance(value, dict) else value
 
-        people = report["forecasters"]
-        order = [name for name in report["rankings"][ranking] if figure_of(people[name], key) is not None]
-        intervals = any(figure_of(people[name], f"{key}_ci") for name in order)
+        entries = report["forecasters"]
+        order = [name for name in report["rankings"][ranking] if figure_of(entries[name], key) is not None]
+        intervals = any(figure_of(entries[name], f"{key}_ci") for name in order)
         if not intervals and len(order) < 2:
             continue
         figure, axis = plt.subplots(figsize=(6.5, 0.19 * len(order) + 1.3))
         for row, name in enumerate(reversed(order)):
-            ends = figure_of(people[name], f"{key}_ci")
+            ends = figure_of(entries[name], f"{key}_ci")
             if ends and None not in ends:
                 axis.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
-            axis.plot(figure_of(people[name], key), row, "o", color=COLOURS[0], markersize=3.5)
+            axis.plot(figure_of(entries[name], key), row, "o", color=COLOURS[0], markersize=3.5)
         for name, entry in report["references"].items():
             value = figure_of(entry, key)
             if value is not None:
@@ -401,21 +401,21 @@ def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
     """Differences in the score of every two forecasters on common questions, row less column."""
     order = report["rankings"].get(report["settings"].get("pairs_by", "brier"), [])[:PAIRS_SHOWN]
     place = {name: k for k, name in enumerate(order)}
-    known = [
+    points = [
         pair for pair in report["pairs"]
         if pair["difference"] is not None and pair["first"] in place and pair["second"] in place
     ]  # fmt: skip
-    if not known:
+    if not points:
         return
     grid = np.full((len(order), len(order)), np.nan)
-    for pair in known:
+    for pair in points:
         i, j = place[pair["first"]], place[pair["second"]]
         grid[i, j], grid[j, i] = pair["difference"], -pair["difference"]
     size = 0.34 * len(order) + 2.2
     figure, axis = plt.subplots(figsize=(max(size + 0.9, 4.8), size))
     reach = np.nanmax(np.abs(grid)) or 1.0
     image = axis.imshow(grid, cmap="PuOr_r", vmin=-reach, vmax=reach)
-    for pair in known:
+    for pair in points:
         if pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE:
             i, j = place[pair["first"]], place[pair["second"]]
             for row, column in ((i, j), (j, i)):

@@ -12,6 +12,7 @@ from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics import arena_evaluation_compatibility, pm_rank_compatibility
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.calibration import (
+    ReliabilityCurve,
     ece,
     ece_noise_floor,
     max_calibration_error,
@@ -63,7 +64,7 @@ FEW_QUESTIONS = 0.1
 def rank_panel(
     panel: Panel,
     settings: Settings,
-    progress: Progress = lambda done, of, caption: None,
+    progress: Progress = lambda count, of, caption: None,
     reference_panel: Panel | None = None,
     *,
     agreement_of_rankings: bool = True,
@@ -91,29 +92,33 @@ def rank_panel(
         single event, after ruin.
     """
     with one_blas_thread():
-        blank = Scoreboard(panel, settings, reference_panel)
-        blank.unranked = unranked
-        return _rank_panel(blank, panel, settings, progress, agreement_of_rankings)
+        template = Scoreboard(panel, settings, reference_panel)
+        template.unranked = unranked
+        return _rank_panel(template, panel, settings, progress, agreement_of_rankings)
 
 
 def _rank_panel(
-    blank: Scoreboard, panel: Panel, settings: Settings, progress: Progress, agreement_of_rankings: bool
+    template: Scoreboard, panel: Panel, settings: Settings, progress: Progress, agreement_of_rankings: bool
 ) -> dict[str, Any]:
-    _presence(blank)
-    scoreboard, report = blank.copy(), _empty_report()
-    parts = [(caption, act) for metrics, caption, act in _PARTS if set(metrics) & set(settings.metrics)]
-    if len(panel.forecasters) > MOST_MODELLED and settings.metrics == USUAL_METRICS:
-        parts = [(caption, act) for caption, act in parts if act not in _FITTED]
+    _presence(template)
+    scoreboard, report = template.copy(), _empty_report()
+    is_too_large = len(panel.forecasters) > MOST_MODELLED and settings.metrics == USUAL_METRICS
+    if is_too_large:
         report["notes"].append(_NOT_FITTED)
-    compute, acts = partial(_part, blank, panel), [act for _, act in parts]
-    results = results_in_order(compute, acts, len(panel), lambda act: _TURNS.get(act, 1))
-    for done, (caption, _) in enumerate(parts):
-        progress(done, len(parts), caption)
+    captions, functions = [], []
+    for metrics, caption, function in _PARTS:
+        if set(metrics) & set(settings.metrics) and not (is_too_large and function in _FITTED):
+            captions.append(caption)
+            functions.append(function)
+    compute = partial(_part, template, panel)
+    results = results_in_order(compute, functions, len(panel), lambda function: _PRIORITY.get(function, 1))
+    for index, caption in enumerate(captions):
+        progress(index, len(captions), caption)
         table, of_part = next(results)
         scoreboard.include(table)
         for name, content in of_part.items():
             report[name] = report[name] + content if isinstance(content, list) else report[name] | content
-    progress(len(parts), len(parts), "")
+    progress(len(captions), len(captions), "")
     return assemble_report(
         scoreboard,
         _data(panel.uncached()),
@@ -121,12 +126,12 @@ def _rank_panel(
     )
 
 
-def _part(blank: Scoreboard, panel: Panel, act: Part) -> tuple[Scoreboard, dict[str, Any]]:
+def _part(template: Scoreboard, panel: Panel, function: Part) -> tuple[Scoreboard, dict[str, Any]]:
     """The figures and the report of a group of metrics."""
-    own, report = blank.copy(), _empty_report()
-    act(own, panel.uncached(), report)
-    own.panel = blank.panel  # its copy has cached arrays, half a gigabyte for 20 million rows
-    return own, report
+    scoreboard, report = template.copy(), _empty_report()
+    function(scoreboard, panel.uncached(), report)
+    scoreboard.panel = template.panel  # its copy has cached arrays, half a gigabyte for 20 million rows
+    return scoreboard, report
 
 
 def _empty_report() -> dict[str, Any]:
@@ -144,11 +149,11 @@ def assemble_report(
     `headings` are the ranking that heads a report, and the one that does so where coverage differs.
     """
     names, entries = scoreboard.names, scoreboard.entries()
-    people = scoreboard.forecaster_count
+    forecaster_count = scoreboard.forecaster_count
     return {
         "headline": _headline(scoreboard, *headings),
-        "forecasters": dict(zip(names[:people], entries[:people], strict=True)),
-        "references": dict(zip(names[people:], entries[people:], strict=True)),
+        "forecasters": dict(zip(names[:forecaster_count], entries[:forecaster_count], strict=True)),
+        "references": dict(zip(names[forecaster_count:], entries[forecaster_count:], strict=True)),
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
         "no_interval": scoreboard.no_interval,
         "data": data,
@@ -219,31 +224,32 @@ def compared_pairs(
 
     `values` are the score of each forecast of the panel.
     """
-    people, most = sum(name not in table.unranked for name in panel.forecasters), table.settings.pairs
-    if people > most or people < len(panel.forecasters):
+    forecaster_count, most = sum(name not in table.unranked for name in panel.forecasters), table.settings.pairs
+    if forecaster_count > most or forecaster_count < len(panel.forecasters):
         first = np.sort(table.order(ranking)[:most] if ranking in table.rankings else []).astype(np.int64)
         place = np.full(len(panel.forecasters), -1)
         place[first] = np.arange(len(first))
-        chosen = place[panel.forecaster] >= 0
-        panel, values = panel.take(chosen), values[chosen]
+        is_selected = place[panel.forecaster] >= 0
+        panel, values = panel.take(is_selected), values[is_selected]
         names = [panel.forecasters[i] for i in first]
         panel = replace(panel, forecasters=names, forecaster=place[panel.forecaster])
     pairs = pair_entries(paired_tests(panel, values), panel.forecasters) if len(panel.forecasters) > 1 else []
-    if people <= most:
+    if forecaster_count <= most:
         return pairs, []
     if not pairs:
         return [], ["no pairs are compared, as asked"]
-    among = f"among the first {len(panel.forecasters):,} of {people:,} forecasters by {score}"
+    among = f"among the first {len(panel.forecasters):,} of {forecaster_count:,} forecasters by {score}"
     return pairs, [f"pairs are compared {among}; --pairs N compares more"]
 
 
 def pair_entries(tests: PairedComparisons, names: list[str]) -> list[dict[str, Any]]:
     """Paired tests as JSON values."""
     columns = {name: getattr(tests, name) for name in tests._fields if name not in ("first", "second")}
-    return [
-        {"first": names[a], "second": names[b], **{name: to_json_value(column[k]) for name, column in columns.items()}}
-        for k, (a, b) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
-    ]
+    entries = []
+    for k, (first, second) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True)):
+        figures = {name: to_json_value(column[k]) for name, column in columns.items()}
+        entries.append({"first": names[first], "second": names[second], **figures})
+    return entries
 
 
 def _log(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -266,7 +272,7 @@ def _accuracy(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> N
 def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     combined, names = scoreboard.panel, scoreboard.panel.forecasters
     scoreboard.set_figure("overround", combined.forecaster_means(overround(combined)))
-    people, step = scoreboard.forecaster_count, scoreboard.settings.stream
+    forecaster_count, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
     texts, gammas = scoreboard.settings.gammas, [float(text) for text in scoreboard.settings.gammas]
     *results, expected = betting_results(combined, gammas)
@@ -290,13 +296,13 @@ def _returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> No
         stream = return_stream(combined, paid, step)
         lines = [(name, to_json_list(means)) for name, means in zip(names, stream.means, strict=True)]
         level = scoreboard.settings.level
-        ends = running_intervals(combined, paid, step, level, least_events=LEAST_EVENTS_OF_RETURNS)[:people]
+        ends = running_intervals(combined, paid, step, level, least_events=LEAST_EVENTS_OF_RETURNS)[:forecaster_count]
         bands = {name: [to_json_list(part) for part in rows.T] for name, rows in zip(names, ends, strict=False)}
         curves[text] = {
             "questions": stream.questions.tolist(),
             "closed_at": to_json_list(stream.closed_at),
-            "forecasters": dict(lines[:people]),
-            "references": dict(lines[people:]),
+            "forecasters": dict(lines[:forecaster_count]),
+            "references": dict(lines[forecaster_count:]),
             "bands": bands,
         }
     report["curves"]["average_return"] = curves
@@ -310,10 +316,10 @@ def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
     combined, names = scoreboard.panel, scoreboard.panel.forecasters
     place = np.full(len(names), -1)
     place[order] = range(len(order))
-    chosen = place[combined.forecaster] >= 0
-    pair = combined.take(chosen)
+    is_selected = place[combined.forecaster] >= 0
+    pair = combined.take(is_selected)
     pair = replace(pair, forecasters=[names[i] for i in order], forecaster=place[pair.forecaster])
-    tests = paired_tests(pair, paid[chosen])
+    tests = paired_tests(pair, paid[is_selected])
     if not len(tests.p) or not tests.p[0] >= SIGNIFICANCE:
         return ""
     difference, error, common = abs(tests.difference[0]), tests.se[0], tests.n[0]
@@ -322,8 +328,10 @@ def _note_on_returns(scoreboard: Scoreboard, paid: Floats, gamma: str) -> str:
     )
     if not difference > 0:
         return f"{text}be told apart on {common:,} common questions"
-    needed = common * ((ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)) * error / difference) ** 2
-    return f"{text}be told apart on {common:,} common questions; it would take some {needed:,.0f} ({POWER:.0%} power)"
+    questions = common * ((ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)) * error / difference) ** 2
+    return (
+        f"{text}be told apart on {common:,} common questions; it would take some {questions:,.0f} ({POWER:.0%} power)"
+    )
 
 
 def _alpha(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
@@ -349,26 +357,18 @@ def _calibration(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -
     for name, part in CorpDecomposition(*parts)._asdict().items():
         scoreboard.set_figure("corp", part, name)
     curve = reliability_curve(combined, bins, level=scoreboard.settings.level)
-    report["curves"]["reliability"] = {
-        group: {
-            combined.forecasters[i]: [
-                {
-                    "from": to_json_value(curve.edges[i, b]),
-                    "to": to_json_value(curve.edges[i, b + 1]),
-                    **{
-                        name: to_json_value(getattr(curve, name)[i, b])
-                        for name in ("forecast", "outcome", "weight", "pairs", "low", "high")
-                    },
-                }
-                for b in np.flatnonzero(curve.pairs[i])
-            ]
-            for i in members
-        }
-        for group, members in (
-            ("forecasters", range(scoreboard.forecaster_count)),
-            ("references", range(scoreboard.forecaster_count, len(combined.forecasters))),
-        )
-    }
+    curves: dict[str, dict[str, Any]] = {"forecasters": {}, "references": {}}
+    for i, name in enumerate(combined.forecasters):
+        group = "forecasters" if i < scoreboard.forecaster_count else "references"
+        curves[group][name] = [_reliability_bin(curve, i, b) for b in np.flatnonzero(curve.pairs[i]).tolist()]
+    report["curves"]["reliability"] = curves
+
+
+def _reliability_bin(curve: ReliabilityCurve, i: int, b: int) -> dict[str, Any]:
+    entry = {"from": to_json_value(curve.edges[i, b]), "to": to_json_value(curve.edges[i, b + 1])}
+    for name in ("forecast", "outcome", "weight", "pairs", "low", "high"):
+        entry[name] = to_json_value(getattr(curve, name)[i, b])
+    return entry
 
 
 ARENA_EVALUATION_RANKINGS = {"brier": True, "skill": False, "ece": True}
@@ -432,16 +432,13 @@ def agreement_table(scoreboard: FigureTable) -> dict[str, Any]:
             for ranking, positions in scoreboard.rankings.items()
         }
     )
-    return {
-        measure: {
-            row: {
-                column: to_json_value(getattr(correlations, measure)[i, j])
-                for j, column in enumerate(correlations.names)
-            }
-            for i, row in enumerate(correlations.names)
-        }
-        for measure in ("spearman", "kendall", "common")
-    }
+    names = correlations.names
+    tables: dict[str, dict[str, dict[str, Any]]] = {}
+    for measure in ("spearman", "kendall", "common"):
+        tables[measure] = {}
+        for name, row in zip(names, getattr(correlations, measure), strict=True):
+            tables[measure][name] = dict(zip(names, map(to_json_value, row), strict=True))
+    return tables
 
 
 _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
@@ -462,6 +459,9 @@ _NOT_FITTED = (
     f"more than {MOST_MODELLED} forecasters: pool weights, Bradley–Terry, item response theory and the weighted Brier "
     "score are fitted only where asked for, as by --metrics thurstone_mosteller,irt,weighted_brier"
 )
-_TURNS: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 0}
-"""Which parts two threads begin with, and end with. Of many forecasts returns take the longest, and need little memory
-beside item response theory and the scores; of a million the sample's item response theory takes the longest."""
+_PRIORITY: dict[Part, int] = {_returns: 0, model_fits.difficulty_models: 2, model_fits.response_theory: 0}
+"""The parts that two threads take first (0) and last (2); all others are 1.
+
+Of many forecasts returns take the longest, and need little memory beside item response theory and the scores. Of a
+million the sample's item response theory takes the longest.
+"""

@@ -185,15 +185,17 @@ def _other_scores_table(report: dict[str, Any]) -> ReportTable:
     settings, forecasters = report["settings"], report["forecasters"]
     names = [name for name in settings["scores"] if name != _paired_score(report)]
     step = max(1, math.ceil(len(names) / OTHER_SCORES_SHOWN))
-    shown = names[::-step][::-1]
-    columns = [FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower") for name in shown]
-    levels = {name.rpartition("_")[2] for name in shown}
+    shown_rows = names[::-step][::-1]
+    columns = [
+        FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower") for name in shown_rows
+    ]
+    levels = {name.rpartition("_")[2] for name in shown_rows}
     shares = [name for name in settings["shares"] if name.rpartition("_")[2] in levels]
     columns += [FigureColumn(name.replace("_", " "), name, 3, lower=None) for name in shares]
     order = report["rankings"].get(report["headline"], list(forecasters))
     written = distinct_names(order)
     rows = [[written[name], *(column.text(forecasters[name]) for column in columns)] for name in order]
-    hidden = len(names) - len(shown)
+    hidden = len(names) - len(shown_rows)
     title = "Other scores, means" + (f"; {hidden} more in to_dict() and to_polars()" if hidden else "")
     return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows, names=0)
 
@@ -370,25 +372,25 @@ def _ranking_table(report: dict[str, Any], ranking: str, title: str, columns: li
 
 def _insertion_index(rows: list[tuple[str, str, Entry]], lead: FigureColumn, entry: Entry) -> int:
     """The index of the first row that is worse than `entry` in the column `lead`, or has no figure."""
-    own = lead.value(entry)
-    if own is None:
+    figure = lead.value(entry)
+    if figure is None:
         return len(rows)
-    for index, (_, _, other) in enumerate(rows):
-        value = lead.value(other)
-        if value is None or (value > own if lead.lower else value < own):
+    for index, (_, _, rival) in enumerate(rows):
+        value = lead.value(rival)
+        if value is None or (value > figure if lead.lower else value < figure):
             return index
     return len(rows)
 
 
 def _best_text(column: FigureColumn, forecasters: dict[str, Entry]) -> str | None:
     """The best figure of a column as text; None if all are equal or fewer than two are known."""
-    known = [entry for entry in forecasters.values() if column.value(entry) is not None]
-    if column.lower is None or len(known) < 2:
+    with_value = [entry for entry in forecasters.values() if column.value(entry) is not None]
+    if column.lower is None or len(with_value) < 2:
         return None
-    if all(column.value(entry) == column.value(known[0]) for entry in known):
+    if all(column.value(entry) == column.value(with_value[0]) for entry in with_value):
         return None
     choose: Callable[..., Entry] = min if column.lower else max
-    return column.text(choose(known, key=column.value))
+    return column.text(choose(with_value, key=column.value))
 
 
 def _pairs_table(report: dict[str, Any]) -> ReportTable:
@@ -406,8 +408,8 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
         difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
         error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
-        needed = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
-        rows.append([f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values, needed])
+        questions = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
+        rows.append([f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values, questions])
     score = "the Brier score" if _paired_score(report) == "brier" else _paired_score(report)
     title = (
         f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
@@ -424,7 +426,7 @@ def _agreement_table(report: dict[str, Any]) -> ReportTable:
     names = list(spearman)
     rows = []
     for number, name in enumerate(names, start=1):
-        values = ["–" if spearman[name][other] is None else f"{spearman[name][other]:z.2f}" for other in names[:number]]
+        values = ["–" if spearman[name][rival] is None else f"{spearman[name][rival]:z.2f}" for rival in names[:number]]
         rows.append([f"{number} {name}", *values, *[""] * (len(names) - number)])
     header = ["", *(str(number) for number in range(1, len(names) + 1))]
     return ReportTable("agreement", "Agreement of rankings: Spearman's rho", header, rows)

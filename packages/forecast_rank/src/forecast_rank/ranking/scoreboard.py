@@ -271,10 +271,10 @@ class FigureTable:
         `groups` are the sums of groups of events, which are resampled.
         """
         values = self._of_ranked(values)
-        own = values[: self.forecaster_count]
-        if not np.isfinite(own).any():
+        forecaster_values = values[: self.forecaster_count]
+        if not np.isfinite(forecaster_values).any():
             return
-        self.rankings[ranking] = own if lower else -own
+        self.rankings[ranking] = forecaster_values if lower else -forecaster_values
         ranges = np.full((len(values), 2), np.nan)
         best = np.full(len(values), np.nan)
         if sums is not None and groups is not None and self.settings.bootstrap:
@@ -287,7 +287,7 @@ class FigureTable:
                 )
             ranges = all_rank_ranges(sums, self.forecaster_count, lower_is_better=lower, level=level)
             draws = bootstrap_means(EventSums(groups.sums[forecasters], groups.weights[forecasters]), self.counts)
-            best[forecasters] = probability_best(draws, own, lower_is_better=lower)
+            best[forecasters] = probability_best(draws, forecaster_values, lower_is_better=lower)
         self.set_figure("rank_ranges", ranges, ranking)
         self.set_figure("probability_best", best, ranking)
 
@@ -297,16 +297,16 @@ class FigureTable:
         absent[: self.forecaster_count] = ~self.qualified
         return np.where(absent.reshape(-1, *[1] * (rows.ndim - 1)), np.nan, rows)
 
-    def include(self, other: FigureTable) -> None:
+    def include(self, table: FigureTable) -> None:
         """Takes over the figures and rankings of a table of the same forecasters and references that it lacks."""
-        for key, values in other.figures.items():
+        for key, values in table.figures.items():
             if isinstance(values, dict):
-                own = self.figures.setdefault(key, {})
-                own |= {name: part for name, part in values.items() if name not in own}
+                figures = self.figures.setdefault(key, {})
+                figures |= {name: part for name, part in values.items() if name not in figures}
             else:
                 self.figures.setdefault(key, values)
-        self.rankings |= {name: values for name, values in other.rankings.items() if name not in self.rankings}
-        self.no_interval |= {name: why for name, why in other.no_interval.items() if name not in self.no_interval}
+        self.rankings |= {name: values for name, values in table.rankings.items() if name not in self.rankings}
+        self.no_interval |= {name: why for name, why in table.no_interval.items() if name not in self.no_interval}
 
     def order(self, ranking: str) -> list[int]:
         """Indices of the forecasters with a rank from best to worst, ties by name, those without a figure last."""
@@ -317,7 +317,10 @@ class FigureTable:
     def entries(self) -> list[dict[str, Any]]:
         """The figures of each forecaster and reference as JSON values."""
         columns = {key: _json_column(values, integers=key in INTEGER_FIGURES) for key, values in self.figures.items()}
-        return [{key: column[index] for key, column in columns.items()} for index in range(len(self.names))]
+        entries = []
+        for index in range(len(self.names)):
+            entries.append({key: column[index] for key, column in columns.items()})
+        return entries
 
 
 class Scoreboard(FigureTable):
@@ -338,11 +341,11 @@ class Scoreboard(FigureTable):
 
     def copy(self) -> Scoreboard:
         """A scoreboard of the same forecasts and figures, to which more can be added without a change of this one."""
-        other = copy(self)
-        other.panel = self.panel.uncached()
-        other.figures = {key: dict(part) if isinstance(part, dict) else part for key, part in self.figures.items()}
-        other.rankings, other.no_interval = dict(self.rankings), dict(self.no_interval)
-        return other
+        duplicate = copy(self)
+        duplicate.panel = self.panel.uncached()
+        duplicate.figures = {key: dict(part) if isinstance(part, dict) else part for key, part in self.figures.items()}
+        duplicate.rankings, duplicate.no_interval = dict(self.rankings), dict(self.no_interval)
+        return duplicate
 
     def add_score(
         self,
@@ -391,8 +394,8 @@ def _separated(intervals: Floats, values: Floats, forecasters: int) -> Floats:
     better = (high[None, :forecasters] < low[:, None]).sum(axis=1)
     worse = (low[None, :forecasters] > high[:, None]).sum(axis=1)
     ranked = ~np.isnan(values)
-    others = ranked[:forecasters].sum() + (np.arange(len(values)) >= forecasters)
-    return np.where(ranked[:, None], np.stack([1 + better, others - worse], axis=1), np.nan)
+    rivals = ranked[:forecasters].sum() + (np.arange(len(values)) >= forecasters)
+    return np.where(ranked[:, None], np.stack([1 + better, rivals - worse], axis=1), np.nan)
 
 
 def merged_events(panel: Panel, most: int, seed: int) -> Panel:
@@ -420,22 +423,22 @@ def _json_column(values: Any, *, integers: bool) -> list[Any]:
     return [value and [int(rank) for rank in value] for value in column] if integers else column
 
 
-def concatenate_panels(panel: Panel, others: Panel) -> Panel:
+def concatenate_panels(panel: Panel, references: Panel) -> Panel:
     """Forecasts of two panels with the same questions as one panel; the forecasters of `others` come last."""
-    forecaster = np.concatenate([panel.forecaster, others.forecaster + len(panel.forecasters)])
-    question = np.concatenate([panel.question, others.question])
+    forecaster = np.concatenate([panel.forecaster, references.forecaster + len(panel.forecasters)])
+    question = np.concatenate([panel.question, references.question])
     order = np.argsort(question, kind="stable")
-    sizes = np.concatenate([panel.sizes, others.sizes])[order]
-    starts = np.concatenate([panel.offsets[:-1], others.offsets[:-1] + panel.offsets[-1]])[order]
+    sizes = np.concatenate([panel.sizes, references.sizes])[order]
+    starts = np.concatenate([panel.offsets[:-1], references.offsets[:-1] + panel.offsets[-1]])[order]
     offsets: Codes = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     cells = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
 
     def joined(name: str, places: Codes) -> Floats:
-        return np.concatenate([getattr(panel, name), getattr(others, name)])[places]
+        return np.concatenate([getattr(panel, name), getattr(references, name)])[places]
 
     return replace(
         panel,
-        forecasters=[*panel.forecasters, *others.forecasters],
+        forecasters=[*panel.forecasters, *references.forecasters],
         forecaster=forecaster[order],
         question=question[order],
         offsets=offsets,
@@ -444,5 +447,5 @@ def concatenate_panels(panel: Panel, others: Panel) -> Panel:
         no_odds=joined("no_odds", cells),
         weight=joined("weight", order),
         made_at=joined("made_at", order),
-        quote=None if panel.quote is None or others.quote is None else joined("quote", cells),
+        quote=None if panel.quote is None or references.quote is None else joined("quote", cells),
     )

@@ -48,9 +48,10 @@ def terminal_table(table: ReportTable, width: int = 120) -> str:
         blanks = " " * (widths[place] - cell_len(cell))
         return cell + blanks if place in table.text_columns else blanks + cell
 
-    return "".join(
-        _GAP.join(padded(cell, place) for place, cell in enumerate(row)) + "\n" for row in (table.header, *table.rows)
-    )
+    text = ""
+    for row in (table.header, *table.rows):
+        text += _GAP.join(map(padded, row, range(len(row)))) + "\n"
+    return text
 
 
 def _folded_table(table: ReportTable, width: int) -> str:
@@ -66,9 +67,10 @@ def html_table(table: ReportTable) -> str:
 
     def cells(row: list[str], tag: str) -> str:
         aligned = ["left" if place in table.text_columns else "right" for place in range(len(row))]
-        return "".join(
-            f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(aligned, row, strict=True)
-        )
+        html = ""
+        for side, cell in zip(aligned, row, strict=True):
+            html += f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>'
+        return html
 
     head = f"<thead><tr>{cells(table.header, 'th')}</tr></thead>"
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
@@ -85,14 +87,21 @@ def markdown_table(table: ReportTable) -> str:
     """The table in GitHub's Markdown, without its title."""
     rule = ["---" if place in table.text_columns else "--:" for place in range(len(table.header))]
     special = str.maketrans(_MARKDOWN_SPECIAL)
-    rows = [[cell.translate(special) for cell in row] for row in (table.header, *table.rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])) + "\n"
+    lines = []
+    for row in (table.header, *table.rows):
+        cells = [cell.translate(special) for cell in row]
+        lines.append(f"| {' | '.join(cells)} |\n")
+    lines.insert(1, f"| {' | '.join(rule)} |\n")
+    return "".join(lines)
 
 
 def latex_table(table: ReportTable) -> str:
     """The table as a `tabular` with the rules of booktabs, without its title."""
     special = str.maketrans(_LATEX_SPECIAL)
     columns = "".join("l" if place in table.text_columns else "r" for place in range(len(table.header)))
-    lines = [" & ".join(cell.translate(special) for cell in row) + r" \\" for row in (table.header, *table.rows)]
+    lines = []
+    for row in (table.header, *table.rows):
+        cells = [cell.translate(special) for cell in row]
+        lines.append(" & ".join(cells) + r" \\")
     start = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule"]
     return "\n".join([*start, *lines[1:], r"\bottomrule", r"\end{tabular}", ""])

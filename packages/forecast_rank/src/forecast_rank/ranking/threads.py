@@ -27,6 +27,6 @@ def results_in_order(
         return
     with ThreadPoolExecutor(THREADS) as threads:
         by_turn = sorted(range(len(items)), key=lambda index: turn(items[index]))
-        begun = {index: threads.submit(compute, items[index]) for index in by_turn}
+        futures = {index: threads.submit(compute, items[index]) for index in by_turn}
         for index in range(len(items)):
-            yield begun.pop(index).result()
+            yield futures.pop(index).result()

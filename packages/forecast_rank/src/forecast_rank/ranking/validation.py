@@ -75,8 +75,10 @@ class ForecastValidator:
         new_pair = changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code))
         begins = np.flatnonzero(new_pair)
         if not np.isnan(self.made_at).all():
-            made = self.sorted(self.made_at)
-            begins = np.flatnonzero(new_pair | (changes(made) & ~(np.isnan(made) & np.isnan(np.roll(made, 1)))))
+            made_at = self.sorted(self.made_at)
+            begins = np.flatnonzero(
+                new_pair | (changes(made_at) & ~(np.isnan(made_at) & np.isnan(np.roll(made_at, 1))))
+            )
         self.offsets = np.append(begins, len(self.rows))
         self.sizes = np.diff(self.offsets)
         self.first = np.minimum.reduceat(self.rows, begins) if len(begins) else self.rows
@@ -86,11 +88,11 @@ class ForecastValidator:
 
     def _sorted_rows(self) -> Codes:
         forecaster, question = self.forecaster_code, self.question_code
-        option, made = self.option_code, self.made_at
+        option, made_at = self.option_code, self.made_at
         rows = np.arange(len(forecaster))
         if min(forecaster.min(initial=0), question.min(initial=0)) < 0:
             rows = np.flatnonzero((forecaster >= 0) & (question >= 0))
-            forecaster, question, option, made = forecaster[rows], question[rows], option[rows], made[rows]
+            forecaster, question, option, made_at = forecaster[rows], question[rows], option[rows], made_at[rows]
         forecasters, options = len(self.forecasters) + 1, len(self.options) + 1
         if (len(self.questions) + 1) * forecasters * options < _LARGEST_KEY:
             key = question.astype(np.int64)
@@ -100,28 +102,28 @@ class ForecastValidator:
             order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         else:
             order = np.lexsort((option, forecaster, question))
-        if np.isnan(made).all():
+        if np.isnan(made_at).all():
             return rows if order is None else rows[order]
         if order is not None:
             rows, forecaster, question = rows[order], forecaster[order], question[order]
-            option, made = option[order], made[order]
-        made = np.where(np.isnan(made), -np.inf, made)
+            option, made_at = option[order], made_at[order]
+        made_at = np.where(np.isnan(made_at), -np.inf, made_at)
         begins = np.flatnonzero(changes(question) | changes(forecaster))
-        several = np.maximum.reduceat(made, begins) != np.minimum.reduceat(made, begins)
+        several = np.maximum.reduceat(made_at, begins) != np.minimum.reduceat(made_at, begins)
         if several.any():
             part = np.flatnonzero(np.repeat(several, np.diff(np.append(begins, len(rows)))))
-            rows[part] = rows[part][np.lexsort((option[part], made[part], forecaster[part], question[part]))]
+            rows[part] = rows[part][np.lexsort((option[part], made_at[part], forecaster[part], question[part]))]
         return rows
 
     def _take_out_repeats(self) -> Codes:
         """Takes those out of `rows` that equal an earlier one in every column, and returns them."""
-        same = ~(changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code)))
-        same &= ~changes(self.sorted(self.option_code))
-        if same.any():
-            same &= ~changes(np.nan_to_num(self.sorted(self.made_at), nan=-np.inf))
-        if not same.any():
+        is_same = ~(changes(self.sorted(self.question_code)) | changes(self.sorted(self.forecaster_code)))
+        is_same &= ~changes(self.sorted(self.option_code))
+        if is_same.any():
+            is_same &= ~changes(np.nan_to_num(self.sorted(self.made_at), nan=-np.inf))
+        if not is_same.any():
             return self.rows[:0]
-        suspects = np.flatnonzero(same | np.append(same[1:], False))
+        suspects = np.flatnonzero(is_same | np.append(is_same[1:], False))
         places = self.rows[suspects]
         columns: dict[str, NDArray] = {
             "question": self.question_code, "forecaster": self.forecaster_code, "option": self.option_code,
@@ -130,10 +132,10 @@ class ForecastValidator:
         labels = [self.table.names[name].to_physical()[places].alias(name) for name in ("event", "category")]
         cells = pl.DataFrame({name: column[places] for name, column in columns.items()}).with_columns(labels)
         repeated = suspects[~cells.to_struct().is_first_distinct().to_numpy()]
-        taken = self.rows[repeated]
+        repeated_rows = self.rows[repeated]
         self.rows = np.delete(self.rows, repeated)
-        self._in_order &= not len(taken)
-        return taken
+        self._in_order &= not len(repeated_rows)
+        return repeated_rows
 
     def sorted(self, values: NDArray) -> NDArray:
         """The values of `rows`, in their order."""
@@ -227,8 +229,8 @@ class ForecastValidator:
         """Rejects rows with the forecaster, question, option and time of an earlier row."""
         repeats = ~changes(self.sorted(self.option_code))
         repeats[self.offsets[:-1]] = False
-        same = np.flatnonzero(repeats) - 1
-        for earlier, place in zip(self.rows[same].tolist(), self.rows[same + 1].tolist(), strict=True):
+        earlier_rows = np.flatnonzero(repeats) - 1
+        for earlier, place in zip(self.rows[earlier_rows].tolist(), self.rows[earlier_rows + 1].tolist(), strict=True):
             self.faults.setdefault(
                 place,
                 Fault(
@@ -239,13 +241,15 @@ class ForecastValidator:
                 ),
             )
 
-    def _differing_column(self, place: int, other: int) -> str:
+    def _differing_column(self, place: int, second_place: int) -> str:
         """The first column in which two rows of one forecaster, question, option and time differ."""
         columns = self.table.numbers | {"closed_at": self.closed_at}
-        pairs = ((name, float(values[place]), float(values[other])) for name, values in columns.items())
+        pairs = ((name, float(values[place]), float(values[second_place])) for name, values in columns.items())
         differing = (name for name, a, b in pairs if a != b and not (np.isnan(a) and np.isnan(b)))
         labels = (
-            name for name in ("event", "category") if self.table.names[name][place] != self.table.names[name][other]
+            name
+            for name in ("event", "category")
+            if self.table.names[name][place] != self.table.names[name][second_place]
         )
         return next(chain(differing, labels), "probability")
 
@@ -260,8 +264,8 @@ class ForecastValidator:
         self._reject_forecasts(valid & partly, missing)
         for name, values in (("exclusive", self.exclusive_flag), ("weight", self.weight)):
             if (values != 1).any():
-                here = self.sorted(values)
-                varies = np.maximum.reduceat(here, starts) != np.minimum.reduceat(here, starts)
+                ordered = self.sorted(values)
+                varies = np.maximum.reduceat(ordered, starts) != np.minimum.reduceat(ordered, starts)
                 differs = Fault("differs between the options", name, fix="write the same for all options of a forecast")
                 self._reject_forecasts(valid & varies, differs)
         valid &= self.exclusive
@@ -281,13 +285,13 @@ class ForecastValidator:
             group="the probabilities of exclusive options sum to almost 1",
         )
         self._reject_forecasts(slightly & off, divisible, total)
-        other = Fault(
+        indivisible = Fault(
             why,
             "probability",
             fix="name all options, or set exclusive to 0 where several can happen",
             group="the probabilities of exclusive options do not sum to 1",
         )
-        self._reject_forecasts(off, other, total)
+        self._reject_forecasts(off, indivisible, total)
         happened = np.add.reduceat(self.sorted(self.outcome), starts)
         off = valid & (np.abs(happened - 1) > SUM_TOLERANCE + _ROUNDING)
         if self.fractional_outcomes:
@@ -296,8 +300,10 @@ class ForecastValidator:
             self._reject_forecasts(off, unequal, happened)
         else:
             fix = "write outcome 1 for one option, or set exclusive to 0"
-            none = "none of the exclusive options happened"
-            unanswered = Fault("belongs to exclusive options of which none happened", "outcome", fix=fix, group=none)
+            no_outcome = "none of the exclusive options happened"
+            unanswered = Fault(
+                "belongs to exclusive options of which none happened", "outcome", fix=fix, group=no_outcome
+            )
             self._reject_forecasts(off & (happened == 0), unanswered)
             group = "several of the exclusive options happened"
             several = Fault("belongs to exclusive options of which {:.0f} happened", "outcome", fix=fix, group=group)
@@ -324,13 +330,13 @@ class ForecastValidator:
         option, outcome = self.sorted(self.option_code), self.sorted(self.comparable_outcome)
         differing = [valid[:0]]
         for first in range(0, len(compared), _FORECASTS_AT_ONCE):
-            own, other = (which[first : first + _FORECASTS_AT_ONCE] for which in (compared, model))
-            sizes = self.sizes[own]
-            here, there = spans(self.offsets[own], sizes), spans(self.offsets[other], sizes)
-            differs = (option[here] != option[there]) | (outcome[here] != outcome[there])
-            differing.append(np.repeat(own, sizes)[differs])
-        if len(others := np.concatenate(differing)):
-            alike &= ~np.isin(valid, others)
+            block, model_block = (places[first : first + _FORECASTS_AT_ONCE] for places in (compared, model))
+            sizes = self.sizes[block]
+            cells, model_cells = spans(self.offsets[block], sizes), spans(self.offsets[model_block], sizes)
+            differs = (option[cells] != option[model_cells]) | (outcome[cells] != outcome[model_cells])
+            differing.append(np.repeat(block, sizes)[differs])
+        if len(contradicting := np.concatenate(differing)):
+            alike &= ~np.isin(valid, contradicting)
         elif alike.all():
             return
         contested = np.isin(question, question[~alike])
@@ -350,11 +356,11 @@ class ForecastValidator:
         most = max(map(len, versions.values()))
         leading = [version for version, supporters in versions.items() if len(supporters) == most]
         for version, supporters in versions.items():
-            other = next((leader for leader in leading if leader != version), None)
-            if other is None:
+            rival = next((leader for leader in leading if leader != version), None)
+            if rival is None:
                 continue
-            example = int(self.line[self.first[versions[other]].min()])
-            part = next(k for k in range(3) if version[k] != other[k])
+            example = int(self.line[self.first[versions[rival]].min()])
+            part = next(k for k in range(3) if version[k] != rival[k])
             bad = np.isin(self.pair, self.pair[supporters])
             name = ("option", "outcome", "exclusive")[part]
             why = "contradicts the question's other forecasts"
@@ -371,9 +377,9 @@ class ForecastValidator:
         """The value in the earliest row of each group that has one, else NaN; groups begin at `starts` of `rows`."""
         never, missing = len(self.table), np.isnan(values)
         places = np.minimum.reduceat(np.where(missing[rows], never, rows) if missing.any() else rows, starts)
-        stated = np.full(len(places), np.nan)
-        stated[places < never] = values[places[places < never]]
-        return stated
+        first_values = np.full(len(places), np.nan)
+        first_values[places < never] = values[places[places < never]]
+        return first_values
 
     def complete_faults(self) -> None:
         """Adds to the faults the cells as written, and a fault for every other row that is rejected with them."""
@@ -395,9 +401,11 @@ class ForecastValidator:
         for key, place in zip(groups, places, strict=True):
             if place not in self.faults:
                 _, other_place = cause[key]
-                other = self.faults[other_place]
-                why = f"rejected with row {self.line[other_place]}: {other.why}"
-                self.faults[place] = Fault(why, fix=other.fix, group=f"rejected with another row: {other.kind}")
+                earlier_fault = self.faults[other_place]
+                why = f"rejected with row {self.line[other_place]}: {earlier_fault.why}"
+                self.faults[place] = Fault(
+                    why, fix=earlier_fault.fix, group=f"rejected with another row: {earlier_fault.kind}"
+                )
 
     def complete_fault(self, place: int) -> Fault:
         """The fault of a row with its cell as written."""
@@ -423,6 +431,6 @@ class ForecastValidator:
     def _reject_forecasts(self, bad: Mask, fault: Fault, values: NDArray | None = None) -> None:
         """Adds a fault to every row of the forecasts where `bad`; `{}` stands for the forecast's value."""
         for i in np.flatnonzero(bad).tolist():
-            told = fault if values is None else replace(fault, problem=fault.problem.format(values[i]))
+            full_fault = fault if values is None else replace(fault, problem=fault.problem.format(values[i]))
             for place in self.rows[self.offsets[i] : self.offsets[i + 1]].tolist():
-                self.faults.setdefault(place, told)
+                self.faults.setdefault(place, full_fault)

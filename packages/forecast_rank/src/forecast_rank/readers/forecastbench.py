@@ -53,7 +53,7 @@ class _ReferenceSets:
 
 def import_sources(files: Sequence[Path]) -> list[ImportSource]:
     """An import source for each forecast file; the other files go with all of them."""
-    forecasts, others, reference_sets = [], [], _ReferenceSets()
+    forecasts, reference_forecasts, reference_sets = [], [], _ReferenceSets()
     for file in files:
         content = read_json(file)
         if not isinstance(content, dict) or not {"forecasts", "resolutions", "questions"} & set(content):
@@ -61,12 +61,12 @@ def import_sources(files: Sequence[Path]) -> list[ImportSource]:
         if "forecasts" in content:
             forecasts.append(file)
         else:
-            others.append(file)
+            reference_forecasts.append(file)
             _read_descriptions(reference_sets, file, content)
     if not forecasts:
         raise UnreadableFile(f"{', '.join(map(str, files))}: none of them holds forecasts")
     return [
-        ImportSource((file, *others), partial(_read, file, reference_sets), fractional_outcomes=True)
+        ImportSource((file, *reference_forecasts), partial(_read, file, reference_sets), fractional_outcomes=True)
         for file in forecasts
     ]
 

@@ -56,11 +56,11 @@ def p_yes(text: Any) -> float:
     """The probability of YES of an answer. Raises InvalidRecord if it is missing or ambiguous."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidRecord("the answer is empty")
-    stated = _THOUGHT.sub("", text)
-    if "<think>" in stated.lower():
+    final_text = _THOUGHT.sub("", text)
+    if "<think>" in final_text.lower():
         raise InvalidRecord("the thinking is never closed, so that no answer stands after it")
-    answer = _one(_ANSWER, stated, "answer")
-    confidence = _one(_CONFIDENCE, stated, "confidence")
+    answer = _one(_ANSWER, final_text, "answer")
+    confidence = _one(_CONFIDENCE, final_text, "confidence")
     if answer not in ("yes", "no"):
         raise InvalidRecord(f"the answer is neither yes nor no: {answer[:40]!r}")
     written = _NUMBER.fullmatch(confidence)

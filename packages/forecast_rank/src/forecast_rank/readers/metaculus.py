@@ -58,13 +58,13 @@ def _rows(descriptions: Descriptions, line: int, record: dict[str, Any]) -> Iter
     if kind == BINARY:
         vector = {YES: parse_probability(record.get("probability_yes"), "probability_yes")}
         happened = {"yes": YES, "no": ""}.get(resolution or "", resolution)
-        known: tuple[str, ...] = (YES, "")
+        names: tuple[str, ...] = (YES, "")
     elif kind == MULTIPLE_CHOICE:
         vector, happened = _vector(record), resolution
-        known = tuple(vector)
+        names = tuple(vector)
     else:
         raise InvalidRecord(f"type {str(kind)[:40]!r} has no probabilities of options")
-    if happened is not None and happened not in known:
+    if happened is not None and happened not in names:
         raise InvalidRecord(f"resolution {happened[:40]!r} is none of the options")
     made_at = parse_time(record.get("forecast_timestamp"), "forecast_timestamp")
     close = "actual_close_time" if label(record.get("actual_close_time")) else "scheduled_close_time"

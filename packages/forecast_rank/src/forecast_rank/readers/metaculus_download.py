@@ -102,8 +102,8 @@ class LeftOut:
     def notes(self) -> list[str]:
         described = {"of aggregates": self.aggregates, "on questions without options": self.kinds}
         return [
-            f"{counts.total():,} forecasts {what} are left out: {', '.join(sorted(counts))}"
-            for what, counts in described.items()
+            f"{counts.total():,} forecasts {subject} are left out: {', '.join(sorted(counts))}"
+            for subject, counts in described.items()
             if counts
         ]
 
@@ -118,22 +118,24 @@ def is_download(file: Path) -> bool:
 
 def import_source(files: Sequence[Path]) -> ImportSource:
     """The import source of a download: a folder, a zip file, or its files. Raises UnreadableFile."""
-    found: dict[str, DownloadedCsv] = {}
+    csv_of_name: dict[str, DownloadedCsv] = {}
     for file in files:
         for part in _parts(file):
             name = FORECASTS if _is_forecasts(part) else QUESTIONS
-            if name in found:
-                raise UnreadableFile(f"{part}: there is another {name}, {found[name]}; rank one download at a time")
-            found[name] = part
-    for name, other in ((FORECASTS, QUESTIONS), (QUESTIONS, FORECASTS)):
-        if name not in found and other in found and found[other].member is None:
-            beside = found[other].path.with_name(name)
+            if name in csv_of_name:
+                raise UnreadableFile(
+                    f"{part}: there is another {name}, {csv_of_name[name]}; rank one download at a time"
+                )
+            csv_of_name[name] = part
+    for name, counterpart in ((FORECASTS, QUESTIONS), (QUESTIONS, FORECASTS)):
+        if name not in csv_of_name and counterpart in csv_of_name and csv_of_name[counterpart].member is None:
+            beside = csv_of_name[counterpart].path.with_name(name)
             if beside.is_file():
-                found[name] = DownloadedCsv(beside)
-    if missing := [name for name in (FORECASTS, QUESTIONS) if name not in found]:
+                csv_of_name[name] = DownloadedCsv(beside)
+    if missing := [name for name in (FORECASTS, QUESTIONS) if name not in csv_of_name]:
         raise UnreadableFile(f"{', '.join(map(str, files))}: {' and '.join(missing)} of the download missing")
-    paths = tuple(dict.fromkeys([found[FORECASTS].path, found[QUESTIONS].path]))
-    return ImportSource(paths, partial(_read, found[FORECASTS], found[QUESTIONS]))
+    paths = tuple(dict.fromkeys([csv_of_name[FORECASTS].path, csv_of_name[QUESTIONS].path]))
+    return ImportSource(paths, partial(_read, csv_of_name[FORECASTS], csv_of_name[QUESTIONS]))
 
 
 def _parts(file: Path) -> list[DownloadedCsv]:
@@ -203,9 +205,9 @@ def _question(name: str, record: dict[str, Any]) -> ListedQuestion:
     )
     options = tuple(question.current) if kind == MULTIPLE_CHOICE else (YES,)
     happened = _happened(question) if kind in (BINARY, MULTIPLE_CHOICE) else None
-    chosen = None if happened is None else tuple(option for option in options if option == happened)
+    resolution = None if happened is None else tuple(option for option in options if option == happened)
     title = str(record.get("Question Title") or "")
-    question.description = QuestionDescription(name, title, options, chosen, closed_at=question.closed_at)
+    question.description = QuestionDescription(name, title, options, resolution, closed_at=question.closed_at)
     return question
 
 
@@ -237,9 +239,9 @@ def _happened(question: ListedQuestion) -> str | None:
     if resolution.lower() in VOID:
         raise InvalidRecord(f"resolution {resolution!r}: the question does not count")
     if question.kind == BINARY:
-        known = {"yes": YES, "no": ""}
-        if resolution.lower() in known:
-            return known[resolution.lower()]
+        option_names = {"yes": YES, "no": ""}
+        if resolution.lower() in option_names:
+            return option_names[resolution.lower()]
     elif resolution in question.options:
         return resolution
     raise InvalidRecord(f"resolution {resolution[:40]!r} is none of the options")
@@ -329,8 +331,8 @@ def _vector(question: ListedQuestion, record: dict[str, Any]) -> dict[str, float
     numbers = _list(re.sub(r"\bnan\b", "None", str(required_field(record, column))), column)
     if len(numbers) != len(question.options):
         raise InvalidRecord(f"{column} holds {len(numbers)} numbers for {len(question.options)} options")
-    stated = dict(zip(question.options, numbers, strict=True))
+    probabilities = dict(zip(question.options, numbers, strict=True))
     return {
-        option: parse_probability(stated.get(option), f"the probability of {option[:60]!r}")
+        option: parse_probability(probabilities.get(option), f"the probability of {option[:60]!r}")
         for option in question.current
     }

@@ -48,13 +48,13 @@ _STRIKE = re.compile(
 
 def read(file: Path) -> ParsedFile:
     descriptions: dict[str, QuestionDescription] = {}
-    seen: set[tuple[str, str, float | None, float | None]] = set()
+    keys: set[tuple[str, str, float | None, float | None]] = set()
 
     def parse(line: int, record: Any) -> Iterator[ParsedRecord]:
         row = _row(line, record)
         forecast = (row.forecaster, row.question, row.made_at, row.probability)
-        yield RepeatedRecord(line) if forecast in seen else row
-        seen.add(forecast)
+        yield RepeatedRecord(line) if forecast in keys else row
+        keys.add(forecast)
         title = str(record.get("title") or "")
         descriptions.setdefault(row.question, QuestionDescription(row.question, title, closed_at=row.closed_at))
 
@@ -114,8 +114,8 @@ def event_of(title: str, settled_at: float | None) -> str | None:
     day = settled
     if dates:
         month, number = _MONTHS.index(dates[-1][1].lower()) + 1, int(dates[-1][2])
-        candidates = [d for year in (-1, 0, 1) if (d := _date(settled.year + year, month, number))]
-        day = min(candidates, key=lambda d: abs(d - settled), default=settled)
+        candidates = [day_in_year for year in (-1, 0, 1) if (day_in_year := _date(settled.year + year, month, number))]
+        day = min(candidates, key=lambda day_in_year: abs(day_in_year - settled), default=settled)
     return f"{pattern} ({day.isoformat()})"
 
 

@@ -88,8 +88,8 @@ def _task(record: Any) -> QuestionDescription:
 
 def _read(file: Path, described: Sequence[Path]) -> ParsedFile:
     tasks = Tasks()
-    for other in described:
-        _read_descriptions(tasks, other, [])
+    for description in described:
+        _read_descriptions(tasks, description, [])
     return collect_rows(parse_records(read_json_lines(file), partial(_rows, tasks)), tasks)
 
 

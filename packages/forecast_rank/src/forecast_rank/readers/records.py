@@ -111,8 +111,8 @@ def collect_rows(
         frames.append(pl.DataFrame({name: [getattr(row, name) for row in chunk] for name in SCHEMA}, schema=SCHEMA))
         lines.append(np.array([row.line for row in chunk], dtype=np.int64))
     line = np.concatenate([np.zeros(0, dtype=np.int64), *lines])
-    other = [item.line for item in row_filter.unread] + row_filter.repeated
-    records = len(np.unique(np.append(line, np.array(other, dtype=np.int64))))
+    other_lines = [item.line for item in row_filter.unread] + row_filter.repeated
+    records = len(np.unique(np.append(line, np.array(other_lines, dtype=np.int64))))
     return ParsedFile(input_table(frames, line), records, row_filter.unread, list((questions or {}).values()))
 
 
