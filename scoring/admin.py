@@ -104,6 +104,9 @@ class LeaderboardAdmin(ReadOnlyAdmin):
 class AgentsBoardAdmin(ReadOnlyAdmin):
     list_display = ("track", "protocol", "period", "computed_at")
     list_filter = ("track", "protocol", "period")
+    list_defer = ("entries", "report")
+    search_fields = ("track", "protocol")
+    fields = (*list_display, json_column("entries"))
 
 
 @admin.register(ForecastScore)

@@ -96,12 +96,13 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
         raise claim_loss
 
 
-def store_spooled_answers(lines: ReportLines) -> None:
-    """Stores the answers that earlier workers on this machine left in files, and logs a line for each file.
+def store_spooled_answers(lines: ReportLines) -> bool:
+    """Stores the answers that earlier workers on this machine left in files; True if a living one holds another.
 
     A stored answer belongs to its task as if it had come in time, unless the model was asked again or another worker
     holds the task; then it counts as late. The file is removed in the end; one that is refused is renamed.
     """
+    is_held = False
     for path in _spool_files():
         try:
             file = path.open()
@@ -112,6 +113,7 @@ def store_spooled_answers(lines: ReportLines) -> None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 lines.write(f"spool file {path.name} is held by a worker that is alive")
+                is_held = True
                 continue
             if not path.exists():
                 continue
@@ -125,6 +127,7 @@ def store_spooled_answers(lines: ReportLines) -> None:
             else:
                 path.unlink()
                 lines.write(f"{call}: the answer of an earlier worker was stored from {path.name}")
+    return is_held
 
 
 def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:

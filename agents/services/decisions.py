@@ -53,8 +53,8 @@ def run_decisions(
     `cohort` and `family` narrow the run. An agent whose decision is final or claimed by another worker is skipped.
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
-    store_spooled_answers(report.log)
-    end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
+    if not store_spooled_answers(report.log):
+        end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:

@@ -64,8 +64,8 @@ def run_forecasts(
     `questions` may lower the number of questions to choose, if they are frozen by this run; `family` asks it alone.
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
-    store_spooled_answers(report.log)
-    end_leases_of_killed_runs(Elicitation, command="run_forecasts", lease=settings.lease)
+    if not store_spooled_answers(report.log):
+        end_leases_of_killed_runs(Elicitation, command="run_forecasts", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Elicitation.PROTOCOL, at=at))
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:

@@ -29,6 +29,7 @@ from agents.models import (
     Registration,
     Release,
     RunSetting,
+    SigningKey,
     Trade,
 )
 from agents.services.lineups import propose_lineup
@@ -37,7 +38,7 @@ from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
 from markets.models import CacheVersion, Market, VenueTraffic
-from scoring.models import Leaderboard, Snapshot
+from scoring.models import AgentsBoard, Leaderboard, Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -45,9 +46,9 @@ from tests.factories import (
     FamilyFactory,
     MarketFactory,
     ModelCallFactory,
-    SubmissionFactory,
     bet,
     play_week,
+    submit_hold,
 )
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +56,7 @@ pytestmark = pytest.mark.django_db
 OURS = [model for app in ("markets", "cohorts", "agents", "scoring") for model in apps.get_app_config(app).get_models()]
 CONFIGURED = {Family, Release, Methodology, Registration}
 WRITABLE = CONFIGURED | {User, Group}
-FIXED = {Chain, Methodology, CacheVersion, Leaderboard, VenueTraffic}
+FIXED = {AgentsBoard, Chain, Methodology, CacheVersion, Leaderboard, SigningKey, VenueTraffic}
 """Tables that do not grow with the season."""
 BIG = ("snapshot", "priceobservation", "modelcall", "journalentry", "trade")
 
@@ -77,7 +78,7 @@ def grow() -> None:
     CreditReading.objects.create(read_at=week, key_label="sk-or", used_usd=week.day)
     newcomer = FamilyFactory().releases.get()
     RunSetting.objects.create(protocol="trading", family=newcomer.family, paused=True)
-    guest = SubmissionFactory().registration.family
+    guest = submit_hold(Decision.objects.exclude(universe=None).latest("pk")).registration.family
     AgentVersion.objects.create(family=guest, number=1, began_at=week)
     Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
     Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)

@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client, RequestFactory
 
-from agents.models import Agent, Family
+from agents.models import Agent, Decision, Family
 from arena_site.api import ENDPOINTS, INDEX
 from arena_site.pages.views.site import server_error
 from foundation.rest.cursors import StrictCursorPagination
@@ -28,6 +28,7 @@ from tests.factories import (
     ask,
     bet,
     play_week,
+    submit_hold,
 )
 from tests.problems import errors, problem
 from tests.shared_rows import shared_rows
@@ -39,7 +40,13 @@ CURSORS = sorted(name for name, view in ENDPOINTS.items() if view.pagination_cla
 PAGED = sorted(set(LISTS) - set(CURSORS))
 SCHEMA = Path(__file__).resolve().parents[2] / "arena_site" / "schema.yml"
 
-season = shared_rows(play_week)
+
+def _week() -> None:
+    play_week()
+    submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
+
+
+season = shared_rows(_week)
 
 
 @pytest.mark.parametrize("name", PAGED)

@@ -31,7 +31,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     from django.utils import timezone
     from django_q.models import Schedule
 
-    from agents.models import Decision, Family, Release, RunSetting
+    from agents.models import Application, Decision, Family, Release, RunSetting
     from agents.services.lineups import propose_lineup
     from arena_site import jobs
     from foundation.models import Alert
@@ -50,6 +50,9 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     unresolved = Market.objects.filter(status="closed", traded=True).earliest("pk")
     resolved = Market.objects.get(status="resolved", question="Will it snow in Rome?")
     loser = resolved.outcomes.exclude(pk=resolved.winning_outcome_id).get()
+    applicant = Application.objects.create(
+        name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=night, status="waiting"
+    )
     forms = {
         "export": {"formats": ["parquet"]},
         "retry": {"decision": [failed.pk]},
@@ -68,6 +71,8 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
         "resume-models": {"protocol": ["forecast"], "family": "grok-4"},
         "withdraw": {"family": Family.objects.get(slug="grok-4").slug},
         "void-week": {"cohort": failed.cohort_id},
+        "approve-agent": {"application": applicant.pk},
+        "reject-agent": {"application": applicant.pk},
         "propose-line-up": {"release": [release.pk for release in releases[:6]]},
         "approve-line-up": {"line_up": line_up.pk},
         "reject-line-up": {"line_up": line_up.pk},

@@ -111,6 +111,11 @@ def test_own_key_costs_the_providers_price_and_the_gateways_fee(sandbox: Address
     assert (key["usage"], key["byok_usage"]) == pytest.approx((float(price) * 0.05, float(price)))
 
 
+def credits_left(sandbox: Addresses) -> str:
+    data = client().get(f"{sandbox.openrouter}/credits").json()["data"]
+    return f"{data['total_credits'] - data['total_usage']:.2f}"
+
+
 def test_bills_replace_what_every_tenth_answer_was_booked_at(sandbox: Addresses) -> None:
     post(sandbox, "faults", model="*", faults=(["none"] * 9 + ["no_usage"]) * 10)
     for week in range(3):
@@ -126,7 +131,8 @@ def test_bills_replace_what_every_tenth_answer_was_booked_at(sandbox: Addresses)
     assert (first["checked"], first["corrected"]) == (4, 1)  # those of the last week are not told for a minute
     assert cost_on_record() > billed(sandbox)
     post(sandbox, "clock", now=(FIRST_DECISION + 2 * WEEK + MINUTE).isoformat())
-    assert run("reconcile_costs").summary == {"checked": 3, "corrected": 3}
+    summary = run("reconcile_costs").summary
+    assert summary == {"checked": 3, "corrected": 3, "credits_left_usd": credits_left(sandbox)}
     assert cost_on_record() == billed(sandbox)
     in_runs = Run.objects.filter(kind="run_decisions").values_list("summary__cost_usd", flat=True)
     assert sum(map(Decimal, in_runs)) == pytest.approx(billed(sandbox), abs=Decimal("1e-5"))
@@ -160,7 +166,8 @@ def test_credits_tell_the_cost_of_a_generation_that_is_never_found(sandbox: Addr
         run("reconcile_costs")
         at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
     assert cost_on_record() > billed(sandbox)
-    assert run("reconcile_costs").summary == {"checked": 1, "corrected": 1}
+    summary = run("reconcile_costs").summary
+    assert summary == {"checked": 1, "corrected": 1, "credits_left_usd": credits_left(sandbox)}
     assert cost_on_record() == billed(sandbox) > 0
 
 
