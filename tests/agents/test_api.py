@@ -49,6 +49,8 @@ def test_a_family_shows_the_release_that_is_in_effect_now(client: Client) -> Non
             "color": "#05a75b",
             "active": True,
             "external": False,
+            "track": None,
+            "version": None,
             "release": "openai/gpt-6",
         }
         at = WEEK + timedelta(days=1)

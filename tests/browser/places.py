@@ -50,6 +50,9 @@ FIXED = {
     "board of agents": "/agents/",
     "board of agents who trade": "/agents/?protocol=trading",
     "record of an external agent": "/agents/guest/",
+    "registration of an agent": "/agents/new/",
+    "application without its link": "/agents/application/",
+    "owner of an agent": "/agents/owner/",
     "families": "/models/",
     "family": "/models/gpt-5.2/",
     "external family": "/models/guest/",
@@ -70,6 +73,7 @@ FIXED = {
     "methodology of a version": "/methodology/v1/",
     "about": "/about/",
     "data": "/data/",
+    "datasets": "/data/datasets/",
     "imports": "/imports/",
     "import": "/imports/others/",
     "API documentation": "/api/docs/",
@@ -80,7 +84,7 @@ FORECASTS = {
     "external forecast": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
-STATUS = {"not found": 404}
+STATUS = {"not found": 404, "application without its link": 410}
 FOREIGN = {"API documentation"}
 """Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""
 

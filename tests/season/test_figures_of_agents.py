@@ -142,9 +142,21 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     page.assert_compared(at_least=30)
 
 
+def largest_trades(decision: dict[str, Any]) -> str:
+    """The two largest trades of a decision, and how many more it made."""
+    trades = sorted(decision["trades"], key=lambda trade: -float(trade["amount"]))
+    texts = []
+    for trade in trades[:2]:
+        kind = "from selling" if trade["kind"] == "SELL" else "on"
+        texts.append(
+            f"{formats.money(trade['amount'])} {kind} {trade['side']} : {decision['questions'][trade['market']]}"
+        )
+    return " ".join([*texts, *([f"and {len(trades) - 2} more"] if len(trades) > 2 else [])])
+
+
 DECISIONS = {
     "Week": lambda d: f"Week {d['week']}",
-    "Trades": lambda d: formats.count(len(d["trades"])),
+    "Trades": lambda d: (formats.count(len(d["trades"])), largest_trades(d)),
     "Rejected": lambda d: formats.count(sum(not wish["executed"] for wish in d["instructions"])),
     "Cost": lambda d: formats.cost(d["cost_usd"]),
     "Decided": lambda d: formats.minute(d["decided_at"]),
@@ -156,6 +168,7 @@ def test_every_agent(season: SeasonApi) -> None:
     assert len(agents) == 32
     weeks = {row["version"]: row["decision_weeks"] for row in season.rows("methodologies/")}
     weeks_of = {row["number"]: weeks[row["methodology"]] for row in season.rows("cohorts/")}
+    questions = {row["id"]: row["question"] for row in season.rows("markets/")}
     for agent in agents:
         page = season.page(f"/cohorts/{agent['cohort']}/{agent['family']}/")
         decisions = by(season.rows(f"decisions/?agent={agent['id']}"), "id")
@@ -177,7 +190,9 @@ def test_every_agent(season: SeasonApi) -> None:
         curve = {"family": agent["family"], "points": points}
         check_curves(page, season, "value", {"series": [curve]})
         check_positions(page, season, positions, "agent")
-        answers = {key: {**row, **season.one(f"decisions/{key[0]}/")} for key, row in decisions.items()}
+        answers = {
+            key: {**row, **season.one(f"decisions/{key[0]}/"), "questions": questions} for key, row in decisions.items()
+        }
         missed = [row for row in page.tables["decisions"] if not row.cells["Week"].links]
         page.tables["decisions"] = [row for row in page.tables["decisions"] if row.cells["Week"].links]
         asked = weeks_of[agent["cohort"]] if agent["status"] != "bankrupt" else len(decisions)

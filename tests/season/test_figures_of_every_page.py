@@ -7,6 +7,7 @@ from django.urls import Resolver404, resolve
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.markup import elements, links, visible_text
+from tests.scoring import test_agents_boards as agents_boards
 from tests.season import test_figures_of_agents as agents
 from tests.season import test_figures_of_comparisons as comparisons
 from tests.season import test_figures_of_leaderboards as leaderboards
@@ -42,10 +43,12 @@ COMPARED = {
     "methodologies": methodologies.test_a_methodology,
     "methodology": methodologies.test_a_methodology,
     "about": methodologies.test_about,
+    "agents-board": agents_boards.test_the_page_shows_the_board_and_each_agents_versions,
+    "external-agent": agents_boards.test_the_page_shows_the_board_and_each_agents_versions,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "glossary", "chain-heads"}
-"""Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, definitions, and
+NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "datasets", "new-agent", "glossary", "chain-heads"}
+"""Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, a form, definitions, and
 the signed heads of the chains."""
 CHART_FILE = "-chart"
 """The end of the names of charts' files, which have the figures of their pages; one of each kind is fetched."""

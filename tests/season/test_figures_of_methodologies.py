@@ -148,10 +148,17 @@ def test_about(season: SeasonApi) -> None:
         f"Once a week, {formats.plural(answer['decision_weeks'], 'week')} long, each agent",
         "marked every ten minutes",
         f"Their deadline is {WINDOW}",
+        "12 hours",
     ):
         assert text in words, text
         page.compared += 1
     assert f"Forecaster Arena, methodology {answer['version']}. " in cited
-    numbers = [formats.money(answer["starting_balance"])[1:], str(answer["decision_weeks"]), WINDOW.split()[0], "4.0"]
+    numbers = [
+        formats.money(answer["starting_balance"])[1:],
+        str(answer["decision_weeks"]),
+        WINDOW.split()[0],
+        "12",
+        "4.0",
+    ]
     assert Counter(re.findall(r"\d(?:[\d.,]*\d)?", words)) == Counter(numbers), "a number without an expectation"
     page.assert_compared(at_least=6)
