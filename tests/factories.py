@@ -649,7 +649,8 @@ def play_week() -> Cohort:
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
     visitor = empty_entry("visitor", "Visitor", external=True)
-    board = {"entries": [visitor], "report": {}, "computed_at": WEEK}
+    rival = empty_entry("rival", "Rival", external=True)
+    board = {"entries": [visitor, rival], "report": {}, "computed_at": WEEK}
     AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", period="ALL", defaults=board)
     chain_all()
     monday = cohort.week_start + timedelta(days=1)

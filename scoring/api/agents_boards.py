@@ -11,7 +11,7 @@ from rest_framework.viewsets import GenericViewSet
 from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
 from foundation.rest.negotiation import FORMAT_PARAMETER
 from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import field_names
+from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.views import ListView
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.agents_boards import ALL_TIME, read_agents_board
@@ -66,13 +66,18 @@ class AgentsBoardViewSet(ListView, GenericViewSet):
     same cohorts, without a rank. The models' own leaderboards do not depend on any agent.
     """
 
+    takes_fields = True
     queryset = AgentsBoard.objects.all()
     serializer_class = AgentsBoardEntrySerializer
     pagination_class: Any = StrictPagination
     filter_backends = ()
 
     def row_names(self) -> Sequence[str]:
-        return field_names(AgentsBoardEntrySerializer)
+        names = self.requested_names()
+        return [name for name in field_names(AgentsBoardEntrySerializer) if name in names]
+
+    def requested_names(self) -> frozenset[str]:
+        return requested_fields(self.request, AgentsBoardEntrySerializer)
 
     @extend_schema(
         parameters=[
@@ -90,7 +95,8 @@ class AgentsBoardViewSet(ListView, GenericViewSet):
     )  # fmt: skip
     def list(self, request: Request) -> Response:
         check_parameters(
-            request, {"track", "protocol", "period", "as_of", FORMAT_PARAMETER} | StrictPagination.parameters
+            request,
+            {"track", "protocol", "period", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters,
         )
         board = read_agents_board(
             selected_name(request, "protocol", PROTOCOLS, FORECAST),
@@ -98,5 +104,7 @@ class AgentsBoardViewSet(ListView, GenericViewSet):
             period=selected_name(request, "period", AGENT_PERIODS, ALL_TIME),
             at=past_instant(request, "as_of"),
         )
-        rows = self.get_serializer(self.paginate_queryset(board.entries), many=True)
+        rows = select_fields(
+            self.get_serializer(self.paginate_queryset(board.entries), many=True), self.requested_names()
+        )
         return self.get_paginated_response(rows.data)

@@ -115,7 +115,7 @@ def test_receipts_of_the_loop_are_verified_offline_and_against_an_archive(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_failure_of_the_agent_is_reported_once(week: str, live_server: LiveServer, tmp_path: Path) -> None:
+def test_exception_of_the_agent_is_reported_once(week: str, live_server: LiveServer, tmp_path: Path) -> None:
     for _ in range(2):
         arena_agent(tmp_path, week, "run", agent_file(tmp_path, BROKEN), "--once", "--url", live_server.url)
     attempts = Attempt.objects.order_by("batch").values_list("origin", "kind", "reason")

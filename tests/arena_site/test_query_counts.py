@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db
 
 QUERIES: dict[str, tuple[int, int | None]] = {
     "leaderboard": (2, None),
+    "agents-board": (1, None),
     "cohorts": (4, 3),
     "methodologies": (2, 1),
     "universes": (2, 2),

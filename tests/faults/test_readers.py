@@ -13,7 +13,7 @@ import pytest
 from tests.faults.processes import FORK, CommandRunner
 
 PATIENCE_S = 120
-FILES = ("daily-chain-heads", "archive-zip", "archive-file")
+FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file")
 """Addresses of published files, which read no database."""
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 """What an address needs beside the id of a row."""

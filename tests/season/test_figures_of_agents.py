@@ -148,9 +148,8 @@ def largest_trades(decision: dict[str, Any]) -> str:
     texts = []
     for trade in trades[:2]:
         kind = "from selling" if trade["kind"] == "SELL" else "on"
-        texts.append(
-            f"{formats.money(trade['amount'])} {kind} {trade['side']} : {decision['questions'][trade['market']]}"
-        )
+        question = decision["questions"][trade["market"]]
+        texts.append(f"{formats.money(trade['amount'])} {kind} {trade['side']} : {question}")
     return " ".join([*texts, *([f"and {len(trades) - 2} more"] if len(trades) > 2 else [])])
 
 

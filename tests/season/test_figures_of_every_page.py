@@ -48,8 +48,8 @@ COMPARED = {
 }
 """By the name of a kind of page: what compares its figures with the API's."""
 NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "datasets", "new-agent", "glossary", "chain-heads"}
-"""Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, a form, definitions, and
-the signed heads of the chains."""
+"""Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, a form, definitions,
+and the signed heads of the chains."""
 CHART_FILE = "-chart"
 """The end of the names of charts' files, which have the figures of their pages; one of each kind is fetched."""
 OF_EACH = 4

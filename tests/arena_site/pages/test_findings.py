@@ -11,7 +11,13 @@ from tests.markup import get_page, links, visible_text
 
 
 def sentence(topic: str, estimate: float, low: float, high: float, **changes: Any) -> str:
-    values: dict[str, Any] = {"first": "GPT-5.2", "second": "Grok 4.1", "number": 1270, "p": None, "needed": None}
+    values: dict[str, Any] = {
+        "first": "GPT-5.2",
+        "second": "Grok 4.1",
+        "number": 1270,
+        "p": None,
+        "questions_more": None,
+    }
     details = changes.pop("details", {})
     finding = Finding(topic=topic, estimate=estimate, low=low, high=high, details=details, **values | changes)
     return statement(finding).sentence.replace("\u202f", " ")
@@ -36,7 +42,7 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
             " difference in Brier score is 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions, corrected"
                 " p = 0.300); about 42 more"
             " resolved questions are needed to find a true difference of 0.01 with a probability of 80 %.",
-            "runner-up", (0.02, -0.01, 0.05), {"p": 0.3, "needed": 42},
+            "runner-up", (0.02, -0.01, 0.05), {"p": 0.3, "questions_more": 42},
         ),
         (
             "GPT-5.2 forecasts better than Grok 4.1 when shown the market’s prices: its Brier score is 0.020 lower (95"
@@ -47,7 +53,7 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
             "Seeing the market’s prices makes no significant difference to the models’ forecasts: their mean Brier"
             " score differs by 0.020 (95 % interval −0.010 to 0.050 on 1,270 resolved questions). With this many"
             " questions we would probably have noticed a gap of 0.01; we did not.",
-            "prices", (0.02, -0.01, 0.05), {"needed": 0},
+            "prices", (0.02, -0.01, 0.05), {"questions_more": 0},
         ),
         (
             "6 of 7 models stake significantly less than Kelly’s rule would at their own forecasts and prices, most of"

@@ -331,12 +331,13 @@ def test_each_position_shows_its_result(client):
         resolve(markets[name], side, at=WEEK + DAY)
     Market.objects.filter(pk=markets["awaiting"].pk).update(status="closed", closed_at=WEEK + DAY)
     page = get_page(client, "/cohorts/1/gpt-5.2/")
-    assert table_row(page, "Market won?").endswith("won 8 Mar 2026 9 Mar 2026 +$150.00")
-    assert table_row(page, "Market lost?").endswith("lost 8 Mar 2026 9 Mar 2026 −$100.00")
-    assert table_row(page, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
-    assert table_row(page, "Market sold?").endswith("sold 8 Mar 2026 15 Mar 2026 +$25.00")
-    assert "YES awaiting resolution 250.00" in table_row(page, "Market awaiting?")
-    assert table_row(page, "Market open?").endswith("YES open 250.00 40.0 % 40.0 % $100.00 $100.00 $0.00")
+    positions = section(page, "positions")
+    assert table_row(positions, "Market won?").endswith("won 8 Mar 2026 9 Mar 2026 +$150.00")
+    assert table_row(positions, "Market lost?").endswith("lost 8 Mar 2026 9 Mar 2026 −$100.00")
+    assert table_row(positions, "Market cancelled?").endswith("cancelled 8 Mar 2026 9 Mar 2026 $0.00")
+    assert table_row(positions, "Market sold?").endswith("sold 8 Mar 2026 15 Mar 2026 +$25.00")
+    assert "YES awaiting resolution 250.00" in table_row(positions, "Market awaiting?")
+    assert table_row(positions, "Market open?").endswith("YES open 250.00 40.0 % 40.0 % $100.00 $100.00 $0.00")
     assert "Largest single position: +$150.00" in visible_text(page)
 
 
@@ -489,7 +490,7 @@ def test_release_from_the_beginning_has_no_invented_date(client):
         # One of each looks for maintenance, and one for seals where answers are shown.
         ("/cohorts/", 7),
         ("/cohorts/1/", 13),
-        ("/cohorts/1/gpt-5.2/", 9),
+        ("/cohorts/1/gpt-5.2/", 10),
         ("/cohorts/1/gpt-5.2/trades/", 7),
         ("/models/", 5),
         ("/models/gpt-5.2/", 14),

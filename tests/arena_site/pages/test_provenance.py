@@ -80,7 +80,8 @@ def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
     for _ in range(2):
         InstructionFactory(call=call)
     shown = section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions")
-    assert table_row(shown, "Week 1").startswith("Week 1 BET 1 2 ")
+    question = trade.position.market.question
+    assert table_row(shown, "Week 1").startswith(f"Week 1 BET 1 $500.00 on YES : {question} 2 ")
     assert f"/decisions/{trade.decision_id}/#instructions" in links(shown)
 
 
