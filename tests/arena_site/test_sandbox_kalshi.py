@@ -176,7 +176,7 @@ def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
     }
     listing = Kalshi(exchange)
     compared = 0
-    for entry in listing.script.same:
+    for entry in listing.script.cross_listings:
         event = next(event for event in listing.exchange.season.events if event.id.startswith(f"{entry.series}-"))
         for market in event.markets:
             assert venue.market(market.id)["result"] == ("yes" if here[entry.of, market.label] else "no")
@@ -200,7 +200,7 @@ def questions(rows: list[VenueMarket]) -> list[VenueQuestion]:
 
 def test_duplicates_are_the_cross_listed_questions_of_the_fixture(venue: Venue) -> None:
     exchange = Exchange(load_season(), seed=0)
-    listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.same}
+    listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.cross_listings}
     found: set[tuple[str, str]] = set()
     for day in range(0, 60, 6):
         venue.set_clock(day + 0.5)
