@@ -1,7 +1,8 @@
 """The queue's broker, which also runs the scheduler, by the monotonic clock, and survives a database outage.
 
-django-q's guard process would run the scheduler too, but it sleeps until an instant of the wall clock: with that set
-back by an hour it sleeps for an hour. The pusher process, which polls the broker for messages, does not.
+django-q's guard process, which replaces workers, would sleep until an instant of the wall clock: with that set back by
+an hour it would sleep for an hour. Here it sleeps by the monotonic clock, as does the pusher process, which polls the
+broker for messages and runs the scheduler.
 """
 
 import logging
@@ -9,6 +10,7 @@ import multiprocessing.synchronize
 import os
 import time
 from datetime import datetime
+from functools import partial
 
 from django.db import Error
 from django.utils import timezone
@@ -55,6 +57,7 @@ class SchedulerBroker(ORM):
         arguments = getattr(multiprocessing.current_process(), "_args", ())
         if arguments and isinstance(arguments[0], multiprocessing.synchronize.Event):
             answer_storage.is_stopping = arguments[0].is_set
+            arguments[0].wait = partial(_sleep_until_next_look, arguments[0])  # type: ignore[method-assign]
             watch_parent(arguments[0].set)  # the cluster's main process, which may be killed
             os.register_at_fork(after_in_child=end_with_parent)
         return bool(super().ping())
@@ -79,7 +82,7 @@ class SchedulerBroker(ORM):
                 time.sleep(BUSY_PAUSE_S)
                 return None
             message = self.take_message()
-        except Error as error:  # the pusher would die of it, and only a guard that is awake replaces it
+        except Error as error:  # the pusher would die of it
             log.warning("the queue is unreachable: %s", _first_line(error))
             time.sleep(Conf.POLL)
             return None
@@ -133,6 +136,12 @@ def _is_message_waiting_for_a_worker() -> bool:
     """
     queue = _task_queue()
     return queue is not None and bool(queue.qsize())
+
+
+def _sleep_until_next_look(stop: multiprocessing.synchronize.Event, timeout: float) -> bool:
+    """The guard's wait between two looks at its processes; returns whether the cluster is to stop."""
+    time.sleep(timeout)
+    return stop.is_set()
 
 
 def _task_queue() -> Queue | None:

@@ -629,6 +629,12 @@ def imported_collection(name: str) -> ImportCollection:
     return collection
 
 
+def _external_family(slug: str) -> Family:
+    name = slug.capitalize()
+    values = {"display_name": name, "external": True, "active": False, "track": "closed", "color": "#123456"}
+    return Family.objects.get_or_create(slug=slug, defaults=values)[0]
+
+
 def play_week() -> Cohort:
     """The next cohort, played: two agents bet, sold and were paid, with all that is recorded of it and a board."""
     cohort = CohortFactory()
@@ -648,9 +654,9 @@ def play_week() -> Cohort:
     imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
-    visitor = empty_entry("visitor", "Visitor", external=True)
-    rival = empty_entry("rival", "Rival", external=True)
-    board = {"entries": [visitor, rival], "report": {}, "computed_at": WEEK}
+    guests = [_external_family(slug) for slug in ("visitor", "rival")]
+    entries = [empty_entry(guest.slug, guest.display_name, external=True) for guest in guests]
+    board = {"entries": entries, "report": {}, "computed_at": WEEK}
     AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", period="ALL", defaults=board)
     chain_all()
     monday = cohort.week_start + timedelta(days=1)

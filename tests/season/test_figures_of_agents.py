@@ -6,6 +6,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from django.utils.text import Truncator
 
 from tests.season import formats
 from tests.season.page_figures import Row, by
@@ -142,13 +143,17 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     page.assert_compared(at_least=30)
 
 
+LONGEST_QUESTION = 80
+"""The characters of a question in the list of decisions."""
+
+
 def largest_trades(decision: dict[str, Any]) -> str:
     """The two largest trades of a decision, and how many more it made."""
     trades = sorted(decision["trades"], key=lambda trade: -float(trade["amount"]))
     texts = []
     for trade in trades[:2]:
         kind = "from selling" if trade["kind"] == "SELL" else "on"
-        question = decision["questions"][trade["market"]]
+        question = Truncator(decision["questions"][trade["market"]]).chars(LONGEST_QUESTION)
         texts.append(f"{formats.money(trade['amount'])} {kind} {trade['side']} : {question}")
     return " ".join([*texts, *([f"and {len(trades) - 2} more"] if len(trades) > 2 else [])])
 

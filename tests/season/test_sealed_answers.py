@@ -244,19 +244,27 @@ def test_run_of_snapshots_tells_nothing_of_what_is_held(client: Client, sealed: 
     assert rows(client, "runs/?kind=sync_markets")[0]["summary"]
 
 
+def positions_of(client: Client, position: Position) -> str:
+    """The positions on the page of a position's agent."""
+    html = LexborHTMLParser(client.get(f"/cohorts/1/{position.agent.family.slug}/", follow=True).text)
+    section = html.css_first("section[aria-labelledby=positions]")
+    assert section is not None
+    return section.text()
+
+
 def test_gap_in_a_list_tells_no_sale_and_no_purchase(client: Client, sealed: Venue, settings: Any) -> None:
     """GPT sold a part of RAIN, Gemini bought SNOW, and in the same weeks nobody touched what else is held."""
     held = Position.objects.get(market__question=RAIN)
     other = record_bet(held.agent, MarketFactory(question=HAIL)).position
-    page = client.get(f"/cohorts/1/{held.agent.family.slug}/", follow=True).text
-    assert "What agents that decide now hold is sealed until" in page
-    assert HAIL not in page
+    positions = positions_of(client, held)
+    assert "Positions of agents that are deciding now are sealed until" in positions
+    assert HAIL not in positions
     assert {row["id"]: row["shares"] for row in rows(client, "positions/")}[other.pk] is None
     assert HAIL not in client.get("/markets/?played=held").text
     traded = client.get("/markets/?played=bet").text
     assert (RAIN in traded, SNOW in traded) == (True, False)
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
-    assert HAIL in client.get(f"/cohorts/1/{held.agent.family.slug}/", follow=True).text
+    assert HAIL in positions_of(client, held)
     assert SNOW in client.get("/markets/?played=bet").text
 
 

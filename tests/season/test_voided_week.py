@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import time_machine
+from arena_verifier.program import verify
 from django.db import IntegrityError, transaction
 from django.test import Client
 
 from agents.models import Decision, Trade
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
-from scoring.exports import verify_arena
 from tests.commands import run
 from tests.markup import get_page, visible_text
 from tests.scoring.exports.forgery import rewrite
@@ -110,12 +110,12 @@ def test_archive_with_a_voided_week_verifies_and_one_that_hides_it_does_not(tmp_
     out = tmp_path / "archive"
     assert run("export_dataset", TUESDAY + DAY, out=out).code == 0
     assert run("verify_export", None, str(out)).code == 0
-    assert [line for lines in verify_arena.verify(out)[0].values() for line in lines] == []
+    assert [line for lines in verify(out)[0].values() for line in lines] == []
 
     def restore_the_week(rows: list[dict[str, str]]) -> None:
         rows[0].update(voided_at="", void_reason="")
 
     rewrite(out, "cohorts", restore_the_week, record=True)
-    forged = [line for lines in verify_arena.verify(out)[0].values() for line in lines]
+    forged = [line for lines in verify(out)[0].values() for line in lines]
     assert any(line.startswith("leaderboard_trading: all, gpt-5.1") for line in forged), forged
     assert run("verify_export", None, str(out)).code == 1
