@@ -7,11 +7,10 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+import forecast_rank as fr
 import polars as pl
 import pytest
 from forecast_rank.cli import main
-
-import forecast_rank as fr
 
 METRICS = "brier,log,spherical,average_return,alpha"
 QUICK: dict[str, Any] = {"bootstrap": 100, "min_questions": 20}

@@ -1,5 +1,6 @@
 """Intervals and rank ranges that hold the truth with few events, in worlds where the truth is known."""
 
+import forecast_rank as fr
 import numpy as np
 import polars as pl
 import pytest
@@ -27,8 +28,6 @@ from forecast_rank.simulated_worlds import WORLDS, simulate
 from scipy import stats
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
-
-import forecast_rank as fr
 
 nan = np.nan
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import forecast_rank as fr
 import pytest
 from django.core.management import CommandError
 from forecast_rank.readers.forecastbench import DATASET, RESOLVED, UNRESOLVED
@@ -12,7 +13,6 @@ from forecast_rank.readers.kalshibench import p_yes
 from forecast_rank.readers.polystrat import event_of
 from forecast_rank.readers.records import InvalidRecord, parse_time
 
-import forecast_rank as fr
 from scoring.models import ImportedForecast, ImportedQuestion
 from tests.captured import CAPTURED
 from tests.scoring.imports.commands import imported, leaderboard, printed, rejections, written

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import httpx
-
 from arena_agent.access import home
 from arena_agent.dataset import (
     FILES,

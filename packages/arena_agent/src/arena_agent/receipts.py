@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_verifier.signatures import is_signed
-
 from arena_agent.canonical import canonical, sha256
+from arena_verifier.signatures import is_signed
 
 ARCHIVE_TABLE = Path("csv", "receipts.csv")
 CALLS_TABLE = Path("csv", "calls.csv")

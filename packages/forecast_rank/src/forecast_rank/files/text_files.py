@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.headings import Headings
 

@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-
 from forecast_rank.metrics.flat_arrays import Codes
 from forecast_rank.metrics.panel import Panel
+from numpy.typing import NDArray
+from scipy import sparse
 
 NO_COMPONENT = -1
 """The component of a forecaster or question without forecasts."""

@@ -1,9 +1,8 @@
 """Proper scores of forecasts of a number: by quantiles, by intervals and by samples."""
 
 import numpy as np
-from numpy.typing import ArrayLike
-
 from forecast_rank.metrics.flat_arrays import Floats
+from numpy.typing import ArrayLike
 
 
 def quantile_score(y_true: ArrayLike, value: ArrayLike, quantile: ArrayLike) -> Floats:
