@@ -15,6 +15,8 @@ from tests.faults.processes import FORK, CommandRunner
 PATIENCE_S = 120
 FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file")
 """Addresses of published files, which read no database."""
+WITHOUT_A_LINK = {"/agents/application/": 410}
+"""The status of a page that wants the link of a mail."""
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
 """What an address needs beside the id of a row."""
 
@@ -91,8 +93,8 @@ def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
         answers = offline_arena.read(name, lambda: _visit_everything(session))
         assert offline_arena.read(name, _committed) == before
     assert offline_arena.read(name, _committed) > before
-    assert {address: status for address, status in answers.items() if status != 200} == {}
-    assert len(answers) > 70
+    assert {address: status for address, status in answers.items() if status != 200} == WITHOUT_A_LINK
+    assert len(answers) > 150
 
 
 def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(
@@ -167,6 +169,7 @@ def _pages() -> Iterator[str]:
     entry = UniverseEntry.objects.order_by("pk")[0]
     named = {
         "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
+        "external-agent": {"slug": "visitor"},
         "comparison": {"first": "gpt-5.1", "second": "grok-4"},
         "share-image": {"name": "trading", "extension": "png"},
         "sitemap": {"section": "decisions"},
@@ -190,9 +193,10 @@ def _endpoints(reader: Any) -> Iterator[str]:
     yield from ("/api/schema/", "/api/docs/")
     for prefix, viewset in ENDPOINTS.items():
         yield (address := f"/api/v1/{prefix}/")
-        if hasattr(viewset, "retrieve"):
-            row = reader.get(address).json()["results"][0]
-            name = getattr(viewset, "lookup_field", "pk")
+        if not hasattr(viewset, "retrieve"):
+            continue
+        name = getattr(viewset, "lookup_field", "pk")
+        for row in reader.get(address).json()["results"][:1]:
             if (key := row.get("id" if name == "pk" else name)) is not None:
                 yield f"{address}{key}/"
 
