@@ -92,8 +92,8 @@ def test_a_worker_killed_in_the_middle_of_a_job_is_done_by_the_next_enqueue(
             assert "completed" not in queue.ask(_state)["decisions"], "the killed job went on"
             queue.enqueue("decisions")
             queue.done(1)
-            # The guard started another worker in its place.
-            assert len(cluster.children(recursive=True)) == PROCESSES
+            # The guard starts another worker in its place.
+            eventually(lambda: len(cluster.children(recursive=True)) == PROCESSES, patience_s=30)
         state = queue.ask(_state)
     assert queue.stopped.code == 0
     assert state["decisions"] == {"completed": 6, "failed": 2}
@@ -130,7 +130,7 @@ def test_a_database_gone_for_ten_seconds_is_done_by_the_next_enqueue(
                 queue.gateway.over.set()  # the answer comes while nothing can be written down
                 time.sleep(OUTAGE_S)
             _enqueue_until_done(queue)
-            assert len(cluster.children(recursive=True)) == PROCESSES
+            eventually(lambda: len(cluster.children(recursive=True)) == PROCESSES, patience_s=30)
         state, ledger = queue.ask(_state), _ledger_of_the_morning(queue)
     # Attempts may take minutes: an instant that nobody served is not made up for, and the next one may come due.
     instants = _instants(undisturbed) & _instants(ledger)
