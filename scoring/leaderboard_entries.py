@@ -32,7 +32,7 @@ class LeaderboardKey(NamedTuple):
 
 
 def cached_by_inputs(name: str, inputs: Any, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives, cached under its inputs, which are read before: no later ones are ever the same."""
+    """The result of `compute`, cached under its inputs, which are read before: no later ones are ever the same."""
     text = json.dumps(inputs, cls=DjangoJSONEncoder)
     key = f"{name}:{sha256(text.encode()).hexdigest()}"
     figures = cache.get(key)

@@ -154,7 +154,7 @@ class Venue:
         self.requests: list[str] = []
         self.down: set[str] = set()
         self.bills: dict[str, Any] = {}
-        """What the gateway tells of a generation by its id, of the key, and of its account's credits."""
+        """The gateway's records of a generation by its id, of the key, and of its account's credits."""
         for pattern, handler in (
             (r"^/gamma/markets/keyset$", self._catalogue),
             (r"^/gamma/markets/[^/]+$", self._market),

@@ -253,7 +253,7 @@ def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
 
 
 def past_scores_version(methodology: str, at: datetime | None, category: str = "") -> list[Any]:
-    """What tells the scores of a leaderboard as of an instant, or of a category, from all others."""
+    """The key of the scores of a leaderboard, as of an instant or of a category."""
     scores = leaderboard_scores(methodology, at, category)
     version = scores.aggregate(bets=Count("pk"), newest=Max("pk"), resolved_at=Max("resolved_at"))
     return [FORMAT, methodology, category, version]

@@ -34,7 +34,7 @@ CUT_OFF = """() => [...document.querySelectorAll(".scrollable")]
 WHOLE = {"drawn": True, "sentence": True, "axes": True, "files": True, "rows": True}
 """A chart as anybody gets it: a drawing with a sentence, titles of its axes, its files, and its data as a table."""
 NOT_VALUES = re.compile(r"^.*(?:\bNone\b(?! of these)|\bnan\b|\bundefined\b|\bNaN\b|\{\{|\}\}|\{%).*", re.MULTILINE)
-"""What a page says when a template or a script got nothing to say."""
+"""Words on a page whose template or script was given no value."""
 
 
 @pytest.mark.parametrize("name", NAMES)

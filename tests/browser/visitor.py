@@ -84,7 +84,7 @@ class Visitor:
         self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
 
     def too_wide(self) -> list[str]:
-        """What reaches out of the page to the right, if the page can be scrolled sideways."""
+        """The elements that reach out of the page to the right, if it can be scrolled sideways."""
         return list(self.page.evaluate(TOO_WIDE))
 
     def settle(self) -> None:
@@ -92,7 +92,7 @@ class Visitor:
         self.page.evaluate(SETTLED)
 
     def json(self, path: str, **query: Any) -> Any:
-        """What the API says at a path."""
+        """The API's answer at a path."""
         answer = self.context.request.get(path, params=query)
         assert answer.ok, f"{path}: {answer.status}"
         return json.loads(answer.body())

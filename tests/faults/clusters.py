@@ -41,7 +41,7 @@ sys.stdin.read()
 
 
 def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """What it comes to, once it is true."""
+    """The value, once it is true."""
     end = time.monotonic() + patience_s
     while not (came := what()):
         assert time.monotonic() < end, "it never came to be"
@@ -102,7 +102,7 @@ class Queue:
         self.stopped: Stopped
 
     def ask(self, what: Callable[[], Any]) -> Any:
-        """What a function says of the database, by the moved clock."""
+        """The result of a function on the database, by the moved clock."""
 
         def at_that_time() -> Any:
             with time_machine.travel(self.clock.now, tick=True):

@@ -70,7 +70,7 @@ class Arena:
         return processes
 
     def decide(self) -> tuple[dict[str, int], list[str]]:
-        """What a further run of GPT's decision did, and its log but for the steps of decisions."""
+        """The result of a further run of GPT's decision, and its log but for the steps of decisions."""
         end = self.run("run_decisions", DECISION, "--family", "gpt-5.1")
         assert end["code"] == 0
         with closing(sqlite3.connect(self.database.removeprefix("sqlite:///"))) as rows:

@@ -57,7 +57,7 @@ class Jumping:
 
 @pytest.fixture(scope="module")
 def jumps(arena: CommandRunner, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Jump]:
-    """What came of each jump of a clock in the life of one cluster."""
+    """The outcome of each jump of a clock in the life of one cluster."""
     with queue_of(arena, prepared, tmp_path_factory.mktemp("jumps")) as queue:
         queue.ask(_all_due)
         jumping = Jumping(queue)

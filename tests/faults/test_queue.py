@@ -191,7 +191,7 @@ def _install_long_ago() -> None:
 
 
 def _enqueue_what_is_due() -> None:
-    """What a cluster's pusher does all the time."""
+    """The pusher of a cluster does this all the time."""
     from django_q.brokers import get_broker
 
     get_broker().enqueue_due_jobs()

@@ -18,7 +18,7 @@ FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file")
 WITHOUT_A_LINK = {"/agents/application/": 410}
 """The status of a page that wants the link of a mail."""
 PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
-"""What an address needs beside the id of a row."""
+"""Parts of addresses beside the ids of rows."""
 
 
 @pytest.fixture(scope="module")

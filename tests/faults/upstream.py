@@ -67,7 +67,7 @@ def gone() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Fault:
-    """What an upstream does with every request, or the server that never gets as far as one."""
+    """The behaviour of an upstream at every request, or a server that never gets as far as one."""
 
     act: Act | None = None
     server: Callable[[], AbstractContextManager[str]] | None = None

@@ -1,4 +1,4 @@
-"""What a portfolio is worth: the database sums what each position is worth by itself, rounded to the cent."""
+"""The value of a portfolio: the database sums what each position is worth by itself, rounded to the cent."""
 
 from decimal import Decimal
 

@@ -194,7 +194,7 @@ def test_orphans_of_a_killed_process_end_by_themselves(
 
 
 def follow_tutorial(folder: Path, address: str, token: str) -> str:
-    """What the commands of docs/agents.md print, in a fresh environment with the wheels of this workspace."""
+    """The output of the commands of docs/agents.md, in a fresh environment with the wheels of this workspace."""
     for package in ("arena-agent", "arena-verifier", "forecast-rank"):
         build = ["uv", "build", "--quiet", "--package", package, "--wheel", "--out-dir", str(folder / "wheels")]
         subprocess.run(build, cwd=ROOT, check=True)

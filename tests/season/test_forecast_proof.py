@@ -39,7 +39,7 @@ def asked(season: tuple[Venue, None], venue: Venue) -> Venue:
 
 
 def reported_faults() -> str:
-    """What the command prints before its summary."""
+    """The lines that the command prints before its summary."""
     stdout = StringIO()
     with contextlib.suppress(SystemExit):
         call_command("verify_ledger", at=MONDAY + timedelta(days=1), json=True, stdout=stdout, stderr=StringIO())

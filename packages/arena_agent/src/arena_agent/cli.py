@@ -275,7 +275,7 @@ def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:
 
 
 def _reply_text(reply: dict[str, Any]) -> str:
-    """What the arena made of an answer, in a line."""
+    """The arena's reply to an answer, in a line."""
     parts = [str(reply["action"])] if "action" in reply else []
     if "forecasts" in reply:
         parts.append(f"{len(reply['forecasts'])} forecasts")
