@@ -48,6 +48,24 @@ def test_init_writes_an_agent_that_passes_the_check(
     assert "File exists" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["true", "Agent", "bet", "class"])
+def test_init_makes_a_class_beside_the_names_of_the_language_and_the_kit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", name, "--json"]) == 0
+    path = Path(json.loads(capfd.readouterr().out)["file"])
+    path.write_text(path.read_text().replace("return []", "return [Bet(markets[0], 'YES', 100)]"))
+    code, summary = checked(capfd, str(path))
+    assert (code, summary["agent"], summary["tasks"][2]["answer"]["action"]) == (0, name.lower(), "BET")
+
+
+def test_file_whose_name_is_too_long_is_refused_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"{'a' * 300}.py"]) == 2
+    error = capfd.readouterr().err
+    assert ("File name too long" in error, error.count("\n")) == (True, 1)
+
+
 @pytest.mark.parametrize("name", ["", "7 dwarfs", "?!", "x" * 101])
 def test_init_refuses_a_name_that_makes_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
@@ -107,6 +125,10 @@ UNUSABLE = {
     ),
     "no method": ("from arena_agent import Agent\nclass A(Agent):\n    name = 'a'\n", "neither forecast nor trade"),
     "no Python": ("from arena_agent import\n", "line 1: SyntaxError"),
+    "half a character": (
+        "from arena_agent import Agent\nclass A(Agent):\n    name = '\\ud83d'\n",
+        "A.name holds characters",
+    ),
     "raises": ("\n1 / 0\n", "line 2: ZeroDivisionError: division by zero"),
 }
 

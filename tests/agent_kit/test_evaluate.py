@@ -153,6 +153,15 @@ def _new_format(data: Path) -> None:
     (data / "manifest.json").write_text(json.dumps(manifest))
 
 
+def _nest_manifest(data: Path) -> None:
+    (data / "manifest.json").write_text("[" * 200_000)
+
+
+def _name_no_number(data: Path) -> None:
+    manifest = json.loads((data / "manifest.json").read_text())
+    (data / "manifest.json").write_text(json.dumps(manifest | {"tasks": float("inf")}))
+
+
 def _break_task(data: Path) -> None:
     lines = (data / "tasks.jsonl").read_text().splitlines()
     (data / "tasks.jsonl").write_text("\n".join([lines[0], "{}"]))
@@ -185,6 +194,8 @@ BROKEN = {
     _edit_outcomes: "outcomes.jsonl: its SHA-256 is not that of the manifest",
     _edit_manifest: "manifest.json: its sha256 is not that of its content",
     _new_format: "its format is 2; this version reads 1",
+    _nest_manifest: "manifest.json: it is nested too deeply",
+    _name_no_number: "manifest.json: Infinity is not a JSON number",
     _break_task: "tasks.jsonl, line 2: KeyError: 'task'",
     _break_block: "tasks.jsonl, line 1: QUESTIONS: line 2 is not JSON",
     _break_outcome: "the outcome of question 1000 must be 0 or 1",
@@ -220,6 +231,8 @@ def test_dataset_of_an_address_is_downloaded_once(
         assert len(server.log) == 5
         code, _, error = evaluated(capfd, file, server.url_for("/nowhere"))
         assert (code, "nowhere/manifest.json: 500" in error) == (1, True)
+        code, _, error = evaluated(capfd, file, "http://a..example/data")
+        assert (code, "is no name of a host" in error) == (2, True)
     assert evaluated(capfd, file, data)[1]["digest"] == report["digest"]
 
 

@@ -26,7 +26,7 @@ from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.agent_kit.scripted_arena import TOKEN, ScriptedArena
+from tests.agent_kit.scripted_arena import QUESTIONS, TOKEN, ScriptedArena
 from tests.agent_kit.test_check import agent_file
 
 EVEN = "def forecast(self, question): return question.even()"
@@ -296,6 +296,63 @@ def test_host_that_is_no_arena_is_named(
     assert ("not found" if status == 404 else f"answers {status} with text/html and not JSON") in error
 
 
+TASK = {"batch": 1, "frozen_at": "2026-03-08T02:00:00Z", "deadline": "9999-12-31T23:59:59Z", "blocks": QUESTIONS}
+STRANGE_TASKS = {
+    "a time without a zone": (TASK | {"deadline": "2026-03-08T02:15:00"}, "forecast.0.deadline: "),
+    "no ids": (TASK | {"batch": None, "agent": 3}, "forecast.0: Value error, it names neither batch"),
+    "no blocks": (TASK | {"blocks": []}, "forecast.0.blocks: "),
+    "no number": (TASK | {"week": float("nan")}, "broken JSON"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_TASKS)
+def test_task_that_no_arena_gives_is_named(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    task, message = STRANGE_TASKS[name]
+    content = json.dumps({"now": "2026-03-08T02:00:00Z", "forecast": [task]})
+    server.expect_request("/api/v1/submissions/open/").respond_with_data(content, content_type="application/json")
+    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    assert (code, error.count("\n"), message in error) == (1, 1, True), error
+
+
+RECEIPT = {"body": {"sequence": 1}, "sha256": "0" * 64}
+STRANGE_REPLIES = {
+    "a text for a receipt": ({"receipt": "signed"}, "receipt: "),
+    "an empty receipt": ({"receipt": {}}, "receipt.body: "),
+    "a number of forecasts": ({"receipt": RECEIPT, "forecasts": 3}, "forecasts: "),
+    "a reason without an object": ({"receipt": RECEIPT, "refused": ["why"]}, "refused.0: "),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_REPLIES)
+def test_reply_that_no_arena_gives_is_named_and_not_stored(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    arena, (reply, message) = ScriptedArena(server), STRANGE_REPLIES[name]
+    arena.faults = [Response(json.dumps(reply), 201, content_type="application/json")]
+    file = agent_file(tmp_path, EVEN)
+    assert main(["run", file, "--once", "--url", arena.url]) == 1
+    error = capfd.readouterr().err
+    assert f"/api/v1/submissions/: {message}" in error
+    assert "Traceback" not in error
+    assert receipts(capfd) == []
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary["answered"], len(receipts(capfd))) == (0, 1, 1)
+
+
+def test_text_that_no_terminal_shows_is_escaped(server: HTTPServer, tmp_path: Path) -> None:
+    arena = ScriptedArena(server)
+    problem = json.dumps({"status": 422, "detail": "half \ud83d – whole"})
+    arena.faults = [Response(problem, 422, content_type="application/problem+json")]
+    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, EVEN), "--once", "--url", arena.url]
+    result = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "refused batch-1: half \\ud83d \\u2013 whole" in result.stdout
+
+
 def test_endless_answer_ends(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def endless(request: Request) -> Response:
         return Response((b"x" * 65536 for _ in range(10**9)), 200, content_type="application/json")
@@ -388,6 +445,9 @@ def test_login_stores_the_token_for_its_owner_and_its_host_alone(
         ("https://me:secret@arena.example", 2, "must hold no user"),
         ("http://arena.example:99999", 2, "Port out of range"),
         ("http://127.0.0.1:9", 1, "127.0.0.1:9"),
+        ("https://exa mple.com", 2, "is no name of a host"),
+        ("https://a..example", 2, "is no name of a host"),
+        (f"https://{'a' * 64}.example", 2, "is no name of a host"),
     ],
 )
 def test_address_that_leads_nowhere_is_refused(

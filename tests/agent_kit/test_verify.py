@@ -78,6 +78,9 @@ def test_forged_receipt_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[st
         ({"body": {}}, "receipt 1: sha256 is missing"),
         ([], "receipt 1: body is missing"),
         (receipt() | {"body": []}, "receipt 1: body is missing or of a wrong type"),
+        (receipt() | {"body": {"sequence": float("nan")}}, "NaN is not a JSON number"),
+        (json.dumps(receipt()).replace("7,", "1e999,"), "1e999 is too large a number"),
+        ("[" * 200_000, "nested too deeply"),
     ],
 )
 def test_file_without_a_receipt_is_refused(

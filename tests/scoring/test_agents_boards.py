@@ -269,3 +269,30 @@ def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client
     assert client.get("/og/agents.svg").status_code == 200
     feed = client.get("/feeds/agents.atom").content.decode()
     assert "Steady, version 2" in feed
+
+
+def test_entry_of_a_family_that_is_gone_keeps_its_place_under_its_name(answers: None, client: Client) -> None:
+    stored = AgentsBoard.objects.get(track="closed", protocol="forecast", period="ALL")
+    for entry in stored.entries:
+        if entry["forecaster"] in ("steady", GPT):
+            entry.update(forecaster=f"gone-{entry['forecaster']}", family=f"gone-{entry['forecaster']}")
+    AgentsBoard.objects.filter(pk=stored.pk).update(entries=stored.entries)
+    response = client.get("/agents/")
+    assert response.status_code == 200
+    assert '<th scope="row">Steady</th>' in response.content.decode()
+    assert client.get("/agents/charts/scores.csv").content.decode().splitlines()[1].startswith("Steady,0.04")
+    assert client.get("/agents/charts/scores.svg").status_code == 200
+    assert client.get("/og/agents.svg").status_code == 200
+    assert board(client)["gone-steady"]["rank"] == 1
+    for sort in ("name", "-score", "alpha"):
+        assert client.get(f"/agents/?sort={sort}").status_code == 200
+
+
+def test_pages_of_agents_before_anything(client: Client) -> None:
+    agent("new")
+    for query in ("", "?as_of=2020-01-01", "?protocol=trading&as_of=2020-01-01T00:00:00Z"):
+        assert client.get(f"/agents/{query}").status_code == 200
+        assert client.get(f"/agents/new/{query}").status_code in (200, 302)
+        assert client.get(f"{BOARD}{query}").json()["results"] == []
+    assert client.get("/agents/nobody/").status_code == 404
+    assert client.get("/agents/nobody/charts/scores.svg").status_code == 404

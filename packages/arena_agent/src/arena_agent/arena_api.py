@@ -4,19 +4,22 @@ import json
 import re
 import ssl
 import time
-from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from arena_agent.canonical import read_json
+from pydantic import AwareDatetime, BaseModel, ValidationError, model_validator
 
 MAX_RESPONSE_BYTES = 5_000_000
 TIMEOUT_SECONDS = 60.0
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request is sent again."""
 MAX_RETRY_AFTER = 3600.0
+
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class InvalidAddress(ValueError):
@@ -54,14 +57,20 @@ class Reply(BaseModel):
 class OpenTask(BaseModel):
     """A task that may be answered now."""
 
-    frozen_at: datetime
-    deadline: datetime
+    frozen_at: AwareDatetime
+    deadline: AwareDatetime
     system_prompt: str = ""
     user_prompt: str = ""
     blocks: dict[str, str]
     batch: int | None = None
     agent: int | None = None
     universe: int | None = None
+
+    @model_validator(mode="after")
+    def _check_target(self) -> "OpenTask":
+        if None in self.target.values():
+            raise ValueError("it names neither batch nor agent and universe")
+        return self
 
     @property
     def target(self) -> dict[str, int]:
@@ -78,9 +87,30 @@ class OpenTask(BaseModel):
 class OpenTasks(BaseModel):
     """All tasks that are open, and the arena's clock."""
 
-    now: datetime
+    now: AwareDatetime
     trading: list[OpenTask] = []
     forecast: list[OpenTask] = []
+
+
+class Receipt(BaseModel):
+    """The parts of a receipt that the kit prints."""
+
+    body: dict[str, Any]
+    sha256: str
+
+
+class RefusedForecast(BaseModel):
+    """The reason why a forecast of an accepted answer was left out."""
+
+    reason: str
+
+
+class Accepted(BaseModel):
+    """The parts of the reply to an accepted answer that the kit prints."""
+
+    receipt: Receipt | None = None
+    forecasts: list[Any] = []
+    refused: list[RefusedForecast] = []
 
 
 class Arena:
@@ -112,16 +142,15 @@ class Arena:
             raise AccessDenied(reply.detail)
         if reply.status != 200:
             raise UnexpectedAnswer(f"{path}: {reply.status} {reply.detail}")
-        try:
-            return OpenTasks.model_validate(reply.body)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UnexpectedAnswer(f"{path}: {where}: {first['msg']}") from None
+        return _validate(OpenTasks, reply.body, path)
 
     def submit(self, target: dict[str, int], key: str, body: str) -> Reply:
         """The arena's reply to an answer; the same key and answer get the same reply."""
-        return self._post("/api/v1/submissions/", target, key, body)
+        path = "/api/v1/submissions/"
+        reply = self._post(path, target, key, body)
+        if reply.status == 201:
+            _validate(Accepted, reply.body, path)
+        return reply
 
     def report(self, target: dict[str, int], key: str, kind: str, reason: str) -> Reply:
         """The arena's reply to the report of a failure."""
@@ -171,8 +200,8 @@ class Arena:
                 f"{self.url}{path} answers {status} with {kind or 'no type'} and not JSON: is it an arena?"
             )
         try:
-            body = json.loads(content)
-        except (ValueError, RecursionError):
+            body = read_json(content)
+        except ValueError:
             raise UnexpectedAnswer(f"{self.url}{path} answers {status} with broken JSON") from None
         if not isinstance(body, dict):
             raise UnexpectedAnswer(f"{self.url}{path} answers {status} with JSON that is no object")
@@ -190,8 +219,29 @@ def arena_address(url: str) -> str:
         raise InvalidAddress(f"{url!r} is no address: it must begin with https:// or http:// and name a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise InvalidAddress(f"{parts.hostname}: the address must hold no user, query or fragment")
+    if not _is_host(parts.hostname):
+        raise InvalidAddress(f"{url!r} is no address: {parts.hostname!r} is no name of a host")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+
+
+def _is_host(name: str) -> bool:
+    """True unless a name can be none of a host: by its characters, or an empty or too long label."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return name.isprintable() and not re.search(r"[\s<>^`{|}\"\\]", name)
+
+
+def _validate(kind: type[Model], body: dict[str, Any], path: str) -> Model:
+    """A body as an object of a kind. Raises UnexpectedAnswer, which names the field."""
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnexpectedAnswer(f"{path}: {where}: {first['msg']}") from None
 
 
 def _read(response: httpx.Response, until: float) -> bytes:
@@ -223,7 +273,7 @@ def _retry_after(response: httpx.Response) -> float:
 def _detail(content: bytes) -> str:
     """The sentence of a problem, if the body is one."""
     try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
+        body = read_json(content)
+    except ValueError:
         return ""
     return str(body.get("detail", ""))[:300] if isinstance(body, dict) else ""

@@ -1,6 +1,7 @@
 """The command `arena-agent`."""
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -23,6 +24,9 @@ class CommandFailed(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `arena-agent`; returns the exit code: 0, 1 failed, 2 refused input, 3 no access."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # texts of servers and agents may hold what the terminal can not show
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:

@@ -1,13 +1,12 @@
 """Datasets: tasks of the past, their outcomes, and everyone's forecasts. The README describes the files."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arena_agent.canonical import file_sha256, sha256
+from arena_agent.canonical import file_sha256, read_json, sha256
 
 TASKS, OUTCOMES, FORECASTS, MANIFEST = "tasks.jsonl", "outcomes.jsonl", "forecasts.parquet", "manifest.json"
 FILES = (TASKS, OUTCOMES, FORECASTS)
@@ -47,7 +46,7 @@ class Dataset:
         with (self.folder / OUTCOMES).open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    row = json.loads(line)
+                    row = read_json(line)
                     fault = next((name for name in ("question_id", "option", "outcome") if name not in row), None)
                 except (ValueError, TypeError) as error:
                     raise InvalidDataset(f"{OUTCOMES}, line {number}: it is no JSON object: {error}") from None
@@ -71,7 +70,7 @@ def check_manifest(folder: Path) -> dict[str, Any]:
     """The manifest, after its own hash and those of the files have been found right."""
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = read_json(path.read_bytes())
     except FileNotFoundError:
         raise InvalidDataset(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:

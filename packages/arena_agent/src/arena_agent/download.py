@@ -1,12 +1,13 @@
 """Downloads the files of a dataset. No token is sent, and no redirect followed."""
 
-import json
 import shutil
 import tempfile
 from pathlib import Path
 
 import httpx
 from arena_agent.access import home
+from arena_agent.arena_api import InvalidAddress, arena_address
+from arena_agent.canonical import read_json
 from arena_agent.dataset import (
     FILES,
     MANIFEST,
@@ -24,14 +25,18 @@ class DownloadFailed(Exception):
 
 def download_dataset(address: str) -> Path:
     """The folder of the dataset at an address, downloaded unless it is there already."""
+    try:
+        address = arena_address(address)
+    except InvalidAddress as error:
+        raise InvalidDataset(str(error)) from None
     with (
-        httpx.Client(base_url=address.rstrip("/"), timeout=60, follow_redirects=False) as http,
+        httpx.Client(base_url=address, timeout=60, follow_redirects=False) as http,
         tempfile.TemporaryDirectory(prefix="arena-dataset-") as draft_name,
     ):
         draft = Path(draft_name)
         _download(http, MANIFEST, draft, MAX_MANIFEST_BYTES)
         try:
-            manifest = json.loads((draft / MANIFEST).read_bytes())
+            manifest = read_json((draft / MANIFEST).read_bytes())
         except ValueError as error:
             raise InvalidDataset(f"{address}: {MANIFEST} is not JSON: {error}") from None
         check_own_hash(manifest)
@@ -60,4 +65,4 @@ def _download(http: httpx.Client, name: str, folder: Path, most: int) -> None:
                     raise DownloadFailed(f"{response.url}: it is longer than {most:,} bytes")
                 file.write(chunk)
     except httpx.HTTPError as error:
-        raise DownloadFailed(f"{http.base_url}{name}: {error or type(error).__name__}") from error
+        raise DownloadFailed(f"{str(http.base_url).rstrip('/')}/{name}: {error or type(error).__name__}") from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena_agent.blocks import UnreadableBlock, read_questions
-from arena_agent.canonical import file_sha256, sha256
+from arena_agent.canonical import file_sha256, read_json, sha256
 from arena_agent.dataset import TASKS, Dataset, InvalidDataset
 from arena_agent.worker import AgentEnded, AgentLate, AgentProcess
 
@@ -183,7 +183,7 @@ def _read_tasks(dataset: Dataset) -> Iterator[_AskedTask]:
     """The forecast tasks of a dataset. Raises InvalidDataset at a line that is none."""
     for number, line in enumerate(dataset.task_lines(), start=1):
         try:
-            record = json.loads(line)
+            record = read_json(line)
             name, blocks = str(record["task"]), record["blocks"]
             if "QUESTIONS" not in blocks:
                 continue

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from arena_agent.agent import TRACKS, Agent
+from arena_agent.checks import storable
 from arena_agent.prophet import adapted, is_prophet_agent
 
 TEMPLATE = '''\
@@ -27,6 +28,8 @@ class {class_name}(Agent):
     def trade(self, portfolio, markets):  # optional: a list of Bet and Sell; [] holds
         return []
 '''
+TEMPLATE_NAMES = ("Agent", "Bet")
+"""Names that the template imports."""
 MAX_NAME = 100
 
 
@@ -68,6 +71,8 @@ def write_template(name: str, folder: Path) -> Path:
         raise UnusableAgent(
             f"{name!r} is no name for an agent: use up to {MAX_NAME} letters and digits, a letter first"
         )
+    if keyword.iskeyword(class_name) or class_name in TEMPLATE_NAMES:
+        class_name += "_"
     stem = "_".join(word.lower() for word in words)
     path = folder / f"{stem}{'_' if keyword.iskeyword(stem) else ''}.py"
     text = TEMPLATE.format(file=path.name, class_name=class_name, name="-".join(word.lower() for word in words))
@@ -91,7 +96,11 @@ def _agents_of(module: ModuleType) -> Iterator[type[Agent]]:
 
 
 def _load_module(path: Path) -> ModuleType:
-    if not path.is_file():
+    try:
+        exists = path.is_file()
+    except OSError as error:
+        raise UnusableAgent(f"{path.name[:40]}…: {error.strerror}") from None
+    if not exists:
         raise UnusableAgent(f"{path}: there is no such file")
     name = f"arena_agent_file_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
@@ -121,6 +130,8 @@ def _line(error: BaseException, path: Path) -> int | None:
 def _check_class(agent: type[Agent], file: str) -> None:
     if not isinstance(agent.name, str) or not agent.name.strip() or len(agent.name) > MAX_NAME:
         raise UnusableAgent(f"{file}: {agent.__name__}.name must be a text of 1 to {MAX_NAME} characters")
+    if storable(agent.name) != agent.name:
+        raise UnusableAgent(f"{file}: {agent.__name__}.name holds characters that are no text")
     if agent.track not in TRACKS:
         raise UnusableAgent(f"{file}: {agent.__name__}.track must be {' or '.join(map(repr, TRACKS))}")
     if not any(agent.overrides(method) for method in ("forecast", "trade", "answer")):

@@ -2,13 +2,12 @@
 
 import csv
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_agent.canonical import canonical, sha256
+from arena_agent.canonical import canonical, read_json, sha256
 from arena_verifier.signatures import is_signed
 
 ARCHIVE_TABLE = Path("csv", "receipts.csv")
@@ -23,8 +22,8 @@ class UnreadableReceipt(ValueError):
 def read_receipts(text: str) -> list[dict[str, Any]]:
     """The receipts of a text: one, or the output of `arena-agent receipts --json`."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = read_json(text)
+    except ValueError as error:
         raise UnreadableReceipt(f"it is not JSON, as `arena-agent receipts --json` prints it: {error}") from None
     receipts = content["receipts"] if isinstance(content, dict) and "receipts" in content else [content]
     if not isinstance(receipts, list) or not receipts:
@@ -42,8 +41,8 @@ def read_keys(text: str) -> list[dict[str, Any]]:
     if len(text) == 64 and _bytes(text) is not None:
         return [{"id": None, "public_key": text}]
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = read_json(text)
+    except ValueError:
         raise UnreadableReceipt("the keys are neither JSON nor a key in hex") from None
     keys = content.get("keys") if isinstance(content, dict) else content
     if not isinstance(keys, list) or not all(isinstance(key, dict) and "public_key" in key for key in keys):
