@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
+    from forecast_rank.metrics.discrimination import auc as auc
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
     )
@@ -153,6 +154,7 @@ _MODULES = {
     "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece", "unbiased_ece_at_levels"),
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
+    "metrics.discrimination": ("auc",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
