@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
     from forecast_rank.metrics.discrimination import auc as auc
+    from forecast_rank.metrics.daily_brier import daily_brier as daily_brier
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
     )
@@ -155,6 +156,7 @@ _MODULES = {
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
     "metrics.discrimination": ("auc",),
+    "metrics.daily_brier": ("daily_brier",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
