@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.discrimination import auc as auc
     from forecast_rank.metrics.daily_brier import daily_brier as daily_brier
     from forecast_rank.metrics.murphy_diagram import murphy_diagram as murphy_diagram
+    from forecast_rank.metrics.diebold_mariano import diebold_mariano as diebold_mariano
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
     )
@@ -159,6 +160,7 @@ _MODULES = {
     "metrics.discrimination": ("auc",),
     "metrics.daily_brier": ("daily_brier",),
     "metrics.murphy_diagram": ("murphy_diagram",),
+    "metrics.diebold_mariano": ("diebold_mariano",),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
