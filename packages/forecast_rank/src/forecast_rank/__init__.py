@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.metrics.daily_brier import daily_brier as daily_brier
     from forecast_rank.metrics.murphy_diagram import murphy_diagram as murphy_diagram
     from forecast_rank.metrics.diebold_mariano import diebold_mariano as diebold_mariano
+    from forecast_rank.metrics.pit import pit_histogram as pit_histogram, pit_quantiles as pit_quantiles
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
     )
@@ -161,6 +162,7 @@ _MODULES = {
     "metrics.daily_brier": ("daily_brier",),
     "metrics.murphy_diagram": ("murphy_diagram",),
     "metrics.diebold_mariano": ("diebold_mariano",),
+    "metrics.pit": ("pit_histogram", "pit_quantiles"),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),
