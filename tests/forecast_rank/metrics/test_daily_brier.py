@@ -19,10 +19,10 @@ def test_last_forecast_before_the_end_of_a_day_is_the_day_s_and_stands_until_rev
 
 def test_mean_is_over_the_days_with_a_forecast() -> None:
     scores = daily_brier(
-        [0, 2, 2, 3], [-5, 1, 3, 9], [0.7, 0.2, np.nan, 0.5], 0, opened_at=0, closed_at=4, day=1
+        [0, 2, 2, 3, 4], [-5, 1, 3, 9, 3.5], [0.7, 0.2, np.nan, 0.5, 0.5], 0, opened_at=0, closed_at=4, day=1
     )  # fmt: skip
-    assert scores.brier == pytest.approx([0.49, np.nan, 0.04, np.nan], nan_ok=True)
-    assert scores.coverage.tolist() == [1.0, 0.0, 0.5, 0.0]
+    assert scores.brier == pytest.approx([0.49, np.nan, 0.04, np.nan, 0.25], nan_ok=True)
+    assert scores.coverage.tolist() == [1.0, 0.0, 0.5, 0.0, 0.25]
 
 
 def test_options_are_scored_in_the_mean_form() -> None:
