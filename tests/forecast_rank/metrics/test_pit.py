@@ -1,10 +1,10 @@
-"""Probability integral transforms of quantiles, and their histogram."""
+"""Probability integral transforms of quantiles and cumulative probabilities, and their histogram."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.pit import pit_histogram, pit_quantiles
+from forecast_rank.metrics.pit import pit_cdf, pit_histogram, pit_quantiles
 from scipy import stats
 
 GENERATOR = np.random.default_rng(3)
@@ -16,6 +16,12 @@ def test_outcome_lies_between_the_levels_beside_it() -> None:
     low, high = pit_quantiles(happened, [[1.0, 2.0, 2.0, 3.0, 4.0]] * 6, LEVELS)
     assert low.tolist() == [0.0, 0.1, 0.1, 0.25, 0.9, 0.9]
     assert high.tolist() == [0.1, 0.1, 0.25, 0.5, 0.9, 1.0]
+
+
+def test_cumulative_probability_is_linear_between_thresholds_and_an_interval_outside() -> None:
+    low, high = pit_cdf([-1.0, 0.0, 2.5, 4.0, 5.0], [0.0, 1.0, 4.0], [[0.2, 0.4, 0.8]] * 5)
+    assert low == pytest.approx([0.0, 0.2, 0.6, 0.8, 0.8])
+    assert high == pytest.approx([0.2, 0.2, 0.6, 0.8, 1.0])
 
 
 def test_known_transforms_are_counted() -> None:
@@ -70,6 +76,7 @@ def test_no_forecasts_have_no_shares() -> None:
         (lambda: pit_quantiles([1.0], [[1.0, 2.0]], [0.5, 1.0]), "quantiles: the levels do not rise"),
         (lambda: pit_quantiles([1.0], [[2.0, 1.0]], [0.1, 0.5]), "values: forecast 0 falls"),
         (lambda: pit_quantiles([1.0], [[2.0]], [0.1, 0.5]), r"values: shape \(1, 1\)"),
+        (lambda: pit_cdf([1.0], [0.0, 1.0], [[0.5, 0.4]]), "probabilities: forecast 0 falls"),
     ],
 )
 def test_bad_argument_is_named(call: Callable[[], object], why: str) -> None:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from forecast_rank.metrics.cdf_forecasts import cdf_arrays
 from forecast_rank.metrics.flat_arrays import Floats
 from numpy.typing import ArrayLike
 
@@ -74,14 +75,49 @@ def pit_quantiles(y_true: ArrayLike, values: ArrayLike, quantiles: ArrayLike) ->
     return padded[below + is_equal], padded[np.where(is_equal, up_to, below + 1)]
 
 
+def pit_cdf(y_true: ArrayLike, thresholds: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
+    """The cumulative probability of each outcome, linear between the thresholds.
+
+    Parameters
+    ----------
+    y_true, thresholds, probabilities : arrays
+        As in `crps_cdf`.
+
+    Returns
+    -------
+    low, high : arrays, shape (n,)
+        Equal for an outcome between the thresholds; 0 and the first probability below them, the last probability and 1
+        above them.
+
+    Raises
+    ------
+    ValueError
+        As in `crps_cdf`.
+
+    References
+    ----------
+    Dawid, A. P. (1984). Present position and potential developments: some personal views. Statistical theory: the
+    prequential approach. Journal of the Royal Statistical Society A 147, 278-292.
+
+    Examples
+    --------
+    >>> low, high = pit_cdf([5.0, 40.0], [0.0, 10.0, 20.0], [[0.1, 0.5, 0.9]] * 2)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.3, 0.9], [0.3, 1.0])
+    """
+    y, x, p = cdf_arrays(y_true, thresholds, probabilities)
+    between = np.array([np.interp(*row) for row in zip(y, x, p, strict=True)], dtype=np.float64)
+    return np.where(y < x[:, 0], 0.0, between), np.where(y > x[:, -1], 1.0, between)
+
+
 def pit_histogram(low: ArrayLike, high: ArrayLike | None = None, *, bins: int = BINS) -> PitHistogram:
     """The histogram of probability integral transforms, each spread evenly over the interval that it is known to be in.
 
     Parameters
     ----------
     low, high : arrays, shape (n,)
-        Ends of the intervals in [0, 1], such as those of `pit_quantiles`, or F(y - 1) and F(y) of a distribution F over
-        whole numbers. Without `high` they are known exactly, as F(y) of a continuous distribution. One on the edge of
+        Ends of the intervals in [0, 1], such as those of `pit_quantiles` and `pit_cdf`, or F(y - 1) and F(y) of a
+        distribution F over whole numbers. Without `high` the transforms are known exactly. One that lies on the edge of
         two bins counts half in each.
     bins : int
         At least 1. With quantiles, bins whose edges are stated levels show what was stated; finer ones show the even
