@@ -13,10 +13,10 @@ import yaml
 LIBRARY = Path(__file__).parents[2] / "packages" / "forecast_rank"
 README = (LIBRARY / "README.md").read_text()
 INTERNAL = {
-    "blocks", "calibration_bins", "closing_columns", "cluster_robust", "connectivity", "distinct_pairs", "event_groups",
-    "flat_arrays",
+    "blocks", "calibration_bins", "cdf_forecasts", "closing_columns", "cluster_robust", "connectivity",
+    "distinct_pairs", "event_groups", "flat_arrays",
     "irt_marginal_over_forecasters", "irt_marginal_over_questions", "irt_responses", "linear_pool", "pair_sums",
-    "pairwise_comparisons", "panel", "staking",
+    "pairwise_comparisons", "panel", "staking", "standing_forecasts",
 }  # fmt: skip
 """Modules of shared computations without a metric of their own."""
 METRIC_MODULES = sorted({module.name for module in pkgutil.iter_modules(forecast_rank.metrics.__path__)} - INTERNAL)

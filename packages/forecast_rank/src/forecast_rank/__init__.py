@@ -48,6 +48,14 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
+    from forecast_rank.metrics.discrimination import auc as auc
+    from forecast_rank.metrics.daily_brier import daily_brier as daily_brier
+    from forecast_rank.metrics.murphy_diagram import murphy_diagram as murphy_diagram
+    from forecast_rank.metrics.diebold_mariano import diebold_mariano as diebold_mariano
+    from forecast_rank.metrics.pit import (
+        pit_cdf as pit_cdf, pit_histogram as pit_histogram,
+        pit_quantiles as pit_quantiles
+    )
     from forecast_rank.metrics.irt import (
         discrimination_weights as discrimination_weights, fit_irt as fit_irt, weighted_brier as weighted_brier
     )
@@ -58,8 +66,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         baseline_score as baseline_score, peer_score as peer_score, time_weighted_scores as time_weighted_scores
     )
     from forecast_rank.metrics.numeric_scores import (
-        crps_quantiles as crps_quantiles, crps_samples as crps_samples, interval_score as interval_score,
-        quantile_score as quantile_score
+        crps_cdf as crps_cdf, crps_quantiles as crps_quantiles, crps_samples as crps_samples,
+        interval_score as interval_score, quantile_score as quantile_score
     )
     from forecast_rank.metrics.paired_tests import (
         benjamini_hochberg as benjamini_hochberg, corrected_margins as corrected_margins, holm as holm,
@@ -139,7 +147,7 @@ _MODULES = {
     "metrics.corp": ("corp_curve", "corp_decomposition"),
     "metrics.kelly_growth": ("expected_growth", "realised_growth"),
     "metrics.metaculus_scores": ("baseline_score", "peer_score", "time_weighted_scores"),
-    "metrics.numeric_scores": ("crps_quantiles", "crps_samples", "interval_score", "quantile_score"),
+    "metrics.numeric_scores": ("crps_cdf", "crps_quantiles", "crps_samples", "interval_score", "quantile_score"),
     "metrics.ranked_probability": ("ranked_probability",),
     "metrics.ratings": ("elo", "rating_history"),
     "metrics.running_intervals": ("running_intervals",),
@@ -153,6 +161,11 @@ _MODULES = {
     "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece", "unbiased_ece_at_levels"),
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
+    "metrics.discrimination": ("auc",),
+    "metrics.daily_brier": ("daily_brier",),
+    "metrics.murphy_diagram": ("murphy_diagram",),
+    "metrics.diebold_mariano": ("diebold_mariano",),
+    "metrics.pit": ("pit_cdf", "pit_histogram", "pit_quantiles"),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),
     "metrics.panel": ("Panel", "Questions", "from_arrays", "references"),

@@ -7,7 +7,8 @@ that the question was open, divided by that time: where nothing stands the score
 from typing import NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.standing_forecasts import standing_forecasts
 from numpy.typing import ArrayLike
 
 CLIP = 0.001
@@ -149,15 +150,9 @@ def time_weighted_scores(
     >>> scores.peer.round(1).tolist(), scores.spot_peer.round(1).tolist()  # 100 ln 2 for the last fifth
     ([13.9, -13.9], [69.3, -69.3])
     """
-    if not closed_at > opened_at:
-        raise ValueError(f"closed_at: after opened_at, {opened_at}, not {closed_at}")
-    forecasters, at = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
     probabilities = np.maximum(np.asarray(probability, dtype=np.float64), clip)
-    inside = at < closed_at
-    forecasters, at, probabilities = forecasters[inside], np.maximum(at[inside], opened_at), probabilities[inside]
-    order = np.argsort(np.asarray(made_at, dtype=np.float64)[inside], kind="stable")
-    size = int(np.max(forecaster, initial=-1)) + 1
-    times, current_forecasts = _standing(forecasters[order], at[order], probabilities[order], size)
+    times, current_forecasts = standing_forecasts(forecaster, made_at, probabilities, opened_at, closed_at)
+    size = current_forecasts.shape[1]
     length = np.diff(np.append(times, closed_at)) / (closed_at - opened_at)
     is_known = ~np.isnan(current_forecasts)
     spot = int(np.searchsorted(times, closed_at if spot_at is None else spot_at, side="right")) - 1
@@ -167,19 +162,6 @@ def time_weighted_scores(
         spot_peer=peer_score(current_forecasts[spot]) if spot >= 0 else np.full(size, np.nan),
         coverage=length @ is_known.astype(np.float64),
     )
-
-
-def _standing(forecaster: Codes, at: Floats, probabilities: Floats, size: int) -> tuple[Floats, Floats]:
-    """The times at which a forecast is made, (T,), and what each forecaster says from then on, (T, N)."""
-    times, place = np.unique(at, return_inverse=True)
-    forecasts = np.full((len(times), size), np.nan)
-    current = np.full(size, np.nan)
-    bounds = np.searchsorted(place, np.arange(len(times) + 1))
-    for row in range(len(times)):
-        part = slice(bounds[row], bounds[row + 1])
-        current[forecaster[part]] = probabilities[part]  # the last of several at one time
-        forecasts[row] = current
-    return times, forecasts
 
 
 def _log(probability: Floats) -> Floats:

@@ -1,6 +1,7 @@
-"""Proper scores of forecasts of a number: by quantiles, by intervals and by samples."""
+"""Proper scores of forecasts of a number: by quantiles, by intervals, by samples and by cumulative probabilities."""
 
 import numpy as np
+from forecast_rank.metrics.cdf_forecasts import cdf_arrays
 from forecast_rank.metrics.flat_arrays import Floats
 from numpy.typing import ArrayLike
 
@@ -147,3 +148,54 @@ def crps_samples(y_true: ArrayLike, samples: ArrayLike) -> Floats:
     # Sorted, each sample is subtracted from those above it and has those below subtracted from it.
     spread = drawn @ (2 * np.arange(1, count + 1) - count - 1) / count**2
     return np.asarray(away - spread, dtype=np.float64)
+
+
+def crps_cdf(y_true: ArrayLike, thresholds: ArrayLike, probabilities: ArrayLike) -> Floats:
+    """The continuous ranked probability score of cumulative probabilities, the integral of (F(x) - 1[y <= x])^2.
+
+    F is linear between the thresholds. The integral runs from the first threshold to the last: it is the whole score
+    where F is 0 at the first and 1 at the last and the outcome lies between them, else the threshold-weighted score,
+    which is proper too and says nothing of how far outside an outcome lies.
+
+    Parameters
+    ----------
+    y_true : array, shape (n,)
+    thresholds : array, shape (K,) or (n, K)
+        Values in rising order, at least two. Forecasts are comparable on the same thresholds.
+    probabilities : array, shape (n, K)
+        Of an outcome up to each threshold.
+
+    Returns
+    -------
+    array, shape (n,)
+        At least 0, lower is better, in units of the value.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a number is not finite, thresholds do not rise, or probabilities fall or lie outside [0, 1];
+        the message names the forecast.
+
+    References
+    ----------
+    Matheson, J. E. and Winkler, R. L. (1976). Scoring rules for continuous probability distributions. Management
+    Science 22, 1087-1096. Gneiting, T. and Ranjan, R. (2011). Comparing density forecasts using threshold- and
+    quantile-weighted scoring rules. Journal of Business and Economic Statistics 29, 411-422.
+
+    Examples
+    --------
+    >>> crps_cdf([5.0, 10.0], [0.0, 10.0], [[0.0, 1.0]] * 2).round(4).tolist()  # uniform: 10 / 12, and 10 / 3
+    [0.8333, 3.3333]
+    """
+    y, x, p = cdf_arrays(y_true, thresholds, probabilities)
+    left, right, low, high = x[:, :-1], x[:, 1:], p[:, :-1], p[:, 1:]
+    split = np.clip(y[:, None], left, right)  # where the indicator jumps, if within the step
+    middle = low + (high - low) * (split - left) / (right - left)
+    before = _squares(low, middle) * (split - left)
+    after = _squares(1 - middle, 1 - high) * (right - split)
+    return np.asarray((before + after).sum(axis=1), dtype=np.float64)
+
+
+def _squares(start: Floats, end: Floats) -> Floats:
+    """The mean square of a line between two values."""
+    return (np.square(start) + start * end + np.square(end)) / 3

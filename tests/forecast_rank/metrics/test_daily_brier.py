@@ -1,0 +1,57 @@
+"""The Brier score of revised forecasts, by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from forecast_rank.metrics.daily_brier import DAY, daily_brier
+
+
+def test_last_forecast_before_the_end_of_a_day_is_the_day_s_and_stands_until_revised() -> None:
+    # Days 0 to 3 of one forecaster: 0.6 (the last of the first day), 0.6, 0.9 (made at the very start), 0.9.
+    scores = daily_brier(
+        [0, 0, 0], [2 * DAY, 0.5 * DAY, 0.9 * DAY], [0.9, 0.1, 0.6], 1, opened_at=0, closed_at=3.5 * DAY
+    )
+    assert scores.days == 4
+    assert scores.brier == pytest.approx([(0.16 + 0.16 + 0.01 + 0.01) / 4])
+    assert scores.coverage.tolist() == [1.0]
+
+
+def test_mean_is_over_the_days_with_a_forecast() -> None:
+    scores = daily_brier(
+        [0, 2, 2, 3, 4], [-5, 1, 3, 9, 3.5], [0.7, 0.2, np.nan, 0.5, 0.5], 0, opened_at=0, closed_at=4, day=1
+    )  # fmt: skip
+    assert scores.brier == pytest.approx([0.49, np.nan, 0.04, np.nan, 0.25], nan_ok=True)
+    assert scores.coverage.tolist() == [1.0, 0.0, 0.5, 0.0, 0.25]
+
+
+def test_options_are_scored_in_the_mean_form() -> None:
+    stated = [[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]]
+    scores = daily_brier([0, 0], [0, 1], stated, [1, 0, 0], opened_at=0, closed_at=2, day=1)
+    assert scores.brier == pytest.approx([(0.25 + 0.09 + 0.04) / 3 / 2])
+
+
+def test_nobody_has_no_score() -> None:
+    assert daily_brier([], [], [], 1, opened_at=0, closed_at=4, day=1).brier.shape == (0,)
+    late = daily_brier([0], [7], [0.5], 1, opened_at=0, closed_at=4, day=1)
+    assert (late.brier.shape, late.coverage.tolist()) == ((1,), [0.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"probability": [0.5, 1.2]}, r"probability: 1\.2 at \[1\] is outside \[0, 1\]"),
+        ({"outcome": 2}, "outcome: 2.0 at"),
+        ({"outcome": [1, 0]}, r"probability: shape \(2,\) does not go with"),
+        ({"made_at": [1]}, r"made_at of shape \(1,\)"),
+        ({"day": 0}, "day: above 0, not 0"),
+        ({"closed_at": 0}, "closed_at: after opened_at, 0, not 0"),
+    ],
+)
+def test_bad_argument_is_named(change: dict[str, Any], why: str) -> None:
+    arguments: dict[str, Any] = {
+        "forecaster": [0, 1], "made_at": [0, 1], "probability": [0.5, 0.5], "outcome": 1,
+        "opened_at": 0, "closed_at": 4,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=why):
+        daily_brier(**arguments | change)

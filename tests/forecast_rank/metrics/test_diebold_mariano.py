@@ -1,0 +1,82 @@
+"""The Diebold-Mariano test: its error is statsmodels' HAC error, corrected by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from forecast_rank.metrics.diebold_mariano import diebold_mariano
+from scipy import stats
+
+GENERATOR = np.random.default_rng(11)
+LOSS, OTHER = GENERATOR.random(40), GENERATOR.random(40) + 0.1
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5, 12])
+def test_error_equals_the_oracle_and_the_statistic_is_corrected(horizon: int) -> None:
+    test = diebold_mariano(LOSS, OTHER, horizon=horizon)
+    fit = sm.OLS(LOSS - OTHER, np.ones(40)).fit(
+        cov_type="HAC", cov_kwds={"maxlags": horizon - 1, "use_correction": False}
+    )
+    assert test.n == 40
+    assert test[1:3] == pytest.approx((fit.params[0], fit.bse[0]))
+    correction = np.sqrt((41 - 2 * horizon + horizon * (horizon - 1) / 40) / 40)
+    assert test.statistic == pytest.approx(fit.tvalues[0] * correction)
+    assert test.p == pytest.approx(2 * stats.t.sf(abs(test.statistic), 39))
+
+
+def test_one_step_ahead_it_is_the_paired_t_test() -> None:
+    known = stats.ttest_rel(LOSS, OTHER)
+    assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((known.statistic, known.pvalue))
+
+
+def test_two_steps_ahead_by_hand() -> None:
+    # d = 1, 3, 2, 6: m = 3, c0 = 14 / 4, c1 = (0 + 0 - 3) / 4, variance (3.5 - 0.75) / 4; correction 1.5 / 4.
+    test = diebold_mariano([1, 3, 2, 6], [0, 0, 0, 0], horizon=2)
+    assert test.se == pytest.approx(np.sqrt(2.75 / 4))
+    assert test.statistic == pytest.approx(3 / np.sqrt(2.75 / 4) * np.sqrt(1.5 / 4))
+
+
+def test_sign_follows_the_order_of_the_two() -> None:
+    one, two = diebold_mariano(LOSS, OTHER, horizon=3), diebold_mariano(OTHER, LOSS, horizon=3)
+    assert (one.statistic, one.p) == pytest.approx((-two.statistic, two.p))
+
+
+def test_lag_takes_out_most_of_the_dependence_on_earlier_times() -> None:
+    """Sums of four shocks: a test that ignores the dependence rejects equal forecasters in a third of the series."""
+    shocks = GENERATOR.normal(size=(1000, 123))
+    series = np.sum([shocks[:, k : k + 120] for k in range(4)], axis=0)
+    aware, naive = (
+        np.mean([diebold_mariano(row, np.zeros(120), horizon=h).p < 0.05 for row in series]) for h in (4, 1)
+    )
+    assert aware < 0.13
+    assert naive > 0.25
+
+
+def test_losses_without_spread_have_no_error() -> None:
+    same = diebold_mariano([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
+    assert (same.difference, same.se, same.p) == (0, 0, 1)
+    shifted = diebold_mariano([0.1, 0.7, 0.3], [0.2, 0.8, 0.4])
+    assert shifted.difference == pytest.approx(-0.1)
+    assert shifted.se == 0
+    assert np.isnan([shifted.statistic, shifted.p]).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "other", "why"),
+    [
+        ([1.0, np.nan, 2.0], [1.0, 2.0, 3.0], "loss: nan at 1 is not finite"),
+        ([1.0, 2.0], [1.0, 2.0, 3.0], "other_loss: 3 numbers, not 2 as in loss"),
+        ([[1.0, 2.0]], [1.0, 2.0], r"loss: shape \(1, 2\), not"),
+        ([1.0], [2.0], "horizon: from 1 to 0"),
+    ],
+)
+def test_bad_series_is_named(loss: Any, other: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        diebold_mariano(loss, other)
+
+
+@pytest.mark.parametrize("horizon", [0, 40])
+def test_horizon_out_of_range_is_named(horizon: int) -> None:
+    with pytest.raises(ValueError, match=f"horizon: from 1 to 39, one less than the times, not {horizon}"):
+        diebold_mariano(LOSS, OTHER, horizon=horizon)

@@ -1,0 +1,42 @@
+"""The area under the ROC curve equals scikit-learn's."""
+
+import numpy as np
+import pytest
+from forecast_rank.metrics.discrimination import auc
+from forecast_rank.metrics.panel import Panel, from_arrays
+from sklearn.metrics import roc_auc_score
+
+from tests.forecast_rank.panels import synthetic
+
+
+def binary(probability: list[float], outcome: list[float]) -> Panel:
+    return from_arrays([[[p] for p in probability]], [[o] for o in outcome], exclusive=False)
+
+
+@pytest.mark.parametrize("exclusive", [0.0, 0.5, 1.0])
+def test_area_equals_the_oracle(exclusive: float) -> None:
+    panel = synthetic(4, 30, 3, missing=0.3, exclusive=exclusive, weighted=True).panel
+    outcome, weight = panel.outcome, panel.spread(panel.weight / panel.sizes)
+    coarse = np.round(panel.probability, 1)  # with ties
+    panel.probability[:] = coarse
+    for person, area in enumerate(auc(panel)):
+        own = panel.spread(panel.forecaster) == person
+        assert area == pytest.approx(roc_auc_score(outcome[own], coarse[own], sample_weight=weight[own]))
+
+
+def test_order_alone_matters() -> None:
+    assert auc(binary([0.9, 0.8, 0.7], [1, 1, 0])).tolist() == [1.0]
+    assert auc(binary([0.03, 0.02, 0.01], [1, 1, 0])).tolist() == [1.0]
+    assert auc(binary([0.1, 0.8], [1, 0])).tolist() == [0.0]
+    assert auc(binary([0.5, 0.5, 0.5], [1, 1, 0])).tolist() == [0.5]
+
+
+def test_fractional_outcome_counts_on_both_sides() -> None:
+    # Of mass 1.5 that happened: 1 at 0.8 above mass 0.5 at 0.4 and mass 1 at 0.2; 0.5 at 0.4, tied and above.
+    expected = (1 * 1.5 + 0.5 * (1 + 0.25)) / (1.5 * 1.5)
+    assert auc(binary([0.8, 0.4, 0.2], [1, 0.5, 0])) == pytest.approx([expected])
+
+
+def test_area_is_undefined_where_everything_or_nothing_happened() -> None:
+    assert np.isnan(auc(binary([0.9, 0.8], [1, 1]))).all()
+    assert np.isnan(auc(binary([0.9, 0.8], [0, 0]))).all()
