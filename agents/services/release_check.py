@@ -34,6 +34,7 @@ CATALOGUE_TERMS = (
 NEWCOMER_COLOR = "#4b5563"
 """Of a family that joins by its model's id, until a person gives it a color of its own in the admin."""
 APPROVE_COMMAND = "uv run manage.py approve_lineup"
+FLAGSHIP_IDS = frozenset(competitor.model_id for competitor in CURRENT_LINEUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +59,32 @@ class UnusableRelease:
 
 
 class UnusableLineUp(Exception):
-    """A line-up with releases that a cohort can not use."""
+    """A line-up, `current` where it is the shipped one, with releases that a cohort can not use."""
 
-    def __init__(self, unusable: Sequence[UnusableRelease]) -> None:
-        super().__init__(" ".join([*(f"{fault}." for fault in unusable), approval(unusable)]))
-        self.unusable = unusable
+    def __init__(self, unusable: Sequence[UnusableRelease], *, current: bool = False) -> None:
+        super().__init__(" ".join([*(f"{fault}." for fault in unusable), approval(unusable, current=current)]))
+        self.unusable, self.current = unusable, current
 
 
-def approval(unusable: Iterable[UnusableRelease]) -> str:
-    """The command that approves the successors, with the models that a person has to name."""
-    unnamed = [f"{fault.release.family.slug}=MODEL" for fault in unusable if fault.successor is None]
-    flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if unnamed else ""
+def approval(unusable: Iterable[UnusableRelease], *, current: bool = False) -> str:
+    """The command that approves the successors, with the models that a person has to name.
+
+    Where the shipped line-up was asked for, as `current`, it begins with that again; it is not proposed in place of
+    a flagship that it holds itself.
+    """
+    lacking = [fault.release for fault in unusable if fault.successor is None]
+    unnamed = [f"{release.family.slug}=MODEL" for release in lacking]
+    if current:
+        return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed, '--current'])}"
+    is_replaced = not FLAGSHIP_IDS.intersection(release.model_id for release in lacking)
+    flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if lacking and is_replaced else ""
     return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed])}{flagships}"
 
 
-def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool = False) -> list[str]:
+def approval_lines(unusable: Iterable[UnusableRelease], *, automatic: bool = False, current: bool = False) -> list[str]:
     """The releases for whose replacement a person is needed, and the command that approves it; empty if none is."""
     remaining = [fault for fault in unusable if not (automatic and fault.successor)]
-    return [*map(str, remaining), approval(remaining)] if remaining else []
+    return [*map(str, remaining), approval(remaining, current=current)] if remaining else []
 
 
 def unusable_releases(
@@ -138,6 +147,7 @@ def choose_releases(
     catalogue: ModelCatalogue,
     *,
     models: Mapping[str, str],
+    current: bool = False,
     week: datetime,
     at: datetime,
 ) -> list[Release]:
@@ -164,7 +174,7 @@ def choose_releases(
             name = successor.display_name if faults else release.display_name
             choices.append(release_of(release.family, successor, name or successor.display_name, at=at))
     if unresolved:
-        raise UnusableLineUp(unresolved)
+        raise UnusableLineUp(unresolved, current=current)
     return choices
 
 
@@ -266,9 +276,9 @@ def renew_lineup(
         if unknown := (models or {}).keys() - {release.family.slug for release in releases}:
             raise ValidationError(f"{', '.join(sorted(unknown))}: no family of the line-up; write FAMILY=MODEL")
         if catalogue is not None:
-            releases = choose_releases(releases, catalogue, models=models or {}, week=week, at=at)
+            releases = choose_releases(releases, catalogue, models=models or {}, current=current, week=week, at=at)
         elif unusable := unusable_releases(releases, None, week=week):
-            raise UnusableLineUp(unusable)
+            raise UnusableLineUp(unusable, current=current)
         changes = lineup_changes(before, releases)
         reason = "; ".join(map(str, changes))
         line_up = approve_releases(releases, by=by, reason=reason, at=at) if changes else None

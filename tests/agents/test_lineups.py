@@ -485,6 +485,25 @@ def test_newcomer_has_a_cohort_of_flagships_in_one_command(checked: Venue) -> No
     assert run("approve_lineup", SUNDAY + WEEK, current=True).code == 1
 
 
+@pytest.mark.parametrize("command", ["approve_lineup", "start_cohort"])
+def test_flagships_that_can_not_be_used_are_not_recommended_again(checked: Venue, command: str) -> None:
+    listed(checked, *(row(model, pricing=FREE) for model in FLAGSHIPS[1:]), without=(GEMINI, GROK))
+    named = "Approve with: uv run manage.py approve_lineup gpt-5.1=MODEL --current"
+    refused = run(command, SUNDAY, current=True)
+    assert (refused.code, refused.stderr.splitlines()[-1]) == (1, named)
+    assert run("approve_lineup", SUNDAY, f"gpt-5.1={GPT}", current=True).code == 0
+    assert line_up_of(SUNDAY) == [GPT, *FLAGSHIPS[1:]]
+
+
+def test_flagship_that_ended_is_not_replaced_by_itself(checked: Venue) -> None:
+    rows = [row(model, pricing=FREE) for model in FLAGSHIPS]
+    listed(checked, *rows, without=(GEMINI, GROK))
+    assert run("approve_lineup", SUNDAY, current=True).code == 0
+    listed(checked, *rows[1:], without=(GEMINI, GROK))
+    refused = run("start_cohort", SUNDAY)
+    assert refused.stderr.splitlines()[-1] == "Approve with: uv run manage.py approve_lineup gpt-5.1=MODEL"
+
+
 def test_what_the_catalogue_says_of_a_release_is_stored_when_a_cohort_starts(checked: Venue, client: Any) -> None:
     listed(
         checked,

@@ -341,7 +341,8 @@ def test_other_key_in_the_settings_accepts_nothing_and_is_an_alert(
     alert.refresh_from_db()
     assert alert.cleared_at == IN_TIME
     refresh_signing_key_alert(now=IN_TIME + timedelta(days=366))
-    assert "has been in use since 8 March 2026" in Alert.objects.get(kind="signing-key", cleared_at=None).message
+    message = Alert.objects.get(kind="signing-key", cleared_at=None).message
+    assert message.endswith("has been in use since 8 March 2026, for over a year. It does not expire: rotate it.")
     assert Submission.objects.count() == other
 
 

@@ -42,7 +42,8 @@ class Command(ArenaCommand):
             return CommandResult(summary, failures=[failure.reason])
         except UnusableLineUp as error:
             unusable = [fault.as_row() for fault in error.unusable]
-            return CommandResult(summary | {"lineup": unusable}, failures=approval_lines(error.unusable))
+            lines = approval_lines(error.unusable, current=error.current)
+            return CommandResult(summary | {"lineup": unusable}, failures=lines)
         except ValidationError as error:
             self.refuse("; ".join(error.messages))
         if line_up is None:

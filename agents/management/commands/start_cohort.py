@@ -49,7 +49,7 @@ class Command(ArenaCommand):
                 lines = [*map(str, error.unusable), "Approve a line-up without them on the dashboard."]
                 return CommandResult(summary, failures=lines)
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
-            lines = approval_lines(error.unusable)
+            lines = approval_lines(error.unusable, current=error.current)
             return CommandResult(summary, failures=lines, alerted=len(lines))
         summary = {"cohort": start.cohort.number, "created": start.created, "agents": start.agents}
         if automatic:

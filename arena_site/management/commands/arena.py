@@ -130,6 +130,6 @@ class Command(BaseCommand):
         except GatewayFailure as failure:
             return [f"the line-up could not be checked, and no cohort starts before it is: {failure.reason}"]
         except UnusableLineUp as error:
-            return approval_lines(error.unusable)
+            return approval_lines(error.unusable, current=error.current)
         unusable = check_lineup(catalogue, at=at).unusable if catalogue else []
         return approval_lines(unusable, automatic=settings.ARENA_LINEUP == "auto")

@@ -65,7 +65,7 @@ class Command(ArenaCommand):
         parser.add_argument("--archive", type=Path, metavar="DIR", help="default: the newest published one")
         parser.add_argument(
             "--timeout", type=float, default=EXTERNAL_WINDOW.total_seconds(), metavar="SECONDS",
-            help="what the agent has for a task (default: the window of live agents)",
+            help="the seconds that the agent has for a task (default: the window of live agents)",
         )  # fmt: skip
         parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)  # the folder of the process that plays
 
