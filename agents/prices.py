@@ -82,9 +82,18 @@ def clean_overrides(raw: Any) -> list[dict[str, Any]]:
     for position, fields in enumerate(raw):
         if not isinstance(fields, dict) or len(fields) > MAX_FIELDS:
             raise ValueError(f"overrides[{position}]: not an object of at most {MAX_FIELDS} fields")
+        for name, value in fields.items():
+            if _holds_price(value):
+                raise ValueError(f"overrides[{position}].{label(name)}: prices inside another field")
         overrides.append({label(name): _plain(value) for name, value in fields.items()})
     parse_overrides(overrides)
     return overrides
+
+
+def _holds_price(value: Any) -> bool:
+    """Whether an object inside a field, or in its list, names a price: of those none would be read."""
+    parts = value if isinstance(value, list) else [value]
+    return any(isinstance(part, dict) and not PRICE_FIELDS.isdisjoint(part) for part in parts)
 
 
 def parse_overrides(overrides: Iterable[dict[str, Any]]) -> tuple[PriceOverride, ...]:

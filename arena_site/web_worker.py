@@ -38,19 +38,23 @@ class UnambiguousRequestParser(HTTPRequestParser):
 
 
 class RefusalTask(ErrorTask):
-    """The answer to a request that can not be read: problem details under /api/, plain text elsewhere."""
+    """The answer to a request that can not be read: problem details under /api/, a page elsewhere."""
 
     def execute(self) -> None:
         target = getattr(self.request, "first_line", b"").split(b" ")[1:2]
-        if not target or not target[0].startswith(b"/api/"):
-            super().execute()
-            return
-        from foundation.rest.problems import PROBLEM_TYPE, Problem  # this module is loaded before the settings
+        # This module is loaded before the settings.
+        from django.template.loader import render_to_string
+
+        from foundation.rest.problems import PROBLEM_TYPE, Problem
 
         error = self.request.error
-        content = Problem(error.code, error.body).content
+        if target and target[0].startswith(b"/api/"):
+            content, content_type = Problem(error.code, error.body).content, PROBLEM_TYPE
+        else:
+            texts = {"title": error.reason, "heading": error.reason, "text": f"{error.body}."}
+            content, content_type = render_to_string("error.html", texts).encode(), "text/html; charset=utf-8"
         self.status = f"{error.code} {error.reason}"
-        self.response_headers.append(("Content-Type", PROBLEM_TYPE))
+        self.response_headers.append(("Content-Type", content_type))
         self.set_close_on_finish()
         self.content_length = len(content)
         self.write(content)

@@ -139,7 +139,8 @@ class CompletionParser:
             self._fail(f"answered content that is no text but {type(content).__name__}")
         reason = _short_text(choice.get("finish_reason"), MAX_FINISH_REASON)
         native = _short_text(choice.get("native_finish_reason"), MAX_FINISH_REASON)
-        end = answer_end(reason, native, states_native="native_finish_reason" in choice)
+        calls_tool = bool(message.get("tool_calls") or message.get("function_call"))
+        end = answer_end(reason, native, states_native="native_finish_reason" in choice, calls_tool=calls_tool)
         if end == AnswerEnd.ERROR:
             self._fail("broke off with finish_reason error", retryable=True)
         return Completion(
@@ -147,7 +148,7 @@ class CompletionParser:
             refusal=_short_text(message.get("refusal"), limit=None),
             finish_reason=reason,
             native_finish_reason=native,
-            end=AnswerEnd.TOOL_CALL if message.get("tool_calls") else end,
+            end=end,
             raw=self.raw,
             status=self.http.status,
             latency_ms=self.http.latency_ms,

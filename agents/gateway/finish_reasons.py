@@ -36,12 +36,21 @@ KINDS = (
 )
 
 
-def answer_end(reason: str | None, native_reason: str | None, *, states_native: bool) -> AnswerEnd:
-    """The end that two reasons tell; a gateway without native reasons is judged by its own alone."""
+def answer_end(
+    reason: str | None, native_reason: str | None, *, states_native: bool, calls_tool: bool = False
+) -> AnswerEnd:
+    """The end that two reasons tell; a gateway without native reasons is judged by its own alone.
+
+    A call of a tool is the model's own only where neither reason names a failure.
+    """
     reasons = {(reason or "").casefold()}
     if states_native:
         reasons.add((native_reason or "").casefold())
+    if calls_tool:
+        reasons.add("tool_calls")
     for names, end in KINDS:
-        if reasons & names:
-            return end
+        if not reasons & names:
+            continue
+        failed = end == AnswerEnd.TOOL_CALL and not reasons <= TOOL_CALLS | REFUSALS | NORMAL | {""}
+        return AnswerEnd.FAILURE if failed else end
     return AnswerEnd.NORMAL if reasons <= NORMAL else AnswerEnd.FAILURE

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agents.gateway.finish_reasons import NORMAL
+
 STREAM_START = re.compile(rb"\s*(?::|(?:data|event|id|retry):)")
 LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also split at characters that JSON texts may hold
 
@@ -38,13 +40,12 @@ def parse_stream(raw: bytes) -> StreamedBody | None:
         choices = chunk.pop("choices", None)
         body |= {name: value for name, value in chunk.items() if value is not None}
         for part in choices if isinstance(choices, list) else ():
-            if isinstance(part, dict) and part.get("index", 0) == 0:
+            if isinstance(part, dict) and part.get("index") in (None, 0):
                 full_message = part.pop("message", None)
                 _add_delta(part.pop("delta", None), message, texts)
-                if not any(map(any, texts.values())):  # else it repeats what came in pieces
-                    _add_delta(full_message, message, texts)
+                _add_message(full_message, message, texts)
                 for name, value in part.items():
-                    if value or choice.get(name) is None:  # no later chunk takes a reason back
+                    if not _takes_back(value, choice.get(name)):
                         choice[name] = value
     message |= {name: "".join(parts) for name, parts in texts.items()}
     if choice:
@@ -72,6 +73,18 @@ def _parse_chunk(data: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return chunk if isinstance(chunk, dict) else None
+
+
+def _takes_back(value: Any, earlier: Any) -> bool:
+    """Whether a later chunk's value is empty, or a normal end, where an earlier chunk stated another."""
+    return bool(earlier) and (not value or (isinstance(value, str) and value.casefold() in NORMAL))
+
+
+def _add_message(full: Any, message: dict[str, Any], texts: dict[str, list[str]]) -> None:
+    """Adds those fields of a whole message that did not come in pieces before."""
+    if isinstance(full, dict):
+        missing = {name: value for name, value in full.items() if not (any(texts.get(name, ())) or message.get(name))}
+        _add_delta(missing, message, texts)
 
 
 def _add_delta(delta: Any, message: dict[str, Any], texts: dict[str, list[str]]) -> None:

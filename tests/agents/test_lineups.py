@@ -561,6 +561,8 @@ def test_prices_under_conditions_are_named_in_a_proposal(checked: Venue) -> None
         ([{"completion": "dear"}], "overrides[0].completion: 'dear' is not a number"),
         ([TIER, 7], "overrides[1]: not an object"),
         ({"prompt": "0.1"}, "overrides: not a list"),
+        ([TIER | {"pricing": {"prompt": "0.1"}}], "overrides[0].pricing: prices inside another field"),
+        ([{"then": [{"completion": "0.1"}]}], "overrides[0].then: prices inside another field"),
         ([TIER] * 51, "overrides: not a list of at most 50"),
     ],
 )

@@ -60,10 +60,13 @@ def test_refusal_is_a_problem_and_ends_the_connection(
     assert (problem["status"], detail in problem["detail"]) == (status, True)
 
 
-def test_refusal_outside_the_api_is_plain_text(small_site: Site) -> None:
-    head, _ = exchange(small_site, b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"Content-Type: text/plain" in head
+@pytest.mark.parametrize("host", [HOST + HOST, HOST + b"Host: <b>\r\n", HOST + b"Host : x\r\n"])
+def test_refusal_outside_the_api_is_a_page(small_site: Site, host: bytes) -> None:
+    head, body = exchange(small_site, b"GET /search/?q=<i> HTTP/1.1\r\n" + host + b"\r\n")
+    assert head.split(b" ")[1] == b"400"
+    assert b"Content-Type: text/html" in head
+    assert b"<h1>Bad Request</h1>" in body
+    assert b"<b>" not in body
 
 
 def test_client_that_sends_a_body_over_the_limit_reads_the_problem(small_site: Site) -> None:

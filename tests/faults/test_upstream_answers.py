@@ -43,9 +43,11 @@ TOOL = {"content": None, "tool_calls": [{"id": "1", "type": "function", "functio
 NOWHERE = json.dumps({"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]})
 NO = {"code": 403, "message": "no"}
 
+FUNCTION = {"content": None, "function_call": {"name": "buy", "arguments": "{}"}}
 TOOL_END = {"finish_reason": "tool_calls", "native_finish_reason": "tool_use"}
 NETWORK = {"finish_reason": "stop", "native_finish_reason": "network_error"}
 RESOURCES = {"finish_reason": "insufficient_system_resource", "native_finish_reason": "insufficient_system_resource"}
+TOOL_NETWORK = {"finish_reason": "tool_calls", "native_finish_reason": "network_error"}
 NO_REASON = {"finish_reason": None, "native_finish_reason": None}
 NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
 NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
@@ -64,6 +66,13 @@ def stream(*choices: Any, cost: float = 0) -> Act:
 
 
 CUT_STREAM = stream({"delta": {"content": HELD[:-5]}, "finish_reason": "length"}, {"delta": {}, "finish_reason": ""})
+CUT_THEN_STOPPED = stream(
+    {"delta": {"content": HELD[:-5]}, "finish_reason": "length"}, {"delta": {}, "finish_reason": "stop"}
+)
+THOUGHT_THEN_MESSAGE = stream(
+    {"delta": {"role": "assistant", "reasoning": "Rain."}}, {"finish_reason": "stop", "message": MESSAGE}, cost=0.01
+)
+NO_INDEX = stream({"index": None, "delta": {"content": HELD}, "finish_reason": "stop"}, cost=0.01)
 FREE = completion(HELD, usage={"cost": 0})
 
 BOOKED = None
@@ -86,6 +95,15 @@ CASES = {
     "an empty list of parts": ("declined", 1, HOLDS, completion([])),
     "a call of a tool": ("malformed malformed malformed", 3, HOLDS, completion(None, message=TOOL)),
     "a call of a tool, then good": ("malformed answered", 2, COMPLETES, completion(None, choice=TOOL_END), GOOD),
+    "a call of a function": ("malformed answered", 2, COMPLETES, completion(None, message=FUNCTION), GOOD),
+    "a call of a tool, cut": ("cut answered", 2, COMPLETES, completion(None, message=TOOL, choice=LENGTH), GOOD),
+    "a call of a tool, ended by the network": ("failed", 1, FAILS, completion(None, choice=TOOL_NETWORK)),
+    "a tool's call in an answer that the network ended": (
+        "failed",
+        1,
+        FAILS,
+        completion(None, message=TOOL, choice=NETWORK),
+    ),
     "a whole answer beside a tool": ("answered", 1, COMPLETES, completion(HELD, choice=TOOL_END)),
     "a whole answer, then the network": ("answered", 1, COMPLETES, completion(HELD, choice=NETWORK)),
     "a whole answer, then a filter": (
@@ -125,6 +143,9 @@ CASES = {
         stream({"finish_reason": "stop", "message": MESSAGE}, cost=0.01),
     ),
     "a stream whose last chunk takes its reason back": ("cut answered", 0, COMPLETES, CUT_STREAM, FREE),
+    "a stream whose usage chunk says stop after a cut": ("cut answered", 0, COMPLETES, CUT_THEN_STOPPED, FREE),
+    "a stream of thoughts, then one whole message": ("answered", 1, COMPLETES, THOUGHT_THEN_MESSAGE),
+    "a stream whose choice has no index": ("answered", 1, COMPLETES, NO_INDEX),
     "a stream that ends without a reason": ("failed", 0, FAILS, stream({"delta": {"content": ""}, **NO_REASON})),
     "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
     "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
