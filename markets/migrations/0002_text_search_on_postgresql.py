@@ -3,26 +3,7 @@
 from django.contrib.postgres.operations import TrigramExtension
 from django.db import migrations
 
-INDEXES = {
-    "market_question_trigrams": ("markets_market", "question"),
-    "question_text_trigrams": ("markets_question", "text"),
-}
-"""Tables and columns by the index's name."""
-
-
-def create(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name, (table, column) in INDEXES.items():
-            # UPPER, as Django's icontains has it.
-            schema_editor.execute(
-                f'CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table} USING gin (UPPER("{column}") gin_trgm_ops)'
-            )
-
-
-def drop(apps, schema_editor):
-    if schema_editor.connection.vendor == "postgresql":
-        for name in INDEXES:
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+from foundation.postgres_indexes import postgres_indexes
 
 
 class Trigrams(TrigramExtension):
@@ -32,7 +13,14 @@ class Trigrams(TrigramExtension):
 
 
 class Migration(migrations.Migration):
-    atomic = False  # an index that is built concurrently keeps no writer waiting
-
+    atomic = False
     dependencies = [("markets", "0001_initial")]
-    operations = [Trigrams(), migrations.RunPython(create, drop)]
+    operations = [
+        Trigrams(),
+        postgres_indexes(
+            {  # UPPER, as Django's icontains has it
+                "market_question_trigrams": 'markets_market USING gin (UPPER("question") gin_trgm_ops)',
+                "question_text_trigrams": 'markets_question USING gin (UPPER("text") gin_trgm_ops)',
+            }
+        ),
+    ]
