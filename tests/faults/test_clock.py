@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arena_site import jobs, processes
+from foundation.consistent_reads import consistent_reads
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
 from tests.faults.processes import SUNDAY, CommandRunner
 
@@ -160,6 +161,7 @@ def _waiting() -> bool:
     return OrmQ.objects.exists()
 
 
+@consistent_reads()
 def _state() -> dict[str, Any]:
     from django.db.models import Count
     from django_q.models import Schedule

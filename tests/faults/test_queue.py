@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from arena_site import jobs, processes
+from foundation.consistent_reads import consistent_reads
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
 from tests.faults.ledger_state import differences
 from tests.faults.processes import SUNDAY, CommandRunner
@@ -213,6 +214,7 @@ def _run_jobs(*names: str) -> None:
             getattr(jobs, name)()
 
 
+@consistent_reads()
 def _state() -> dict[str, Any]:
     from django_q.models import OrmQ, Schedule
 
