@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
 
+from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
 from scoring.constants import DETECTABLE_DIFFERENCE, TOTAL_LOSS
 from scoring.weekly_returns import WeeklyReturns
 

@@ -49,8 +49,7 @@ def answer_end(
     if calls_tool:
         reasons.add("tool_calls")
     for names, end in KINDS:
-        if not reasons & names:
-            continue
-        failed = end == AnswerEnd.TOOL_CALL and not reasons <= TOOL_CALLS | REFUSALS | NORMAL | {""}
-        return AnswerEnd.FAILURE if failed else end
+        if reasons & names:
+            is_failure = end == AnswerEnd.TOOL_CALL and not reasons <= TOOL_CALLS | REFUSALS | NORMAL | {""}
+            return AnswerEnd.FAILURE if is_failure else end
     return AnswerEnd.NORMAL if reasons <= NORMAL else AnswerEnd.FAILURE

@@ -72,12 +72,12 @@ def approval(unusable: Iterable[UnusableRelease], *, current: bool = False) -> s
     Where the shipped line-up was asked for, as `current`, it begins with that again; it is not proposed in place of
     a flagship that it holds itself.
     """
-    lacking = [fault.release for fault in unusable if fault.successor is None]
-    unnamed = [f"{release.family.slug}=MODEL" for release in lacking]
+    releases = [fault.release for fault in unusable if fault.successor is None]
+    unnamed = [f"{release.family.slug}=MODEL" for release in releases]
     if current:
         return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed, '--current'])}"
-    is_replaced = not FLAGSHIP_IDS.intersection(release.model_id for release in lacking)
-    flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if lacking and is_replaced else ""
+    is_replaced = not FLAGSHIP_IDS.intersection(release.model_id for release in releases)
+    flagships = f"; or each maker's flagship with: {APPROVE_COMMAND} --current" if releases and is_replaced else ""
     return f"Approve with: {' '.join([APPROVE_COMMAND, *unnamed])}{flagships}"
 
 

@@ -114,8 +114,8 @@ def key_problem(key: SigningKey, now: datetime) -> str:
         return f"The settings hold another signing key than {key}, the one in use: answers of agents are not accepted."
     since = key.began_at or key.receipts.values_list("received_at", flat=True).first()
     if since is not None and now - since > ROTATE_AFTER:
-        used = f"has been in use since {since:%-d %B %Y}, for over a year"
-        return f"The signing key {key} {used}. It does not expire: rotate it."
+        period = f"since {since:%-d %B %Y}, for over a year"
+        return f"The signing key {key} has been in use {period}. It does not expire: rotate it."
     return ""
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import django
-from arena_verifier.standalone import program_text
-from forecast_rank.atomic_folders import atomic_folder
-from forecast_rank.files.checksums import file_sha256, list_files
-from forecast_rank.files.descriptions import croissant, data_package
 
 from agents.models.sealed_rows import seals_in_force
 from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING, instant_text
 from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
+from arena_verifier.standalone import program_text
+from forecast_rank.atomic_folders import atomic_folder
+from forecast_rank.files.checksums import file_sha256, list_files
+from forecast_rank.files.descriptions import croissant, data_package
 from foundation.consistent_reads import consistent_reads
 from scoring.exports.archive_record import WeeklyRows, archive_record
 from scoring.exports.dictionary import CSV, dictionary_json

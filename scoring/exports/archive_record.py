@@ -6,10 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.files.checksums import file_sha256
-
 from agents.records import ARCHIVE
 from cohorts.weeks import week_start
+from forecast_rank.files.checksums import file_sha256
 from scoring.exports.dictionary import ArchiveTable
 
 WEEKLY_TABLES = {

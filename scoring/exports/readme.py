@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from forecast_rank.files.descriptions import Dataset
-
 from markets.sources.registry import SOURCES
 
 DATASET = Dataset(

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 import polars as pl
+
 from forecast_rank.files.archives import MAX_CSV_CELL
 from forecast_rank.files.parquet_parts import WriteRows, parquet_writer
-
 from scoring.exports.dictionary import CSV, PARQUET, ArchiveColumn, ArchiveTable, decimal_places
 from scoring.exports.encoding import CSV_PARSERS, csv_text, decode
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import httpx
+
 from arena_agent.loading import UnusableAgent
 from arena_agent.worker import AgentEnded, AgentLate, AgentProcess
 

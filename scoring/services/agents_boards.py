@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Count, Min, QuerySet, Sum
-from forecast_rank import Settings, rank_panel
 
 from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
 from agents.sealing import respecting_seals
+from forecast_rank import Settings, rank_panel
 from markets.prompt_conditions import PRICED
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import (

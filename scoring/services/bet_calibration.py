@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+
 from forecast_rank import Settings, rank_panel
 from forecast_rank.metrics.panel import from_arrays
-
 from scoring.constants import MARKET
 from scoring.models import BrierScore
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from arena_verifier.rows import Row, Tables
 from django.apps import apps
 
 from agents.records import instant_text, sha256
 from agents.services.anchors import chain_heads
+from arena_verifier.rows import Row, Tables
 from markets.models import QuestionBatch, Universe
 from scoring.exports.table_rows import methodology_rows
 from scoring.exports.tables import TABLES_BY_NAME

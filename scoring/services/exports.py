@@ -86,7 +86,6 @@ def export_file(export: Export) -> Path | None:
 
 def _build(export: Export, at: datetime) -> tuple[int, Path, str]:
     from forecast_rank.files.checksums import file_sha256, zip_archive
-
     from scoring.exports.archive import build_archive  # polars, which only the worker needs
 
     folder = Path(settings.ARENA_EXPORT_DIR) / Path(export.file_name).stem

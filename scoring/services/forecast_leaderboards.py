@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.db import transaction
 from django.db.models import QuerySet
+
+from agents.sealing import respecting_seals
 from forecast_rank import Settings, rank_panel, to_json_value
 from forecast_rank.metrics.agreement import agreement
 from forecast_rank.metrics.panel import Panel
-
-from agents.sealing import respecting_seals
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_entries import LeaderboardKey, ranking_score

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, spans
-from forecast_rank.metrics.panel import Panel, Questions
 
 from agents.models import Elicitation, Family, Forecast
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, spans
+from forecast_rank.metrics.panel import Panel, Questions
 from foundation.bulk import rows_with_json
 from foundation.consistent_reads import consistent_reads
 from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption

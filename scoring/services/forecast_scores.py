@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
-from forecast_rank.metrics.skill import market_brier
-
 from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
+from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
+from forecast_rank.metrics.skill import market_brier
 from foundation.bulk import insert_rows, rows_with_json
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore

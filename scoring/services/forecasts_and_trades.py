@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from agents.models import Forecast, Trade
 from forecast_rank import to_json_value
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
@@ -14,8 +16,6 @@ from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.sample_mean import cluster_interval
-
-from agents.models import Forecast, Trade
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from django.core.cache import cache
+
 from forecast_rank import Settings, rank_panel, read_rows
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
-
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.stored_json import to_json
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from django.db import transaction
 from django.utils.text import slugify
+
 from forecast_rank import usable_rows
 from forecast_rank.files.checksums import file_sha256
 from forecast_rank.files.faults import Fault, UnreadableFile
@@ -19,7 +20,6 @@ from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.flat_arrays import Codes
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
-
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]

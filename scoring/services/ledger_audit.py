@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.models import Agent, Forecast, JournalEntry
+from agents.services.forecast_audit import verify_answers
+from agents.services.receipt_audit import submissions_without_receipt
 from arena_verifier.chains import check_chains
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
 from arena_verifier.portfolios import check_snapshot_sums
@@ -11,10 +14,6 @@ from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Row, Tables, Violations, row_name, same
 from arena_verifier.scores import check_origins, check_outcomes
 from arena_verifier.texts import check_hashes_of_lists, check_shown_questions
-
-from agents.models import Agent, Forecast, JournalEntry
-from agents.services.forecast_audit import verify_answers
-from agents.services.receipt_audit import submissions_without_receipt
 from scoring.services.database_rows import DatabaseRows
 
 ROW_NAMES = {

@@ -25,7 +25,6 @@ RETENTION_RULE = f"the last {DAILY} archives, then the first of each month for e
 def publish_archive(*, at: datetime, progress: Any = lambda count, total, caption: None) -> dict[str, Any]:
     """Builds the archive of a day, which replaces an earlier one of the day whole; removes what the rule drops."""
     from forecast_rank.files.checksums import file_sha256, zip_archive, zip_checksum
-
     from scoring.exports.archive import build_archive  # polars, which only the worker needs
 
     folder = public_folder() / f"{at.astimezone(UTC):%Y-%m-%d}"

@@ -17,7 +17,6 @@ def publish_dataset(*, at: datetime) -> dict[str, Any]:
     Without such a task there is none.
     """
     from arena_agent.dataset import FILES
-
     from scoring.services.datasets import build_dataset
 
     folder = _root() / f"{at.astimezone(UTC):%Y-%m-%d}"

@@ -1,9 +1,9 @@
 """The reference forecasters: market, uniform and three ensembles of the families' forecasts."""
 
 import numpy as np
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
-
 from scoring.constants import ENSEMBLE, ENSEMBLE_EXTREMISED, ENSEMBLE_MEDIAN, EXTREMISING, MARKET, UNIFORM
 
 

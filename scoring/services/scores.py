@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from forecast_rank.metrics.brier import brier_score
 
 from agents.models import Trade
+from forecast_rank.metrics.brier import brier_score
 from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
 from markets.models import Market

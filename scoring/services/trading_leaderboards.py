@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet, Sum
-from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
 
 from agents.models import Agent, Family, UniverseCost
 from agents.models.ledger import to_cents
 from agents.sealing import respecting_seals
+from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
+from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.competition import AgentSummary, attach_competition, competition_index

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+
 from arena_agent.canonical import file_sha256, sha256
 from arena_agent.dataset import FILES
 

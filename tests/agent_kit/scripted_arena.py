@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from arena_agent.checking import sample_lines
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
+
+from arena_agent.checking import sample_lines
 
 TOKEN = "arena_secret"
 QUESTIONS = json.loads(sample_lines()[1])["blocks"]

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import arena_agent
 import pytest
+
+import arena_agent
 from arena_agent.blocks import UnreadableBlock, read_portfolio, read_questions
 from arena_agent.checking import sample_lines
 from arena_agent.cli import main

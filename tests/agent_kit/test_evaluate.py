@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import forecast_rank
 import polars as pl
 import pytest
-from arena_agent.canonical import sha256
-from arena_agent.cli import main
 from django.core.management import call_command
 from pytest_httpserver import HTTPServer
 
+import forecast_rank
+from arena_agent.canonical import sha256
+from arena_agent.cli import main
 from tests.agent_kit.datasets import sealed, write_dataset, write_lines
 from tests.agent_kit.test_check import agent_file
 from tests.agent_kit.test_run import EVEN

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
 from arena_agent import Agent, openrouter
 from arena_agent.answering import Answerer
 from arena_agent.checking import sample_lines
 from arena_agent.objects import ArenaTask
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
-
 from cohorts.methodologies import v2
 from tests.agent_kit.test_check import agent_file, checked
 

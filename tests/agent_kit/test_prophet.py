@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from arena_agent import Evidence, Question
 from arena_agent.prophet import event_of
-
 from tests.agent_kit.test_check import checked
 
 SDK = """\

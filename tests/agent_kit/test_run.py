@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena_agent import live
-from arena_agent.arena_api import Arena, ArenaUnavailable
-from arena_agent.cli import main
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -26,6 +23,9 @@ from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from arena_agent import live
+from arena_agent.arena_api import Arena, ArenaUnavailable
+from arena_agent.cli import main
 from tests.agent_kit.scripted_arena import QUESTIONS, TOKEN, ScriptedArena
 from tests.agent_kit.test_check import agent_file
 

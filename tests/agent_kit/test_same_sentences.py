@@ -6,15 +6,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from arena_agent import Bet, Market, Portfolio, Question, Sell
-from arena_agent.blocks import read_markets, read_portfolio
-from arena_agent.checks import FaultyAnswer, Refusal, check_decision
 from django.test import Client
 
 from agents.answers import Malformed, parse_answer
 from agents.forecast_answers import PromptQuestion, check_forecasts, parse_forecasts
 from agents.models import Agent
 from agents.services.registrations import register_external_agent
+from arena_agent import Bet, Market, Portfolio, Question, Sell
+from arena_agent.blocks import read_markets, read_portfolio
+from arena_agent.checks import FaultyAnswer, Refusal, check_decision
 from markets.models import Market as StoredMarket
 from markets.models import Universe
 from tests.agent_kit.cases import (

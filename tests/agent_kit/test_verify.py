@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pytest_httpserver import HTTPServer
+
 from arena_agent.access import Access, store_access
 from arena_agent.canonical import canonical, sha256
 from arena_agent.cli import main
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pytest_httpserver import HTTPServer
 
 OLD, NEW = (Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in (1, 2))
 KEYS = {

@@ -12,7 +12,6 @@ import pytest
 import time_machine
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
-from venue_sandbox.server import running
 
 from agents.gateway.catalogue import parse_catalogue
 from agents.models import Agent, Family, LineUp, LineUpEntry, Release
@@ -25,6 +24,7 @@ from tests.captured import CAPTURED
 from tests.commands import run
 from tests.factories import FamilyFactory, ReleaseFactory
 from tests.venue import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Venue
+from venue_sandbox.server import running
 
 pytestmark = pytest.mark.django_db
 WEEK = timedelta(weeks=1)

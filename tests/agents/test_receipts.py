@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena_agent.cli import main as arena_agent
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import LazySettings
 from django.db import IntegrityError, transaction
 from django.test import Client
 
 from agents.models import Attempt, Chain, ModelCall, Receipt, SigningKey, Submission
+from arena_agent.cli import main as arena_agent
 from arena_site.models import AuditEntry
 from foundation.models import Alert, Run
 from foundation.rest import long_poll

@@ -19,8 +19,6 @@ import time_machine
 from django.core.management import call_command
 from django.db import connection
 from pytest_httpserver import HTTPServer
-from venue_sandbox.personas import catalogue
-from venue_sandbox.server import Addresses, running
 
 from agents.models import Agent, LineUp, LineUpEntry, ModelCall
 from agents.services.cost_estimate import plan_costs
@@ -34,6 +32,8 @@ from tests.commands import CommandOutput, run
 from tests.databases import PROJECT, postgres_url
 from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, ReleaseFactory, UniverseFactory
 from tests.venue import GEMINI, GPT, SUNDAY
+from venue_sandbox.personas import catalogue
+from venue_sandbox.server import Addresses, running
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import httpx
 import pytest
+
 from venue_sandbox.catalogue import Market, ResolutionKind, Season, load_season
 from venue_sandbox.editions import EDITION, FIXTURE_WEEKS, extend_season
 from venue_sandbox.exchange import Exchange

@@ -15,13 +15,13 @@ from typing import Any
 
 import httpx
 import pytest
+
+from tests.captured import CAPTURED
 from venue_sandbox.catalogue import Market, ResolutionKind, load_season
 from venue_sandbox.exchange import Exchange, MarketState, Stage
 from venue_sandbox.http_messages import zulu
 from venue_sandbox.personas import PERSONAS
 from venue_sandbox.server import Addresses, running
-
-from tests.captured import CAPTURED
 
 PROJECT = Path(__file__).resolve().parents[2]
 DAY = timedelta(days=1)

@@ -8,17 +8,17 @@ from typing import Any
 
 import httpx
 import pytest
+
+from markets.duplicate_questions import VenueQuestion, duplicate_questions
+from markets.sources.base import VenueMarket
+from markets.sources.kalshi import Kalshi as Client
+from markets.sources.polymarket import Gamma
 from venue_sandbox.catalogue import load_season
 from venue_sandbox.editions import extend_season
 from venue_sandbox.exchange import Exchange
 from venue_sandbox.http_messages import zulu
 from venue_sandbox.kalshi import Kalshi
 from venue_sandbox.server import Addresses, running
-
-from markets.duplicate_questions import VenueQuestion, duplicate_questions
-from markets.sources.base import VenueMarket
-from markets.sources.kalshi import Kalshi as Client
-from markets.sources.polymarket import Gamma
 
 STARTS = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.panel import references
 from forecast_rank.ranking.report import rank_panel

@@ -22,8 +22,8 @@ from statistics import median
 from typing import Any, Literal
 
 import numpy as np
-from forecast_rank.metrics.panel import Panel
 
+from forecast_rank.metrics.panel import Panel
 from tests.forecast_rank.panels import synthetic
 
 PACKAGE = ("pm-rank==0.3.1", "pydantic==2.14.3")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from django.core.management import call_command
 from django.db import models
 from django_q.conf import Conf
-from venue_sandbox.catalogue import Market, load_season
-from venue_sandbox.editions import extend_season
 
 from agents.models import Agent, Decision, ModelCall, Position, Settlement
 from cohorts.models import Cohort, MissedWeek
 from scoring.services.retention import DAY, FAILED_RUNS, HOURLY, PRICES_FINE, RUNS
+from venue_sandbox.catalogue import Market, load_season
+from venue_sandbox.editions import extend_season
 
 if TYPE_CHECKING:
     from tests.benchmarks.year import Week, Year

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import stats
+
 from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
 from forecast_rank.metrics.paired_tests import holm
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval, cluster_interval, t_interval
-from scipy import stats
 
 LIFE = 10
 """Weeks of a cohort."""

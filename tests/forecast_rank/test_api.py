@@ -14,10 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-import forecast_rank as fr
 import pandas as pd
 import polars as pl
 import pytest
+
+import forecast_rank as fr
 
 
 class Tags(HTMLParser):

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-import forecast_rank as fr
 import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, log_loss
+
+import forecast_rank as fr
 
 RANDOM = np.random.default_rng(3)
 P = RANDOM.uniform(0.05, 0.95, 40)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from forecast_rank.atomic_files import atomic_write
 
 

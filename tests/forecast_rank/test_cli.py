@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forecast_rank.cli import main
 
+from forecast_rank.cli import main
 from tests.captured import CAPTURED
 
 QUICK_METRICS = "brier,log,average_return,alpha,calibration"

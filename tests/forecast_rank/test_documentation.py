@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
-import forecast_rank as fr
 import polars as pl
 import pytest
+
+import forecast_rank as fr
 
 DOCS = Path(__file__).parents[2] / "packages" / "forecast_rank" / "docs"
 

@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import forecast_rank as fr
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
+
+import forecast_rank as fr
 
 LEVELS = [0.1, 0.5, 0.9]
 

@@ -7,9 +7,10 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-import forecast_rank as fr
 import polars as pl
 import pytest
+
+import forecast_rank as fr
 from forecast_rank.cli import main
 
 METRICS = "brier,log,spherical,average_return,alpha"

@@ -6,9 +6,10 @@ import pkgutil
 import re
 from pathlib import Path
 
-import forecast_rank.metrics
 import pytest
 import yaml
+
+import forecast_rank.metrics
 
 LIBRARY = Path(__file__).parents[2] / "packages" / "forecast_rank"
 README = (LIBRARY / "README.md").read_text()

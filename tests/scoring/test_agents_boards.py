@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena_verifier.program import verify
 from django.test import Client
 
 from agents.models import AgentVersion, Decision, Family
 from agents.services.attempts import note_attempt, report_attempt
+from arena_verifier.program import verify
 from markets.models import QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import AgentsBoard, Leaderboard

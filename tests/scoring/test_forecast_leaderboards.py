@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from forecast_rank.metrics import panel
 
 from agents.models import Elicitation, Family, Forecast, Release
+from forecast_rank.metrics import panel
 from markets.models import Market, Question
 from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+
 from forecast_rank.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]

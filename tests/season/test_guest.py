@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena_verifier.program import verify
 from django.core.management import call_command
 from django.test import Client
 
 from agents.models import Forecast, Trade
 from agents.services.registrations import register_external_agent
+from arena_verifier.program import verify
 from markets.models import Market
 from tests.commands import run
 from tests.scoring.exports.forgery import Cells, rewrite

@@ -12,7 +12,6 @@ import pytest
 import time_machine
 from django.db.models import Sum
 from django.utils import timezone
-from venue_sandbox.server import Addresses, running
 
 from agents.models import Decision, ModelCall
 from agents.services import model_calls
@@ -20,6 +19,7 @@ from foundation.models import Run
 from markets.models import UniverseEntry
 from tests.commands import CommandOutput, run
 from tests.venue import DECISION, GPT, SUNDAY
+from venue_sandbox.server import Addresses, running
 
 ONE = {"family": "gpt-5.1"}
 WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)

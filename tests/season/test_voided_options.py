@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena_verifier.program import verify
 from django.test import Client
 
 from agents.models import Family, Forecast
+from arena_verifier.program import verify
 from markets.models import Question, QuestionOption
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import ForecastScore

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import time_machine
-from arena_verifier.program import verify
 from django.db import IntegrityError, transaction
 from django.test import Client
 
 from agents.models import Decision, Trade
 from arena_site.models import AuditEntry
+from arena_verifier.program import verify
 from cohorts.models import Cohort
 from tests.commands import run
 from tests.markup import get_page, visible_text

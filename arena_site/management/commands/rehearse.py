@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from arena_agent.loading import UnusableAgent
-from arena_agent.worker import AgentProcess
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
-from forecast_rank.files.archives import ArchiveTooLarge, unpacked
 from rich.table import Table
 
 from agents.models import Registration
 from agents.models.family import EXTERNAL_WINDOW
 from agents.services.registrations import register_external_agent
+from arena_agent.loading import UnusableAgent
+from arena_agent.worker import AgentProcess
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable
+from forecast_rank.files.archives import ArchiveTooLarge, unpacked
 from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.management.commands.export_dataset import window_bound
 from scoring.rehearsals.board import forecast_boards, trading_board

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from arena_verifier.rows import Row, mismatches
-
 from markets.prompt_conditions import PRICED
 from scoring.constants import FORECAST
 from scoring.exports.verification.archive_reader import Archive

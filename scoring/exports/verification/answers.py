@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-from arena_verifier.rows import Row, mismatches
-
 from agents.answers import Malformed, parse_answer
 from agents.forecast_answers import (
     CheckedForecast,
@@ -15,6 +13,7 @@ from agents.forecast_answers import (
     parse_forecasts,
 )
 from agents.gateway.completions import stored_content
+from arena_verifier.rows import Row, mismatches
 from scoring.exports.verification.archive_reader import Archive
 
 READ = ("answered", "cut")

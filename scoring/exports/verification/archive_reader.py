@@ -5,7 +5,6 @@ from pathlib import Path
 
 from arena_verifier.files import ArchiveTables
 from arena_verifier.rows import Row
-
 from scoring.exports.dictionary import CSV
 from scoring.exports.table_files import parquet_digest, read_table
 from scoring.exports.tables import TABLES, TABLES_BY_NAME

@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import Any
 
 from arena_verifier.rows import Row, mismatches
-
 from scoring.exports.verification.archive_reader import Archive
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, scored_options

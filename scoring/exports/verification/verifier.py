@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+
 from arena_verifier import program
 from arena_verifier.files import check_hashes
 from arena_verifier.program import is_left_out
 from arena_verifier.rows import Violations
 from forecast_rank.files.archives import unpacked
 from forecast_rank.files.checksums import check_zip_checksum
-
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES

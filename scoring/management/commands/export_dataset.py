@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from forecast_rank.files.checksums import file_sha256, zip_archive
 
 from agents.signing import NO_LASTING_KEY, has_lasting_key
 from cohorts.models import Cohort
+from forecast_rank.files.checksums import file_sha256, zip_archive
 from foundation.commands import ArenaCommand, CommandResult
 from foundation.rest.filters import InstantField
 from scoring.exports.archive import NotAnArchive, build_archive

@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.readers.formats import FORMATS
 from rich.table import Table
 
+from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.readers.formats import FORMATS
 from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.models import ImportLeaderboard
 from scoring.services.import_leaderboards import compute_import_leaderboard

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from forecast_rank import Report, TooFewForecasts, cli
-
 from foundation.commands import ArenaCommand, CommandResult
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from forecast_rank.files.archives import ArchiveTooLarge
-
 from foundation.commands import ArenaCommand, CommandResult
 from scoring.exports.verification.verifier import verify_archive
 

@@ -10,13 +10,12 @@ from decimal import ROUND_DOWN, Decimal
 from statistics import fmean
 from typing import Any
 
-from forecast_rank.metrics.brier import brier_score
-
 from agents.answers import parse_answer
 from agents.models import Agent, Decision, Instruction, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.models.ledger import CENT, marked_value, to_cents, to_microshares
 from agents.prompts import portfolio_parts
 from cohorts.models import Methodology
+from forecast_rank.metrics.brier import brier_score
 from tests.benchmarks.generator.listings import BATCH, Listing, Week
 from tests.benchmarks.generator.plan import DAY, Plan
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 import xlsxwriter
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
-
 from tests.forecast_rank.panels import stated_probabilities
 
 HEADER = "forecaster,question,probability,outcome"

@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.agreement import agreement, kendall, spearman
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+
+from forecast_rank.metrics.agreement import agreement, kendall, spearman
 
 nan = np.nan
 POSITIONS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=25)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.anytime_valid import BETS, anytime_p, confidence_sequence, e_process
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from arena_evaluation import Cell, Resolution, evaluate_cells
+
 from forecast_rank import InvalidSetting, rank
 
 FIGURES = ("brier", "skill", "skill_se", "ece", "n_events", "n_cells", "n_pairs", "n_skill_events")

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
-from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.pairwise_comparisons import pairwise_comparisons, win_matrix
-from forecast_rank.metrics.panel import Panel, from_arrays
-from forecast_rank.metrics.proper_scores import brier
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.pairwise_comparisons import pairwise_comparisons, win_matrix
+from forecast_rank.metrics.panel import Panel, from_arrays
+from forecast_rank.metrics.proper_scores import brier
 from tests.forecast_rank.panels import answers, long_rows, panel, rows_of, synthetic
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.brier import brier_score, skill_score
 
 

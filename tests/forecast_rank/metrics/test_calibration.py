@@ -4,6 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.calibration import calibration_curve
+from sklearn.linear_model import LogisticRegression
+from statsmodels.stats.proportion import proportion_confint
+
 from forecast_rank.metrics.calibration import (
     ece,
     ece_noise_floor,
@@ -18,12 +24,6 @@ from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.recalibration import recalibration_line
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.calibration import calibration_curve
-from sklearn.linear_model import LogisticRegression
-from statsmodels.stats.proportion import proportion_confint
-
 from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 KINDS: tuple[Kind, Kind] = ("width", "count")

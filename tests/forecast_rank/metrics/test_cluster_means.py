@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
 from forecast_rank.metrics.cluster_means import (
     cluster_means,
     observed_means,
@@ -10,9 +14,6 @@ from forecast_rank.metrics.cluster_means import (
     rank_ranges_of_tests,
 )
 from forecast_rank.metrics.paired_tests import corrected_margins, holm
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 nan = np.nan
 

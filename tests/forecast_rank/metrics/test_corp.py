@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.isotonic import IsotonicRegression
+
 from forecast_rank.metrics.corp import corp_curve, corp_decomposition
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.proper_scores import brier
-from sklearn.isotonic import IsotonicRegression
-
 from tests.forecast_rank.panels import EMPTY, synthetic
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.daily_brier import DAY, daily_brier
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from forecast_rank.metrics.diebold_mariano import diebold_mariano
 from scipy import stats
+
+from forecast_rank.metrics.diebold_mariano import diebold_mariano
 
 GENERATOR = np.random.default_rng(11)
 LOSS, OTHER = GENERATOR.random(40), GENERATOR.random(40) + 0.1

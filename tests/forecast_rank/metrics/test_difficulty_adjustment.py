@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+
 from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.connectivity import connected_components
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
@@ -10,7 +11,6 @@ from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier, log_score
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
-
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 

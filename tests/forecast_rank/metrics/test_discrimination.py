@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.discrimination import auc
-from forecast_rank.metrics.panel import Panel, from_arrays
 from sklearn.metrics import roc_auc_score
 
+from forecast_rank.metrics.discrimination import auc
+from forecast_rank.metrics.panel import Panel, from_arrays
 from tests.forecast_rank.panels import synthetic
 
 

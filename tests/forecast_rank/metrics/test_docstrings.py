@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 
 import pytest
+
 from forecast_rank import metrics
 
 MODULES = sorted(f"{metrics.__name__}.{module.name}" for module in pkgutil.iter_modules(metrics.__path__))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics import pm_rank_compatibility as pm_rank
 from forecast_rank.metrics import pm_rank_returns
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
@@ -61,7 +62,6 @@ from forecast_rank.metrics.uncertainty import (
     percentile_interval,
     resample_counts,
 )
-
 from tests.forecast_rank.panels import EMPTY, long_rows, panel, relabelled, rows_of, synthetic
 
 SCORES: dict[str, Callable[[Panel], Floats]] = {

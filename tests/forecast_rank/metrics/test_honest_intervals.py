@@ -1,9 +1,13 @@
 """Intervals and rank ranges that hold the truth with few events, in worlds where the truth is known."""
 
-import forecast_rank as fr
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
+from scipy.stats import ttest_rel
+from statsmodels.stats.multitest import multipletests
+
+import forecast_rank as fr
 from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.calibration import ece
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
@@ -25,9 +29,6 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
-from scipy import stats
-from scipy.stats import ttest_rel
-from statsmodels.stats.multitest import multipletests
 
 nan = np.nan
 

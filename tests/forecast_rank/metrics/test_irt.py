@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import norm, spearmanr
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import IrtFit, _responses, discrimination_weights, fit_irt, weighted_brier
 from forecast_rank.metrics.irt_marginal_over_forecasters import MarginalOverForecasters
 from forecast_rank.metrics.irt_marginal_over_questions import ABILITY_SD, MarginalOverQuestions
 from forecast_rank.metrics.irt_responses import ANCHORS, IrtResponses, anchor_shares, response, response_distribution
 from forecast_rank.metrics.panel import Panel, from_arrays
-from scipy.integrate import quad
-from scipy.special import logsumexp
-from scipy.stats import norm, spearmanr
-
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.kelly_growth import expected_growth, realised_growth
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import cash_stakes
-
 from tests.forecast_rank.panels import synthetic
 
 

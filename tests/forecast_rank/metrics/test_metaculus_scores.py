@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.metaculus_scores import baseline_score, peer_score, time_weighted_scores
 
 

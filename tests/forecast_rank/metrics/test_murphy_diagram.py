@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.murphy_diagram import murphy_diagram
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
-
 from tests.forecast_rank.panels import synthetic
 
 PANEL = synthetic(4, 30, 8, missing=0.3, exclusive=0.5, weighted=True).panel

@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import tt_solve_power
+
 from forecast_rank.metrics.paired_tests import (
     PairedComparisons,
     benjamini_hochberg,
@@ -11,12 +17,6 @@ from forecast_rank.metrics.paired_tests import (
     questions_needed,
 )
 from forecast_rank.metrics.uncertainty import bootstrap_means, event_sums, resample_counts
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import tt_solve_power
-
 from tests.forecast_rank.panels import EMPTY, scored, synthetic
 
 nan = np.nan

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.flat_arrays import distinct_codes, ragged_max, stable_order
-from forecast_rank.metrics.panel import from_arrays, references
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forecast_rank.metrics.flat_arrays import distinct_codes, ragged_max, stable_order
+from forecast_rank.metrics.panel import from_arrays, references
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 
 

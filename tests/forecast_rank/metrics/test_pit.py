@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from forecast_rank.metrics.pit import pit_cdf, pit_histogram, pit_quantiles
 from scipy import stats
+
+from forecast_rank.metrics.pit import pit_cdf, pit_histogram, pit_quantiles
 
 GENERATOR = np.random.default_rng(3)
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])

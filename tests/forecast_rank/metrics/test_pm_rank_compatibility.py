@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics import pm_rank_compatibility as pm_rank
 from forecast_rank.metrics import pm_rank_returns as returns
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.returns import average_return
-
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
 

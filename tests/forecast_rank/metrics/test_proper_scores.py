@@ -5,6 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scoringrules
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import (
@@ -17,10 +21,6 @@ from forecast_rank.metrics.proper_scores import (
     settled,
     spherical,
 )
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
-
 from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 Score = Callable[[Panel], Floats]

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any, ClassVar
 
-import forecast_rank as fr
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
+
+import forecast_rank as fr
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.ranked_probability import ranked_probability
-
 from tests.forecast_rank.panels import panel, rows_of
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.ratings import elo, rating_history

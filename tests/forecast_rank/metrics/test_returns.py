@@ -4,6 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import optimize
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
@@ -17,10 +21,6 @@ from forecast_rank.metrics.returns import (
     sharpe,
     stakes,
 )
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from scipy import optimize
-
 from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 GAMMAS = (0.001, 0.05, 0.3, 0.5, 0.75, 0.999, 1.0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
+
 from forecast_rank.metrics.returns import average_return, return_stream
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
-from scipy.stats import t
-
 from tests.forecast_rank.panels import EMPTY, synthetic
 
 

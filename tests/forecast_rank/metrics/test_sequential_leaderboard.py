@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+
 from forecast_rank.metrics.anytime_valid import e_process
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard
 from forecast_rank.simulated_worlds import World, simulate
-
 from tests.forecast_rank.panels import EMPTY
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+
 from forecast_rank.metrics.panel import from_arrays, references
 from forecast_rank.metrics.skill import (
     alpha,
@@ -14,7 +15,6 @@ from forecast_rank.metrics.skill import (
     overround,
     uniform_brier,
 )
-
 from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 

@@ -3,6 +3,13 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+from scipy import stats
+from scipy.stats._resampling import BootstrapResult
+from statsmodels.stats.proportion import proportion_confint
+
 from forecast_rank.metrics.panel import references
 from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
 from forecast_rank.metrics.sample_mean import (
@@ -22,13 +29,6 @@ from forecast_rank.metrics.uncertainty import (
     resample_counts,
     table_sums,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.stats._resampling import BootstrapResult
-from statsmodels.stats.proportion import proportion_confint
-
 from tests.forecast_rank.panels import panel, rows_of, scored, synthetic
 
 nan = np.nan

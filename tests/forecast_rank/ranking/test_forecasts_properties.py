@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from forecast_rank.ranking.forecasts import read_forecasts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from forecast_rank.ranking.forecasts import read_forecasts
 from tests.forecast_rank.panels import stated_probabilities
 
 CLOSED = "2026-01-05T00:00:00Z"

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import forecast_rank as fr
 import matplotlib.pyplot as plt
 import polars as pl
 import pytest
+
+import forecast_rank as fr
 from forecast_rank.ranking.names import distinct_names
 from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
-
 from tests.forecast_rank.panels import panel, rows_of, synthetic
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))

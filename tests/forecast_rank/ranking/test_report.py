@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import Mock
 
-import forecast_rank as fr
 import numpy as np
 import polars as pl
 import pytest
+
+import forecast_rank as fr
 from forecast_rank.metrics import irt, thurstone_mosteller
 from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
@@ -29,7 +30,6 @@ from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
 from forecast_rank.simulated_worlds import simulate
-
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 
 QUICK = Settings(bootstrap=200, stream=10)

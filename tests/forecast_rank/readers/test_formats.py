@@ -5,14 +5,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-import forecast_rank as fr
 import pytest
 from django.core.management import CommandError
+
+import forecast_rank as fr
 from forecast_rank.readers.forecastbench import DATASET, RESOLVED, UNRESOLVED
 from forecast_rank.readers.kalshibench import p_yes
 from forecast_rank.readers.polystrat import event_of
 from forecast_rank.readers.records import InvalidRecord, parse_time
-
 from scoring.models import ImportedForecast, ImportedQuestion
 from tests.captured import CAPTURED
 from tests.scoring.imports.commands import imported, leaderboard, printed, rejections, written

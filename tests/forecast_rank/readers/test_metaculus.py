@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
-
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import stated_probabilities
 

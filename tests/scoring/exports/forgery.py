@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.files.checksums import file_sha256
-
 from agents.records import canonical, link_sha256, record_sha256
+from forecast_rank.files.checksums import file_sha256
 from scoring.exports.archive_record import WEEKLY_TABLES, WeeklyRows
 from scoring.exports.manifest import MANIFEST, manifest_text
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import zip_archive
-
 from tests.commands import run
 from tests.factories import WEEK
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from forecast_rank.files.csv_cells import FORMULA_STARTS, escape_formula, unescape_formula
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Agent, Decision, JournalEntry, Trade
+from forecast_rank.files.csv_cells import FORMULA_STARTS, escape_formula, unescape_formula
 from scoring.exports.dictionary import KINDS
 from scoring.exports.encoding import CSV_PARSERS, csv_text
 from scoring.exports.tables import TABLES

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from arena_verifier import intervals, program
 from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
-
 from scoring.exports.manifest import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
 from scoring.return_tests import return_error, return_tests

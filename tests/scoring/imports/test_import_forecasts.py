@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
-from forecast_rank.readers.formats import FORMATS
 
+from forecast_rank.readers.formats import FORMATS
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportLeaderboard, Leaderboard
 from scoring.services import imports
 from scoring.services.leaderboard_drift import import_leaderboard_drift

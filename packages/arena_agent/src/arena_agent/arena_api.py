@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from arena_agent.canonical import read_json
 from pydantic import AwareDatetime, BaseModel, ValidationError, model_validator
+
+from arena_agent.canonical import read_json
 
 MAX_RESPONSE_BYTES = 5_000_000
 TIMEOUT_SECONDS = 60.0

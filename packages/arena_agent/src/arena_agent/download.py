@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import httpx
+
 from arena_agent.access import home
 from arena_agent.arena_api import InvalidAddress, arena_address
 from arena_agent.canonical import read_json

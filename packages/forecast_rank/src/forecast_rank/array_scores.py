@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import LOG_CLIP, brier, log_score, spherical
-from numpy.typing import ArrayLike
 
 
 def mean_brier(y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
 from forecast_rank.files.text_files import REFUSED
 from forecast_rank.ranking.forecasts import TooFewForecasts
 from forecast_rank.ranking.settings import InvalidSetting, Settings

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.named_columns import read_named_columns
 from forecast_rank.metrics.numeric_scores import interval_score, quantile_score
 from forecast_rank.ranking.scoreboard import listed

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.api import Source, comma_separated, read
 from forecast_rank.atomic_files import atomic_write
 from forecast_rank.files.faults import UnreadableFile

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from forecast_rank.metrics.pair_sums import clustered_error, pair_sums

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    from forecast_rank.ranking.report_tables import ReportTable
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
     from rich.console import Console, ConsoleOptions, RenderableType
+
+    from forecast_rank.ranking.report_tables import ReportTable
 
 Progress = Callable[[int, int, str], None]
 
@@ -332,9 +333,10 @@ class Report:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """The heading and all tables for `rich.print`."""
+        from rich.text import Text
+
         from forecast_rank.ranking.report_tables import report_heading
         from forecast_rank.ranking.table_formats import rich_table
-        from rich.text import Text
 
         yield Text(report_heading(self._content))
         for table in self._printed():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.columns import BINARY
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.named_columns import read_named_columns

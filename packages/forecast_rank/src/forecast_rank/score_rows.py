@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.named_columns import NamedColumns
 from forecast_rank.ranking.forecasts import InvalidRow, RejectedLine
 

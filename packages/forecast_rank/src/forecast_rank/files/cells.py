@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
 from forecast_rank.files.columns import FLAGS
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.metrics.flat_arrays import Floats
-from numpy.typing import NDArray
 
 _WORDS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 _COMMA = r"^([+-]?\d*),(\d+)$"

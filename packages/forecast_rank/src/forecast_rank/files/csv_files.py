@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, known_name, understand_headings
 from forecast_rank.files.input_table import UnparsedTable
 from forecast_rank.files.text_files import LINES_AT_ONCE, REFUSED, line_count, not_utf8, schema_of, text_frame
 from forecast_rank.metrics.flat_arrays import Codes
-from numpy.typing import NDArray
 
 SEPARATORS = {",": "commas", ";": "';'", "\t": "tabs"}
 

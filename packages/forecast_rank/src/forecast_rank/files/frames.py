@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.columns import FLAGS, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, understand_headings

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.headings import Headings

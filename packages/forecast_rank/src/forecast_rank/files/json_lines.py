@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.columns import KNOWN, REQUIRED
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.headings import NOT_NAMED, Headings, NamedHeadings, understand_headings

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.csv_files import read_csv_texts
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.frames import FRAME, check_columns, polars_frame

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.headings import Headings, understand_headings
 from forecast_rank.files.text_files import REFUSED

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+
 from forecast_rank.files.cells import NumberColumn, TimeColumn, has_short_years, parse_numbers, parse_times
 from forecast_rank.files.columns import BINARY, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault, UnreadableFile

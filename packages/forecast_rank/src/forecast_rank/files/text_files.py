@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.headings import Headings
 

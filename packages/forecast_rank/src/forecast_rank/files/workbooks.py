@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.headings import NOT_NAMED, NamedHeadings, known_name, understand_headings
 from forecast_rank.files.input_table import UnparsedTable

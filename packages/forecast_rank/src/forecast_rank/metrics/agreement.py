@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Codes, Floats
 from numpy.typing import ArrayLike, NDArray
+
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 COUNTED = 200
 """Pairs of up to so many forecasters are counted one by one."""

@@ -8,9 +8,10 @@ time ever with probability a at most.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
-from numpy.typing import ArrayLike
 
 BETS = np.geomspace(0.002, 0.95, 40)
 """Bets against the hypothesis, as shares of the largest that keeps the capital above 0; the e-process is their mean."""

@@ -10,9 +10,10 @@ Prophet Arena team (2026). arena-evaluation: the scoring engine of Prophet Arena
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import NDArray
 
 BINS = 10
 NOISE_PLACES = 9

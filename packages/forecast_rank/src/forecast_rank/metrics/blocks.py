@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Concatenate, ParamSpec
 
 import numpy as np
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
 

@@ -8,6 +8,9 @@ contest of teams in logits. Both describe a team: a copy of a good forecaster ad
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.special import expit
+
 from forecast_rank.metrics.cluster_robust import event_scores, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
@@ -26,8 +29,6 @@ from forecast_rank.metrics.pairwise_comparisons import (
 )
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
-from scipy import sparse
-from scipy.special import expit
 
 
 class PoolWeights(NamedTuple):

@@ -12,12 +12,13 @@ may be fewer bins. Rounding is compensated: 0.3 falls in the bin that begins at 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
 from forecast_rank.metrics.blocks import CELLS, block_slices, by_blocks
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 BINS = 10
 LEVEL = 0.95

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.blocks import CELLS, block_slices
 from forecast_rank.metrics.flat_arrays import Floats, stable_order
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import NDArray
 
 EDGE_TOLERANCE = 1e-9
 """Bin widths by which a probability may miss an edge from below, through rounding, and still be at the edge."""

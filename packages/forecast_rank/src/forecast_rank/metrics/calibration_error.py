@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, stdtrit
+
 from forecast_rank.metrics.blocks import CELLS, block_slices
 from forecast_rank.metrics.calibration import BINS
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sums_by_code
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, tail_levels
-from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, stdtrit
 
 LEAST_EVENTS = 4
 """Events below which there is no interval."""

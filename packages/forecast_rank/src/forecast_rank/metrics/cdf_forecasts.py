@@ -1,8 +1,9 @@
 """Forecasts of a number as cumulative probabilities at thresholds."""
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Floats
 from numpy.typing import ArrayLike
+
+from forecast_rank.metrics.flat_arrays import Floats
 
 
 def cdf_arrays(y_true: ArrayLike, thresholds: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats, Floats]:

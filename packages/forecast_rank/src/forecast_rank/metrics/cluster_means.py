@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.paired_tests import ALPHA, DIFFERENCE, POWER, PairedComparisons, corrected_tests, holm
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
-from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 NO_SPREAD = 1e-10
 """A standard error below this share of the values' size is rounding."""

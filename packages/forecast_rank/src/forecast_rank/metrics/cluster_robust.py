@@ -1,10 +1,11 @@
 """Standard errors clustered by event ("sandwich" estimators): valid for any dependence within an event."""
 
 import numpy as np
-from forecast_rank.metrics.blocks import row_slices
-from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from numpy.typing import NDArray
 from scipy import sparse
+
+from forecast_rank.metrics.blocks import row_slices
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 
 DENSE = 40_000_000
 """The size in numbers (320 MB) up to which a table is dense; a larger one is sparse."""

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Codes
-from forecast_rank.metrics.panel import Panel
 from numpy.typing import NDArray
 from scipy import sparse
+
+from forecast_rank.metrics.flat_arrays import Codes
+from forecast_rank.metrics.panel import Panel
 
 NO_COMPONENT = -1
 """The component of a forecaster or question without forecasts."""

@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs, isotonic
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, tail_levels
-from numpy.typing import ArrayLike, NDArray
 
 
 class CorpCurve(NamedTuple):

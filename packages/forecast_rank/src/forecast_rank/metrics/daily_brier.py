@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.standing_forecasts import standing_forecasts
-from numpy.typing import ArrayLike
 
 DAY = 86_400.0
 """Seconds."""

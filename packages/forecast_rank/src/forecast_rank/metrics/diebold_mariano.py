@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Floats
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
+
+from forecast_rank.metrics.flat_arrays import Floats
 
 _ROUNDING = 1e-10
 """A standard error below this share of the largest difference is rounding."""

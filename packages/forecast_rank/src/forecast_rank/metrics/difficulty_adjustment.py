@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
 from forecast_rank.metrics.cluster_robust import event_scores, sum_table, weighted_gram
 from forecast_rank.metrics.connectivity import connected_components
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
-from numpy.typing import NDArray
-from scipy import sparse
 
 BLOCK = 4_000_000
 """Numbers handled at a time where a table of events by forecasters is worked through."""

@@ -1,6 +1,7 @@
 """Discrimination: whether what happened was forecast higher than what did not."""
 
 import numpy as np
+
 from forecast_rank.metrics.distinct_pairs import distinct_pairs
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel

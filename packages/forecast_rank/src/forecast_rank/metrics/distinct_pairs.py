@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Floats, spans, stable_order
-from forecast_rank.metrics.panel import Panel
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
+
+from forecast_rank.metrics.flat_arrays import Floats, spans, stable_order
+from forecast_rank.metrics.panel import Panel
 
 LOGIT_CLIP = 1e-6
 STEPS = 50

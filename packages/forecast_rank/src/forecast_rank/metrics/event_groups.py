@@ -1,6 +1,7 @@
 """Groups of events, which are resampled in place of events that are very many."""
 
 import numpy as np
+
 from forecast_rank.metrics.uncertainty import EventSums
 
 MOST_EVENTS = 2_000

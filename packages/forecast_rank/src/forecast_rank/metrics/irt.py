@@ -3,6 +3,9 @@
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
 from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.flat_arrays import Floats, distinct_codes
@@ -12,8 +15,6 @@ from forecast_rank.metrics.irt_responses import IrtResponses, response
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 SAMPLE = 1000
 """Questions that the first round is fitted to at most, evenly taken; the second starts there, with its curvature."""

@@ -11,6 +11,7 @@ where v is the response and r its shares of the anchors.
 from collections.abc import Iterator
 
 import numpy as np
+
 from forecast_rank.metrics.cluster_robust import sum_table
 from forecast_rank.metrics.flat_arrays import Floats, stable_order
 from forecast_rank.metrics.irt_responses import (

@@ -16,6 +16,9 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
 from forecast_rank.metrics.cluster_robust import sum_table
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt_responses import (
@@ -25,8 +28,6 @@ from forecast_rank.metrics.irt_responses import (
     anchor_shares,
     response_distribution,
 )
-from numpy.typing import NDArray
-from scipy import sparse
 
 ABILITY_SD = 3.0
 """Prior of abilities, N(0, 3^2), on the scale where the median discrimination is 1: it only bounds what data leave

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel

@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
 from forecast_rank.metrics.cluster_robust import sum_table, weighted_gram
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import NDArray
-from scipy import linalg, sparse
 
 ITERATIONS = 200
 TOLERANCE = 1e-9

@@ -7,9 +7,10 @@ that the question was open, divided by that time: where nothing stands the score
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.standing_forecasts import standing_forecasts
-from numpy.typing import ArrayLike
 
 CLIP = 0.001
 """Lowest probability that the site takes."""

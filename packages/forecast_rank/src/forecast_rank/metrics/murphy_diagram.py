@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.distinct_pairs import distinct_pairs
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import ArrayLike
 
 THRESHOLDS = 101
 """Even steps from 0 to 1."""

@@ -1,9 +1,10 @@
 """Proper scores of forecasts of a number: by quantiles, by intervals, by samples and by cumulative probabilities."""
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.cdf_forecasts import cdf_arrays
 from forecast_rank.metrics.flat_arrays import Floats
-from numpy.typing import ArrayLike
 
 
 def quantile_score(y_true: ArrayLike, value: ArrayLike, quantile: ArrayLike) -> Floats:
@@ -188,11 +189,11 @@ def crps_cdf(y_true: ArrayLike, thresholds: ArrayLike, probabilities: ArrayLike)
     [0.8333, 3.3333]
     """
     y, x, p = cdf_arrays(y_true, thresholds, probabilities)
-    left, right, low, high = x[:, :-1], x[:, 1:], p[:, :-1], p[:, 1:]
-    split = np.clip(y[:, None], left, right)  # where the indicator jumps, if within the step
-    middle = low + (high - low) * (split - left) / (right - left)
-    before = _squares(low, middle) * (split - left)
-    after = _squares(1 - middle, 1 - high) * (right - split)
+    start, end, low, high = x[:, :-1], x[:, 1:], p[:, :-1], p[:, 1:]
+    split = np.clip(y[:, None], start, end)  # where the indicator jumps, if within the step
+    middle = low + (high - low) * (split - start) / (end - start)
+    before = _squares(low, middle) * (split - start)
+    after = _squares(1 - middle, 1 - high) * (end - split)
     return np.asarray((before + after).sum(axis=1), dtype=np.float64)
 
 

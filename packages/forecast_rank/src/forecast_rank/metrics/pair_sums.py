@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
 from forecast_rank.metrics.panel import Panel

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtr, stdtrit
+
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.pair_sums import by_event, clustered_error
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr, stdtrit
 
 DIFFERENCE = 0.01
 """The Brier difference that `PairedComparisons.questions_needed` asks about."""

@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
+
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.cluster_robust import sum_table
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, stable_order
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
-from scipy.special import expit
 
 TIE = 1e-10
 """Scores are compared in steps of so much: equal steps tie."""

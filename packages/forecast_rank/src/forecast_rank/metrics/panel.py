@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, ragged_max, spans
 from numpy.typing import ArrayLike, NDArray
+
+from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, ragged_max, spans
 
 Result = TypeVar("Result")
 AT_ONCE = 1 << 16

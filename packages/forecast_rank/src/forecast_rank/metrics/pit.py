@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.cdf_forecasts import cdf_arrays
 from forecast_rank.metrics.flat_arrays import Floats
-from numpy.typing import ArrayLike
 
 BINS = 10
 
@@ -61,16 +62,16 @@ def pit_quantiles(y_true: ArrayLike, values: ArrayLike, quantiles: ArrayLike) ->
     >>> low.tolist(), high.tolist()
     ([0.1, 0.5, 0.9], [0.5, 0.5, 1.0])
     """
-    y, stated, levels = (np.asarray(numbers, dtype=np.float64) for numbers in (y_true, values, quantiles))
-    if y.ndim != 1 or levels.ndim != 1 or stated.shape != (len(y), len(levels)):
-        raise ValueError(f"values: shape {stated.shape}, not {(*y.shape, *levels.shape)} by y_true and quantiles")
+    y, forecasts, levels = (np.asarray(numbers, dtype=np.float64) for numbers in (y_true, values, quantiles))
+    if y.ndim != 1 or levels.ndim != 1 or forecasts.shape != (len(y), len(levels)):
+        raise ValueError(f"values: shape {forecasts.shape}, not {(*y.shape, *levels.shape)} by y_true and quantiles")
     padded = np.concatenate([[0.0], levels, [1.0]])
     if not (np.diff(padded) > 0).all():
         raise ValueError("quantiles: the levels do not rise within (0, 1)")
-    bad = ~(np.isfinite(y) & np.isfinite(stated).all(axis=1) & (np.diff(stated, axis=1) >= 0).all(axis=1))
+    bad = ~(np.isfinite(y) & np.isfinite(forecasts).all(axis=1) & (np.diff(forecasts, axis=1) >= 0).all(axis=1))
     if bad.any():
         raise ValueError(f"values: forecast {np.flatnonzero(bad)[0]} falls, or has a number that is not finite")
-    below, up_to = (stated < y[:, None]).sum(axis=1), (stated <= y[:, None]).sum(axis=1)
+    below, up_to = (forecasts < y[:, None]).sum(axis=1), (forecasts <= y[:, None]).sum(axis=1)
     is_equal = up_to > below
     return padded[below + is_equal], padded[np.where(is_equal, up_to, below + 1)]
 
@@ -152,9 +153,9 @@ def pit_histogram(low: ArrayLike, high: ArrayLike | None = None, *, bins: int = 
         raise ValueError(f"low: {lower[bad[0]]} to {upper[bad[0]]} at {bad[0]} is no interval in [0, 1]")
     edges = np.arange(bins + 1) / bins
     width = upper - lower
-    reached = edges[:, None] - lower
-    exact = (np.sign(reached) + 1) / 2
-    spread = np.clip(np.divide(reached, width, out=np.zeros(reached.shape), where=width > 0), 0, 1)
+    distance = edges[:, None] - lower
+    exact = (np.sign(distance) + 1) / 2
+    spread = np.clip(np.divide(distance, width, out=np.zeros(distance.shape), where=width > 0), 0, 1)
     cumulated = np.where(width > 0, spread, exact)
     cumulated[0], cumulated[-1] = 0, 1
     share = np.diff(cumulated, axis=0).mean(axis=1) if len(lower) else np.full(bins, np.nan)

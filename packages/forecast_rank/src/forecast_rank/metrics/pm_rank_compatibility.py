@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+
 from forecast_rank.metrics import proper_scores
 from forecast_rank.metrics.flat_arrays import Floats, stable_order
 from forecast_rank.metrics.panel import Panel

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.flat_arrays import Codes, Floats, ragged_max
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.returns import return_stream
 from forecast_rank.metrics.staking import NEGLIGIBLE_LOG_RATIO
-from numpy.typing import NDArray
 
 Mode = Literal["default", "approximate", "yes_only", "market_level"]
 

@@ -7,11 +7,12 @@ one option or as two.
 """
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import NDArray
 
 LOG_CLIP = 1e-6
 TIE = 1e-12

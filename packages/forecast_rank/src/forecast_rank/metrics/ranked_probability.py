@@ -1,6 +1,7 @@
 """Ranked probability score: for options in an order, such as the rungs of a ladder of numbers."""
 
 import numpy as np
+
 from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel

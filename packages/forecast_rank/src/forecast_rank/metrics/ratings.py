@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
+
 from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
-from scipy.special import expit
 
 BASE, SCALE = 1000.0, 400.0 / np.log(10)
 """Rating of the average forecaster, and points per logit: 400 points are odds of ten to one."""

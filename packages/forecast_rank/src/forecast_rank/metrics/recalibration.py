@@ -1,6 +1,7 @@
 """Logistic recalibration of each forecaster's probabilities."""
 
 import numpy as np
+
 from forecast_rank.metrics.distinct_pairs import LOGIT_CLIP, distinct_pairs, fitted_line
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel

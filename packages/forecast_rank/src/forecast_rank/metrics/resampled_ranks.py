@@ -1,9 +1,10 @@
 """Ranks of forecasters over bootstrap resamples: their range, and the chance of being the best."""
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
-from numpy.typing import NDArray
 
 DIGITS = 12
 """Means that agree to so many digits tie: a matrix product may round equal columns differently."""

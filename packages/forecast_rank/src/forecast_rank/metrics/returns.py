@@ -17,6 +17,8 @@ option (and side), and where `settled` is false.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.closing_columns import closing_columns
 from forecast_rank.metrics.flat_arrays import Codes, Floats
@@ -31,7 +33,6 @@ from forecast_rank.metrics.staking import (
     relative_demand,
     staking_accounts,
 )
-from numpy.typing import NDArray
 
 
 class Stakes(NamedTuple):

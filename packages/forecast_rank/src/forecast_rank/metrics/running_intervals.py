@@ -1,12 +1,13 @@
 """Intervals of running means, clustered by event."""
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
 from forecast_rank.metrics.closing_columns import closing_columns
 from forecast_rank.metrics.flat_arrays import Floats, stable_order
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
-from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 
 def running_intervals(

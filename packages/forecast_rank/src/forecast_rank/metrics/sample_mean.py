@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv, stdtrit
+
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES, EventSums, cluster_se, resample_counts, tail_levels
-from numpy.typing import ArrayLike
-from scipy.special import betaincinv, stdtrit
 
 LEAST_CLUSTERS = 4
 """Fewer clusters give an interval in [0, 1] that is too wide to be of use."""

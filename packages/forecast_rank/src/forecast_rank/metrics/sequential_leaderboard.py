@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+
 from forecast_rank.metrics.anytime_valid import e_process
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.paired_tests import holm
 from forecast_rank.metrics.uncertainty import LEVEL, EventSums, tail_levels
-from numpy.typing import NDArray
-from scipy.special import stdtr
 
 NO_SPREAD = 1e-10
 """A standard error below this share of the values' size is rounding."""

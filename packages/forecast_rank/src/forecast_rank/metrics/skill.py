@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from forecast_rank.metrics.blocks import by_blocks
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
-from numpy.typing import ArrayLike
 
 
 class MeanAlpha(NamedTuple):

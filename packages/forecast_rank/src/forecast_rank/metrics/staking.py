@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.blocks import arrays_by_blocks
 from forecast_rank.metrics.flat_arrays import Codes, Floats, ragged_max
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import TIE, settled
-from numpy.typing import NDArray
 
 NEGLIGIBLE_LOG_RATIO = 800.0
 """exp(-800) is 0: what lies deeper below the best edge gets nothing."""

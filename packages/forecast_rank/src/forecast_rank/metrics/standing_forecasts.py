@@ -1,8 +1,9 @@
 """Forecasts that are revised: what each forecaster's forecast on a question is worth from each time on."""
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Floats
 from numpy.typing import ArrayLike
+
+from forecast_rank.metrics.flat_arrays import Floats
 
 
 def standing_forecasts(
@@ -23,12 +24,12 @@ def standing_forecasts(
     """
     if not closed_at > opened_at:
         raise ValueError(f"closed_at: after opened_at, {opened_at}, not {closed_at}")
-    codes, made = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
+    codes, times_made = np.asarray(forecaster, dtype=np.int64), np.asarray(made_at, dtype=np.float64)
     size = int(np.max(codes, initial=-1)) + 1
-    inside = np.flatnonzero(made < closed_at)
-    order = inside[np.argsort(made[inside], kind="stable")]
+    inside = np.flatnonzero(times_made < closed_at)
+    order = inside[np.argsort(times_made[inside], kind="stable")]
     codes, ordered = codes[order], values[order]
-    times, place = np.unique(np.maximum(made[order], opened_at), return_inverse=True)
+    times, place = np.unique(np.maximum(times_made[order], opened_at), return_inverse=True)
     table = np.full((len(times), size), np.nan)
     current = np.full(size, np.nan)
     bounds = np.searchsorted(place, np.arange(len(times) + 1))

@@ -1,10 +1,11 @@
 """Studentised bootstrap intervals: honest for few events and skewed scores, where percentiles are too narrow."""
 
 import numpy as np
-from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, EventSums, cluster_se, tail_levels
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, EventSums, cluster_se, tail_levels
 
 NO_SPREAD = 1e-10
 """A standard error below this share of the mean's size is rounding."""

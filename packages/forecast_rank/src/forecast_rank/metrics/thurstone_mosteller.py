@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel

@@ -7,11 +7,12 @@ ratio of two sums over events, sum(w v) / sum(w): sums per event are all that a 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 LEVEL = 0.95
 RESAMPLES = 1000

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from forecast_rank.metrics.flat_arrays import Floats
 
 

@@ -7,6 +7,7 @@ fit, whose scale is then shifted to that of the first by the figures that both g
 from typing import Any
 
 import numpy as np
+
 from forecast_rank.metrics import irt
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier

@@ -13,10 +13,11 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
+
 from forecast_rank.atomic_files import atomic_write
 from forecast_rank.ranking.names import distinct_names
 from forecast_rank.reports import FIGURES
-from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F5A2E")
 """Okabe and Ito's palette, which readers with colour-blindness can tell apart, its yellow made dark enough to see."""

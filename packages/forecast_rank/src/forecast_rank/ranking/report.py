@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
+
 from forecast_rank.blas_threads import one_blas_thread
 from forecast_rank.metrics import arena_evaluation_compatibility, pm_rank_compatibility
 from forecast_rank.metrics.agreement import agreement
@@ -48,7 +50,6 @@ from forecast_rank.ranking.scoreboard import (
 )
 from forecast_rank.ranking.settings import MOST_MODELLED, USUAL_METRICS, Settings
 from forecast_rank.ranking.threads import results_in_order
-from scipy.special import ndtri
 
 Progress = Callable[[int, int, str], None]
 Part = Callable[[Scoreboard, Panel, dict[str, Any]], None]

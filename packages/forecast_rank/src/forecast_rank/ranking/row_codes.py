@@ -2,9 +2,10 @@
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
 from forecast_rank.files.cells import by_category
 from forecast_rank.metrics.flat_arrays import Codes, Floats
-from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 

@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from forecast_rank.metrics.calibration_bins import share_bins
 from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece_at_levels
 from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
@@ -34,7 +36,6 @@ from forecast_rank.metrics.uncertainty import (
 )
 from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.settings import Settings
-from numpy.typing import NDArray
 
 LEAST_EVENTS = 4
 """Fewer events give no bounded studentised interval."""

@@ -6,12 +6,13 @@ from itertools import chain
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
 from forecast_rank.files.cells import number_fix
 from forecast_rank.files.faults import Fault
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.flat_arrays import Codes, Floats, spans
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, one_if_missing
-from numpy.typing import NDArray
 
 SUM_TOLERANCE = 1e-6
 NORMALISED_WITHIN = 0.02

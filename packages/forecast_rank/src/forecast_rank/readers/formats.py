@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from forecast_rank.files.input_table import InputTable, concatenate_tables
 from forecast_rank.files.plain_files import PlainFile
 from forecast_rank.readers import (

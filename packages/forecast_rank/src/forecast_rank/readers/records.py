@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
 from forecast_rank.files.columns import NAMES, NUMBERS, TIMES
 from forecast_rank.files.input_table import InputTable
-from numpy.typing import NDArray
 
 YES = "YES"
 """The one option of a two-way question given by the probability of its YES."""
