@@ -32,14 +32,19 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """A bet on one side of a market, as stated: neither the ids nor the amount have been checked."""
+    """A bet on one side of a market, as stated: neither the ids nor the amount have been checked.
+
+    reason : None where the methodology asks for none
+    """
 
     market_id: str
     side: str
     amount: Decimal
+    reason: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        return {"market_id": self.market_id, "side": self.side, "amount": str(self.amount)}
+        reason = {} if self.reason is None else {"reason": self.reason}
+        return {"market_id": self.market_id, "side": self.side, "amount": str(self.amount), **reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Answer:
         """The inverse of `as_json`."""
         return cls(
             action=stored["action"],
-            bets=tuple(Bet(bet["market_id"], bet["side"], Decimal(bet["amount"])) for bet in stored["bets"]),
+            bets=tuple(map(_stored_bet, stored["bets"])),
             sells=tuple(Sell(sale["position_id"], Decimal(sale["percentage"])) for sale in stored["sells"]),
             reasoning=stored["reasoning"],
         )
@@ -100,10 +105,24 @@ DECISION_SCHEMA: dict[str, Any] = {
     ),
 }
 """An unused list stays empty."""
+REASONED_DECISION_SCHEMA: dict[str, Any] = {
+    "strict": True,
+    "schema": object_schema(
+        reasoning=TEXT,
+        action={"type": "string", "enum": ["BET", "SELL", "HOLD"]},
+        bets={"type": "array", "items": object_schema(market_id=TEXT, side=TEXT, reason=TEXT, amount=NUMBER)},
+        sells={"type": "array", "items": object_schema(position_id=TEXT, percentage=NUMBER)},
+    ),
+}
+"""Where the reasons come before the numbers."""
 
 
-def parse_answer(text: str) -> Answer:
-    """The one decision that a text states. Raises Malformed with its first fault."""
+def _stored_bet(stored: dict[str, str]) -> Bet:
+    return Bet(stored["market_id"], stored["side"], Decimal(stored["amount"]), stored.get("reason"))
+
+
+def parse_answer(text: str, *, bet_reasons: bool = False) -> Answer:
+    """The one decision that a text states, with its bets' reasons if asked. Raises Malformed with its first fault."""
     data = extract_object(text)
     action = _parse_action(data)
     bets, sells = (parse_list(data, name, MAX_INSTRUCTIONS, "instructions") for name in ("bets", "sells"))
@@ -115,7 +134,7 @@ def parse_answer(text: str) -> Answer:
             raise Malformed(f'{name} must be empty when action is "{action}"')
     return Answer(
         action=action,
-        bets=tuple(_parse_bet(bet, f"bets[{i}]") for i, bet in enumerate(bets)),
+        bets=tuple(_parse_bet(bet, f"bets[{i}]", with_reason=bet_reasons) for i, bet in enumerate(bets)),
         sells=tuple(_parse_sale(sale, f"sells[{i}]") for i, sale in enumerate(sells)),
         reasoning=parse_optional_text(data.get("reasoning"), "reasoning"),
     )
@@ -146,11 +165,12 @@ def parse_list(data: dict[str, Any], name: str, max_length: int, unit: str) -> l
     return items
 
 
-def _parse_bet(value: Any, path: str) -> Bet:
+def _parse_bet(value: Any, path: str, *, with_reason: bool) -> Bet:
     return Bet(
         market_id=parse_id(*get_field(value, path, "market_id")),
         side=parse_text(*get_field(value, path, "side")),
         amount=_parse_decimal(*get_field(value, path, "amount"), _DOLLARS, "500 or 500.00"),
+        reason=parse_optional_text(value.get("reason"), f"{path}.reason") if with_reason else None,
     )
 
 

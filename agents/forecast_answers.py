@@ -44,20 +44,14 @@ EXACT_TOLERANCE = 1e-6
 _PROBABILITY = re.compile(rf"(-?{PLAIN})\s*(%?)")
 
 
-FORECAST_SCHEMA: dict[str, Any] = {
-    # Strict modes can not describe probabilities by the names of options.
-    "strict": False,
-    "schema": object_schema(
-        forecasts={
-            "type": "array",
-            "items": object_schema(
-                question_id=TEXT,
-                probabilities={"type": "object", "additionalProperties": NUMBER},
-                rationale=TEXT,
-            ),
-        }
-    ),
-}
+def forecast_schema(*, rationale_first: bool) -> dict[str, Any]:
+    """The JSON schema of an answer. Strict modes can not describe probabilities by the names of options."""
+    probabilities = {"type": "object", "additionalProperties": NUMBER}
+    figures = {"probabilities": probabilities, "rationale": TEXT}
+    if rationale_first:
+        figures = {"rationale": TEXT, "probabilities": probabilities}
+    forecast = object_schema(question_id=TEXT, **figures)
+    return {"strict": False, "schema": object_schema(forecasts={"type": "array", "items": forecast})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,15 @@ def forecast_record(
     forecasts: Sequence[Mapping[str, Any]],
     refused: Sequence[Mapping[str, Any]],
     made_at: str,
+    sample: int = 1,
 ) -> dict[str, Any]:
-    """The record of an elicitation; `questions` (of the day's set), `prompt` and `answer` are SHA-256."""
+    """The record of an elicitation; `questions` (of the day's set), `prompt` and `answer` are SHA-256.
+
+    It names the sample from the second on.
+    """
+    numbered = {"sample": sample} if sample > 1 else {}
     return {
+        **numbered,
         "protocol": FORECAST,
         "day": day,
         "part": part,

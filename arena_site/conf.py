@@ -151,6 +151,15 @@ def sources(text: str) -> tuple[str, ...]:
     return names
 
 
+def evidence_source(text: str) -> str:
+    """A source of evidence: the name of a service, or `file:` and a folder that exists."""
+    if not text.startswith("file:"):
+        return one_of("exa", "tavily", "brave", "asknews", "file:DIR")(text)
+    if not Path(text.removeprefix("file:")).is_dir():
+        raise ValueError(f"{text.removeprefix('file:')!r} is no folder")
+    return text
+
+
 def signing_key(text: str) -> bytes:
     try:
         key = bytes.fromhex(text)

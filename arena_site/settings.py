@@ -33,6 +33,14 @@ GAMMA_BASE_URL = conf.read(env, "GAMMA_BASE_URL", "https://gamma-api.polymarket.
 CLOB_BASE_URL = conf.read(env, "CLOB_BASE_URL", "https://clob.polymarket.com", conf.base_url)
 KALSHI_BASE_URL = conf.read(env, "KALSHI_BASE_URL", "https://external-api.kalshi.com/trade-api/v2", conf.base_url)
 ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
+# Where evidence for questions comes from: a service with its key, or file:DIR; empty for none.
+ARENA_EVIDENCE = conf.read(env, "ARENA_EVIDENCE", "", conf.optional(conf.evidence_source))
+ARENA_EVIDENCE_KEY = env.str("ARENA_EVIDENCE_KEY", default="")
+ARENA_EVIDENCE_BASE_URL = conf.read(env, "ARENA_EVIDENCE_BASE_URL", "", conf.optional(conf.base_url))
+if ARENA_EVIDENCE and not ARENA_EVIDENCE.startswith("file:") and not ARENA_EVIDENCE_KEY:
+    raise ImproperlyConfigured(f"ARENA_EVIDENCE_KEY: is missing, and {ARENA_EVIDENCE} asks for one")
+# Whether models may be asked with the gateway's search tool.
+ARENA_SEARCH = conf.read(env, "ARENA_SEARCH", "false", conf.flag)
 ARENA_LINEUP = conf.read(env, "ARENA_LINEUP", "approve", conf.one_of("approve", "auto", "unchecked"))
 ARENA_SPEND_LIMIT_USD = conf.read(env, "ARENA_SPEND_LIMIT_USD", "25", conf.dollars)
 ARENA_VENUE_TIMEOUT_S = conf.read(env, "ARENA_VENUE_TIMEOUT_S", "20", conf.whole_number(1, 120))

@@ -1,4 +1,4 @@
-"""Rules of the forecast protocol, as a field of a methodology version. Imported on use, for pydantic's sake."""
+"""Rules of the two protocols, as fields of a methodology version. Imported on use, for pydantic's sake."""
 
 from __future__ import annotations
 
@@ -7,18 +7,39 @@ from datetime import timedelta
 from pydantic import Field
 
 from cohorts.models import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
-from markets.selection_rule import SelectionRule
+from markets.prompt_blocks import MARKET_COLUMNS
+from markets.selection_rule import Rule, SelectionRule
+
+
+class TradingRules(Rule):
+    """Rules of the trading protocol that came after v2.
+
+    bet_reasons : each bet of an answer has its own reason
+    replicates : agents of each family in a cohort
+    """
+
+    market_columns: tuple[str, ...] = MARKET_COLUMNS
+    rules_characters: int | None = Field(default=None, ge=100)
+    bet_reasons: bool = False
+    replicates: int = Field(default=1, ge=1, le=1)
 
 
 class ForecastRules(SelectionRule):
-    """How questions are selected and asked. Raises pydantic's ValidationError for missing or unknown fields."""
+    """How questions are selected and asked. Raises pydantic's ValidationError for missing or unknown fields.
+
+    rationale_first : a model is asked for the rationale before the probabilities
+    evidence_prompt, search_prompt : the parts of the user prompt in conditions with evidence, with search
+    """
 
     sum_tolerance: float
     retry_window_hours: int
     open_window_hours: int = Field(default=OPEN_WINDOW_HOURS, gt=0, le=LONGEST_OPEN_WINDOW // timedelta(hours=1))
     choice_rule: str
+    rationale_first: bool = False
     system_prompt: str
     user_prompt: str
+    evidence_prompt: str = ""
+    search_prompt: str = ""
     malformed_note: str
     refused_note: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from decimal import Decimal
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,14 @@ from cohorts.models import Methodology
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from cohorts.forecast_rules import ForecastRules
+
 NOTES = {"malformed_note": {"reason"}, "refused_note": {"reasons"}}
 PLACEHOLDERS = {"user_prompt": {"portfolio", "positions", "awaiting", "markets"}, **NOTES}
 """The placeholders that each prompt template must contain; others are refused."""
 FORECAST_PLACEHOLDERS = {"user_prompt": {"date", "questions"}, **NOTES}
+CONDITION_PLACEHOLDERS = {"evidence", "search"}
+"""Where the user prompt has the parts of a condition with evidence, with search."""
 TEXTS = {field.name for field in Methodology._meta.concrete_fields if isinstance(field, TextField)}
 
 
@@ -50,7 +54,7 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The invalid fields of a methodology version, each with a message."""
     from pydantic import ValidationError
 
-    from cohorts.forecast_rules import ForecastRules
+    from cohorts.forecast_rules import ForecastRules, TradingRules
     from cohorts.methodology_specification import MethodologySpecification
 
     present_values = {name: value for name, value in values.items() if value is not None}
@@ -65,16 +69,39 @@ def methodology_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if name in present_values:
             for message in _template_errors(present_values[name], places):
                 yield name, message
+    if trading := present_values.get("trading"):
+        try:
+            TradingRules.model_validate(trading)
+        except ValidationError as error:
+            yield "trading", _rule_errors(error)
     if forecast := present_values.get("forecast"):
         try:
             rules = ForecastRules.model_validate(forecast)
         except ValidationError as error:
-            messages = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
-            yield "forecast", "; ".join(messages)
+            yield "forecast", _rule_errors(error)
             return
-        for name, places in FORECAST_PLACEHOLDERS.items():
-            for message in _template_errors(getattr(rules, name), places):
-                yield "forecast", f"{name}: {message}"
+        for message in _forecast_template_errors(rules):
+            yield "forecast", message
+
+
+def _rule_errors(validation: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in validation.errors())
+
+
+def _forecast_template_errors(rules: ForecastRules) -> Iterator[str]:
+    """The faults of the templates, which must show what the conditions need."""
+    parts = set()
+    if any(condition.has_evidence for condition in rules.conditions):
+        parts.add("evidence")
+        for message in _template_errors(rules.evidence_prompt, {"evidence"}):
+            yield f"evidence_prompt: {message}"
+    if any(condition.tools for condition in rules.conditions):
+        parts.add("search")
+    for name, places in FORECAST_PLACEHOLDERS.items():
+        required = places | parts if name == "user_prompt" else places
+        optional = CONDITION_PLACEHOLDERS if name == "user_prompt" else set()
+        for message in _template_errors(getattr(rules, name), required, optional):
+            yield f"{name}: {message}"
 
 
 def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
@@ -89,7 +116,7 @@ def _field_errors(validation: ValidationError) -> Iterator[tuple[str, str]]:
             yield field, message
 
 
-def _template_errors(text: str, places: set[str]) -> Iterator[str]:
+def _template_errors(text: str, places: set[str], optional: Set[str] = frozenset()) -> Iterator[str]:
     try:
         names = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
     except ValueError as broken:
@@ -97,7 +124,7 @@ def _template_errors(text: str, places: set[str]) -> Iterator[str]:
         return
     if missing := places - names:
         yield f"lacks the placeholders {_in_braces(missing)}"
-    if unknown := names - places:
+    if unknown := names - places - optional:
         yield f"has unknown placeholders {_in_braces(unknown)}"
 
 

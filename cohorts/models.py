@@ -16,7 +16,8 @@ from foundation.fields import MoneyField
 from markets.pricing import PriceRule
 
 if TYPE_CHECKING:
-    from cohorts.forecast_rules import ForecastRules
+    from cohorts.forecast_rules import ForecastRules, TradingRules
+
 HASHED_NAMES = {"jump_tolerance": "gamma_tolerance"}
 """Fields that the fingerprints of published versions know by an earlier name."""
 
@@ -25,7 +26,7 @@ OPEN_WINDOW_HOURS = 12
 """How long agents of the open track may answer where a version does not state it."""
 LONGEST_OPEN_WINDOW = timedelta(hours=24)
 
-LATER_FIELDS = frozenset({"forecast", "provider_pins", "free_form_answers"})
+LATER_FIELDS = frozenset({"forecast", "trading", "provider_pins", "free_form_answers"})
 
 
 class MethodologyQuerySet(models.QuerySet["Methodology"]):
@@ -84,6 +85,10 @@ class Methodology(models.Model):
     forecast: Any = models.JSONField(
         default=dict, blank=True, help_text="The forecast protocol's rules and prompts; empty in versions without it."
     )
+    trading: Any = models.JSONField(
+        default=dict, blank=True,
+        help_text="Rules of the trading protocol that came later; empty in versions without them.",
+    )  # fmt: skip
 
     objects = MethodologyQuerySet.as_manager()
 
@@ -137,6 +142,13 @@ class Methodology(models.Model):
         from cohorts.forecast_rules import ForecastRules
 
         return ForecastRules.model_validate(self.forecast)
+
+    @property
+    def trading_rules(self) -> TradingRules:
+        """The later rules of the trading protocol."""
+        from cohorts.forecast_rules import TradingRules
+
+        return TradingRules.model_validate(self.trading)
 
     @property
     def sha256(self) -> str:

@@ -35,6 +35,8 @@ class QuestionCandidate:
     options: tuple[CandidateOption, ...]
     volume: Decimal
     closes_at: datetime | None
+    event: str = ""
+    volume_24h: Decimal | None = None
 
     @property
     def market_ids(self) -> frozenset[int]:

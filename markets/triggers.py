@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from foundation.guards import Trigger, append_only, fixed, protected
 from markets.models import (
+    EvidenceSnippet,
     PriceObservation,
     Question,
     QuestionBatch,
@@ -17,6 +18,10 @@ from markets.models import (
 
 def triggers() -> Iterator[Trigger]:
     yield from append_only(Universe, UniverseEntry, QuestionSet, QuestionBatch, QuestionEntry)
+    # The audit after the resolution is stored later.
+    text_fields = ("title", "url", "source", "published_at", "retrieved_at", "text", "sha256")
+    yield fixed(EvidenceSnippet, "entry", "position", *text_fields)
+    yield from protected(EvidenceSnippet)
     # The outcome of a question is stored later.
     yield fixed(Question, "source", "event_key", "market", "options_sha256", "text", "rules", "exclusive")
     yield fixed(QuestionOption, "question", "index", "name", "outcome")

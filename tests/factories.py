@@ -61,11 +61,11 @@ from markets.models import (
     UniverseEntry,
 )
 from markets.models.question import NONE_OF_THESE, day_of
+from markets.prompt_blocks import MARKET_COLUMNS, question_block
 from markets.services.cache_versions import Scope, renew_versions, renewing
 from markets.services.question_resolution import resolve_questions
 from markets.services.questions import fingerprint as questions_fingerprint
-from markets.services.questions import question_block
-from markets.services.universes import MARKET_COLUMNS, fingerprint
+from markets.services.universes import fingerprint
 from scoring.constants import FORECAST
 from scoring.exports.selection import ExportSelection
 from scoring.models import (
@@ -492,8 +492,10 @@ def ask(
             sha256=questions_fingerprint([entry]),
         )  # fmt: skip
         entry.save()
+        rules = Methodology.objects.get(version=methodology).forecast_rules
+        assert rules is not None
         for name in ("priced", "blind"):
-            block = question_block([entry], priced=name == "priced")
+            block = question_block([entry], rules.condition(name), rules)
             QuestionBatch.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
     batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
     for slug, vector in (answers or {}).items():

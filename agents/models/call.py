@@ -88,6 +88,16 @@ class ModelCall(TaskReference, ChangeTime):
     reconciled_at = models.DateTimeField(
         null=True, blank=True, help_text="When the gateway reported the cost of a call whose bill was missing."
     )
+    searches = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Searches that the gateway made for it; null where it had no search tool."
+    )
+    results: Any = models.JSONField(
+        null=True, blank=True, help_text="What searches showed the model: a list of `url`, `title` and `content`."
+    )
+    search_cost_usd = CostField(null=True, blank=True, help_text="The part of the cost that is of searches.")
+    excluded = models.CharField(
+        max_length=200, blank=True, help_text="Why its forecasts count on no board: a result of an excluded host."
+    )
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
 

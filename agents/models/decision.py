@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.answers import DECISION_SCHEMA, parse_answer
+from agents.answers import DECISION_SCHEMA, REASONED_DECISION_SCHEMA, parse_answer
 from agents.models.agent import Agent
 from agents.models.family import Release
 from agents.models.sealed_rows import Seals, seals_in_force
@@ -24,7 +24,6 @@ class Decision(Task):
     """One agent's decision of one week: BET, SELL or HOLD."""
 
     PROTOCOL = "trading"
-    ANSWER_SCHEMA = DECISION_SCHEMA
 
     class Action(models.TextChoices):
         BET = "BET"
@@ -128,5 +127,9 @@ class Decision(Task):
         )
         return message + parts.retry_note
 
+    @property
+    def answer_schema(self) -> dict[str, Any]:
+        return REASONED_DECISION_SCHEMA if self.methodology.trading_rules.bet_reasons else DECISION_SCHEMA
+
     def parse(self, content: str) -> Any:
-        return parse_answer(content).as_json()
+        return parse_answer(content, bet_reasons=self.methodology.trading_rules.bet_reasons).as_json()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.forecast_answers import FORECAST_SCHEMA, parse_cut_forecasts, parse_forecasts
+from agents.forecast_answers import forecast_schema, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
 from agents.models.sealed_rows import Seals, seals_in_force
 from agents.models.task import PromptParts, Task
@@ -19,13 +19,13 @@ from markets.models import QuestionBatch
 if TYPE_CHECKING:
     from agents.models.call import ModelCall
     from cohorts.forecast_rules import ForecastRules
+    from markets.selection_rule import Condition, SearchTool
 
 
 class Elicitation(Task):
-    """One release's answer to one batch of questions."""
+    """One release's answer to one batch of questions; under a condition of several samples, one of them."""
 
     PROTOCOL = "forecast"
-    ANSWER_SCHEMA = FORECAST_SCHEMA
 
     batch = models.ForeignKey(QuestionBatch, on_delete=models.PROTECT, related_name="elicitations")
     methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="elicitations")  # type: ignore[assignment]
@@ -35,11 +35,13 @@ class Elicitation(Task):
         default=False, help_text="The model refused, or its answers were empty or malformed to the last."
     )
     made_at = models.DateTimeField(null=True, blank=True)
+    sample = models.PositiveSmallIntegerField(default=1, help_text="Its number among the samples, from 1.")
+    samples = models.PositiveSmallIntegerField(default=1, help_text="How many samples are asked of the release.")
 
     class Meta(Task.Meta):
         constraints = [
             *Task.Meta.constraints,
-            models.UniqueConstraint(fields=["batch", "release"], name="one_elicitation_per_batch_and_release"),
+            models.UniqueConstraint(fields=["batch", "release", "sample"], name="one_elicitation_per_sample"),
             models.CheckConstraint(
                 condition=Q(status="completed", made_at__isnull=False)
                 | (~Q(status="completed") & Q(made_at__isnull=True, declined=False)),
@@ -54,7 +56,8 @@ class Elicitation(Task):
         ordering = ["-batch_id", "release_id"]
 
     def __str__(self) -> str:
-        return f"{self.release.display_name}, {self.batch}"
+        sample = f", sample {self.sample}" if self.samples > 1 else ""
+        return f"{self.release.display_name}, {self.batch}{sample}"
 
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:
@@ -79,6 +82,23 @@ class Elicitation(Task):
         return rules
 
     @property
+    def condition(self) -> Condition:
+        return self.rules.condition(self.batch.arm)
+
+    @property
+    def temperature(self) -> float:
+        of_condition = self.condition.temperature
+        return self.methodology.temperature if of_condition is None else of_condition
+
+    @property
+    def search_tool(self) -> SearchTool | None:
+        return self.condition.tools
+
+    @property
+    def answer_schema(self) -> dict[str, Any]:
+        return forecast_schema(rationale_first=self.rules.rationale_first)
+
+    @property
     def window_ends_at(self) -> datetime:
         """The end of the window in which a failed elicitation may be tried again."""
         return self.batch.question_set.frozen_at + self.family.answer_window(self.methodology, self.rules.retry_window)
@@ -87,7 +107,9 @@ class Elicitation(Task):
     def stable_key(self) -> str:
         questions, batch = self.batch.question_set, self.batch
         day = questions.day.isoformat()
-        return f"{day}:{questions.methodology}:{questions.part}:{batch.arm}:{batch.number}:{self.model_id}"
+        return f"{day}:{questions.methodology}:{questions.part}:{batch.arm}:{batch.number}:{self.model_id}" + (
+            f":{self.sample}" if self.sample > 1 else ""
+        )
 
     @property
     def log_context(self) -> dict[str, int | str]:
@@ -95,7 +117,11 @@ class Elicitation(Task):
 
     def user_prompt(self, parts: PromptParts | ModelCall) -> str:
         date, questions = self.batch.question_set.day.date().isoformat(), parts.questions_block or self.batch.block
-        return self.rules.user_prompt.format(date=date, questions=questions) + parts.retry_note
+        rules, condition = self.rules, self.condition
+        evidence = rules.evidence_prompt.format(evidence=self.batch.evidence_block) if condition.has_evidence else ""
+        search = rules.search_prompt if condition.tools else ""
+        message = rules.user_prompt.format(date=date, questions=questions, evidence=evidence, search=search)
+        return message + parts.retry_note
 
     def parse(self, content: str) -> Any:
         return [forecast.as_json() for forecast in parse_forecasts(content)]

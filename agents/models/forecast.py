@@ -6,20 +6,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from agents.forecast_answers import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
 from agents.models.call import ModelCall
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, Release
 from agents.models.sealed_rows import SealableQuerySet, Seals
-from markets.models import Question, QuestionEntry
+from markets.models import EvidenceSnippet, Question, QuestionEntry
 
 
 class ForecastQuerySet(SealableQuerySet["Forecast"]):
     def resolved(self) -> ForecastQuerySet:
         """Forecasts whose question has resolved with a result."""
         return self.filter(question__status=Question.Status.RESOLVED)
+
+    def counted(self) -> ForecastQuerySet:
+        """Forecasts that count on boards: none that is excluded, or whose evidence states the outcome."""
+        outcomes = EvidenceSnippet.objects.filter(entry=OuterRef("entry"), states_outcome=True)
+        shown = ~Q(elicitation__batch__evidence_block="")
+        return self.filter(excluded="").exclude(Exists(outcomes) & shown)
 
 
 class Forecast(models.Model):
@@ -38,12 +44,32 @@ class Forecast(models.Model):
     normalised = models.BooleanField(default=False, help_text="The stated probabilities were scaled to sum to 1.")
     rationale = models.TextField(blank=True)
     made_at = models.DateTimeField()
+    samples: Any = models.JSONField(
+        null=True, blank=True, help_text="Sample to its probabilities, of those that were read; null of a single one."
+    )
+    samples_asked = models.PositiveSmallIntegerField(default=1)
+    samples_read = models.PositiveSmallIntegerField(default=1)
+    log_odds_mean: Any = models.JSONField(
+        null=True, blank=True,
+        help_text="Option to the probability of the samples' mean clipped log odds; null of a single one.",
+    )  # fmt: skip
+    spread = models.FloatField(
+        null=True, blank=True,
+        help_text="Standard deviation of the samples' clipped log odds, mean over options; null of one.",
+    )  # fmt: skip
+    searches = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Searches that the model made; null where it had none to make."
+    )
+    excluded = models.CharField(
+        max_length=200, blank=True, help_text="Why it counts on no board; empty for one that counts."
+    )
 
     objects = ForecastQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["elicitation", "entry"], name="one_forecast_per_elicitation_and_entry")
+            models.UniqueConstraint(fields=["elicitation", "entry"], name="one_forecast_per_elicitation_and_entry"),
+            models.UniqueConstraint(fields=["release", "entry", "arm"], name="one_forecast_per_release_entry_and_arm"),
         ]
         indexes = [
             models.Index(fields=["-made_at"], name="forecast_by_time"),

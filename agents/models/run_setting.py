@@ -8,7 +8,10 @@ from agents.models.family import Family
 
 
 class RunSetting(models.Model):
-    """The spend cap and the pause of a protocol, or of one family in it; both hold at once, without a restart."""
+    """The spend cap and the pause of a protocol, of one family in it, or of one condition of the forecasts.
+
+    All hold at once, without a restart.
+    """
 
     class Protocol(models.TextChoices):
         TRADING = "trading", "decisions"
@@ -17,6 +20,9 @@ class RunSetting(models.Model):
     protocol = models.CharField(max_length=10, choices=Protocol.choices)
     family = models.ForeignKey(
         Family, on_delete=models.PROTECT, null=True, blank=True, help_text="Empty for every family."
+    )
+    condition = models.CharField(
+        max_length=20, blank=True, help_text="The condition of the forecasts; empty for every condition."
     )
     paused = models.BooleanField(default=False, help_text="Paused ones are left out of runs.")
     spend_limit_usd = models.DecimalField(
@@ -31,13 +37,21 @@ class RunSetting(models.Model):
     class Meta:
         default_permissions = ("view",)
         constraints = [
-            models.UniqueConstraint(fields=["protocol"], condition=Q(family=None), name="one_setting_per_protocol"),
+            models.UniqueConstraint(
+                fields=["protocol", "condition"], condition=Q(family=None), name="one_setting_per_protocol"
+            ),
             models.UniqueConstraint(fields=["protocol", "family"], name="one_setting_per_protocol_and_family"),
             models.CheckConstraint(
-                condition=Q(spend_limit_usd=None) | Q(family=None, spend_limit_usd__gte=0), name="cap_of_a_protocol"
+                condition=Q(spend_limit_usd=None) | Q(family=None, condition="", spend_limit_usd__gte=0),
+                name="cap_of_a_protocol",
+            ),
+            models.CheckConstraint(
+                condition=Q(condition="") | Q(family=None, protocol="forecast"), name="condition_of_the_forecasts"
             ),
         ]
         ordering = ["protocol", "family_id"]
 
     def __str__(self) -> str:
+        if self.condition:
+            return f"{self.get_protocol_display()} under the condition {self.condition}"
         return f"{self.get_protocol_display()} of {self.family or 'every family'}"

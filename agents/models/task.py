@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agents.models.call import ModelCall
     from agents.prices import TokenPrices
     from cohorts.forecast_rules import ForecastRules
+    from markets.selection_rule import SearchTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,6 @@ class Task(ChangeTime):
 
     Status = Status
     PROTOCOL: ClassVar[str]
-    ANSWER_SCHEMA: ClassVar[dict[str, Any]]
-    """The JSON schema of an answer, for models that can be held to one; the parser decides all the same."""
 
     status = models.CharField(max_length=10, choices=Status.choices)
     lease_id = models.UUIDField(null=True, blank=True)
@@ -144,6 +143,20 @@ class Task(ChangeTime):
     def competitor(self) -> Agent | Release:
         """The agent or the release that is asked, with the model id and the prices that hold for the task."""
         return self.release
+
+    @property
+    def answer_schema(self) -> dict[str, Any]:
+        """The JSON schema of an answer, for models that can be held to one; the parser decides all the same."""
+        raise NotImplementedError
+
+    @property
+    def temperature(self) -> float:
+        return self.methodology.temperature
+
+    @property
+    def search_tool(self) -> SearchTool | None:
+        """The search that the model may use; None for none."""
+        return None
 
     @property
     def model_id(self) -> str:

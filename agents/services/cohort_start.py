@@ -37,11 +37,18 @@ class CohortStart:
     replaced: tuple[LineUpChange, ...] = ()
 
 
-def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, replace: bool = False) -> CohortStart:
+def start_cohort(
+    *,
+    at: datetime,
+    catalogue: ModelCatalogue | None = None,
+    replace: bool = False,
+    methodology: Methodology | None = None,
+) -> CohortStart:
     """The cohort of the week that contains `at`, created with its agents if there is none yet.
 
-    Each release is checked, against the catalogue if one is given: with `replace`, its successor takes the place of one
-    that can not be used, in a line-up of its own. Idempotent, also between concurrent processes: the week is unique.
+    It follows the newest published methodology, or the one that is given, which is published thereby. Each release is
+    checked, against the catalogue if one is given: with `replace`, its successor takes the place of one that can
+    not be used, in a line-up of its own. Idempotent, also between concurrent processes: the week is unique.
     Raises NoEligibleFamilies, and UnusableLineUp where a release can not be used.
     """
     week = week_start(at)
@@ -53,7 +60,7 @@ def start_cohort(*, at: datetime, catalogue: ModelCatalogue | None = None, repla
             with transaction.atomic():
                 releases = lineup_releases(at)
                 usable = _check_releases(releases, catalogue, week=week, at=at, replace=replace)
-                new_cohort = _create_cohort(week, at, usable)
+                new_cohort = _create_cohort(week, at, usable, methodology)
         except IntegrityError:
             # Another process created this week's cohort, or took the number for another week: look again.
             continue
@@ -102,8 +109,12 @@ def _check_releases(
     return releases
 
 
-def _create_cohort(week: datetime, at: datetime, releases: list[Release]) -> Cohort:
-    methodology = Methodology.objects.current()
+def _create_cohort(week: datetime, at: datetime, releases: list[Release], methodology: Methodology | None) -> Cohort:
+    if methodology is None:
+        methodology = Methodology.objects.current()
+    elif methodology.published_at is None:
+        methodology.published_at = at
+        methodology.save(update_fields=["published_at"])
     number = (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     cohort = Cohort.objects.create(number=number, week_start=week, methodology=methodology, started_at=at)
     if not releases:

@@ -13,9 +13,10 @@ from django.conf import settings
 from django.db.models import Avg, Count, QuerySet
 from django.db.models.functions import Length
 
+from agents.conditions import conditions_to_ask
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release
 from agents.services.costs import CHARACTERS_PER_TOKEN, dearest_cost
-from agents.services.decisions import agents_to_ask, cohorts_with_open_window
+from agents.services.decisions import agents_to_ask, cohorts_with_open_window, market_columns
 from agents.services.forecasts import releases_to_ask
 from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import spent_in_week
@@ -211,6 +212,7 @@ def prompt_tokens(methodology: Methodology, at: datetime) -> int:
             at=at,
             replay=False,
             price=lambda markets: recorded_prices(markets, at),
+            columns=market_columns(methodology),
         ).market_block
     return _tokens(len(block), methodology.system_prompt, methodology.user_prompt)
 
@@ -374,11 +376,12 @@ def _week_of_batches(methodology: Methodology, rules: ForecastRules, at: datetim
 def _drafted_day(methodology: Methodology, rules: ForecastRules, at: datetime) -> ExpectedDay | None:
     """The day that the stored markets would make; None without a market that qualifies."""
     freeze = FreezeParameters(
-        day=day_of(at), methodology=methodology.version, rule=rules, price_rule=methodology.price_rule,
+        day=day_of(at), methodology=methodology.version, rule=rules, conditions=conditions_to_ask(rules),
+        price_rule=methodology.price_rule,
         universe=None, at=at, clob=None, on_priced=lambda pricing: None,
     )  # fmt: skip
     blocks = draft_question_blocks(freeze)
-    questions = sum(block.count("\n") for block in blocks) // len(rules.arms)
+    questions = sum(block.count("\n") for block in blocks) // len(freeze.conditions)
     batches = tuple(_batch_tokens(len(block), rules) for block in blocks)
     return ExpectedDay(questions, batches, CATALOGUE) if blocks else None
 
@@ -386,9 +389,10 @@ def _drafted_day(methodology: Methodology, rules: ForecastRules, at: datetime) -
 def _assumed_day(rules: ForecastRules) -> ExpectedDay:
     """A day of questions of the assumed length."""
     tokens: list[int] = []
+    conditions = conditions_to_ask(rules)
     for start in range(0, rules.questions_per_day, rules.questions_per_call):
         questions = min(rules.questions_per_call, rules.questions_per_day - start)
-        tokens += [_batch_tokens(questions * QUESTION_CHARACTERS, rules)] * len(rules.arms)
+        tokens += [_batch_tokens(questions * QUESTION_CHARACTERS, rules)] * len(conditions)
     return ExpectedDay(rules.questions_per_day, tuple(tokens), ASSUMED)
 
 

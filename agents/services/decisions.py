@@ -20,11 +20,11 @@ from agents.services.missed import record_missed_decisions
 from agents.services.model_calls import CallSettings
 from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
-from markets.services.universes import NoMarkets, freeze_universe
+from markets.services.universes import MarketColumns, NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,7 @@ def _open_universes(
                 held_ids=positions.values_list("market_id", flat=True).distinct(),
                 at=at,
                 clob=clob,
+                columns=market_columns(methodology),
                 on_priced=report.add_price_failures,
             )
         except NoMarkets as error:
@@ -109,6 +110,12 @@ def _open_universes(
         else:
             universes[methodology.pk] = universe
     return universes
+
+
+def market_columns(methodology: Methodology) -> MarketColumns:
+    """What the MARKETS block of a methodology shows."""
+    rules = methodology.trading_rules
+    return MarketColumns(rules.market_columns, rules.rules_characters)
 
 
 def cohorts_with_open_window(at: datetime) -> list[Cohort]:

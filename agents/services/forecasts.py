@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
@@ -14,8 +14,9 @@ from django.db import transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
+from agents.conditions import conditions_to_ask, evidence_gatherer
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
-from agents.models.forecast import ReadForecast, read_forecasts
+from agents.models.forecast import ReadForecast
 from agents.models.task import PromptParts
 from agents.sealing import open_seals
 from agents.services.answer_storage import store_spooled_answers
@@ -26,11 +27,13 @@ from agents.services.missed import record_missed_elicitations, record_unsubmitte
 from agents.services.model_calls import CallSettings
 from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
+from agents.services.samples import read_sample, record_sampled_forecasts
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
+from markets.services.prices import is_replay
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
 
@@ -73,32 +76,63 @@ def run_forecasts(
         return report
     rules = methodology.forecast_rules
     completed = record_cut_elicitations(at=at, lease=settings.lease)
+    report.recorded += record_sampled_forecasts(at=at)
     for pk in completed:
         report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)
+    if not is_replay(at):  # a set with evidence is frozen after it was gathered
+        at = max([at, *(question_set.frozen_at for question_set in sets)])
     open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]
     if len(open_sets) < len(sets):
         report.log.write(f"{len(sets) - len(open_sets)} sets of questions can not be answered at {at:%Y-%m-%d %H:%M}")
     releases = [release for release in releases_to_ask(methodology, at) if family in (None, release.family.slug)]
-    work: list[tuple[QuestionBatch, Release]] = []
-    for question_set in open_sets:
-        batches = question_set.batches.select_related("question_set")
-        work += [(batch, release) for release, batch in product(releases, batches)]
-    for number, (batch, release) in enumerate(work):
+    work = list(_work(open_sets, releases, rules, report))
+    for number, request in enumerate(work):
+        batch, release = request.batch, request.release
         progress(number, len(work), f"{release.display_name}, {batch.arm}, batch {batch.number}")
         if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):
             continue
         if report.is_stopped(release.model_id, f"{release}, {batch}"):
             continue
-        task = _elicit(batch, release, methodology, settings=settings, at=at, report=report)
+        task = _elicit(request, methodology, settings=settings, at=at, report=report)
         completed += [task.pk] if task else []
-    report.recorded = Forecast.objects.filter(elicitation__in=completed).count()
+    report.recorded += Forecast.objects.filter(elicitation__in=completed, samples__isnull=True).count()
+    report.recorded += record_sampled_forecasts(at=at)
     refused = RefusedForecast.objects.filter(call__elicitation__in=completed, call__result__in=ModelCall.READ)
     report.refused = refused.count()
     progress(len(work), len(work), "")
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One sample to ask of a release about a batch."""
+
+    batch: QuestionBatch
+    release: Release
+    sample: int
+    samples: int
+
+
+def _work(
+    sets: Iterable[QuestionSet], releases: Sequence[Release], rules: ForecastRules, report: ForecastReport
+) -> Iterator[Request]:
+    """What a run asks: each release, each batch of the conditions that are on, each sample."""
+    asked = {condition.name: condition for condition in conditions_to_ask(rules)}
+    for question_set in sets:
+        for name, reason in question_set.left_out.items():
+            report.failures.write(f"{question_set}: the condition {name} is not asked: {reason}")
+        batches = list(question_set.batches.select_related("question_set"))
+        for release, batch in product(releases, batches):
+            condition = asked.get(batch.arm)
+            if condition is None:
+                report.paused += 1
+                report.log.write(f"{release}, {batch}: not asked: the condition is off")
+                continue
+            for sample in range(1, condition.samples + 1):
+                yield Request(batch, release, sample, condition.samples)
 
 
 def _freeze_question_sets(
@@ -120,11 +154,13 @@ def _freeze_question_sets(
         day=day_of(at),
         methodology=methodology.version,
         rule=rules if questions is None else rules.with_at_most(questions),
+        conditions=conditions_to_ask(rules),
         price_rule=methodology.price_rule,
         universe=universe,
         at=at,
         clob=clob,
         on_priced=report.add_price_failures,
+        gather=evidence_gatherer(rules, at),
     )
     try:
         freeze_question_set(freeze, traded=traded)
@@ -170,8 +206,7 @@ def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
 
 
 def _elicit(
-    batch: QuestionBatch,
-    release: Release,
+    request: Request,
     methodology: Methodology,
     *,
     settings: CallSettings,
@@ -179,7 +214,8 @@ def _elicit(
     report: ForecastReport,
 ) -> Elicitation | None:
     """Claims one release's elicitation and asks the model; None unless it completed. Counted in `report`."""
-    label = f"{release}, {batch}"
+    release, sample = request.release, f", sample {request.sample}" if request.samples > 1 else ""
+    label = f"{release}, {request.batch}{sample}"
     task = run_task(
         Elicitation,
         ElicitationConversation(),
@@ -187,10 +223,11 @@ def _elicit(
         at=at,
         settings=settings,
         report=report,
-        identity={"batch": batch, "release": release},
+        identity={"batch": request.batch, "release": release, "sample": request.sample},
         refused_retries=methodology.refused_retries,
         methodology=methodology,
         family=release.family,
+        samples=request.samples,
     )
     if task is not None:
         log.info("recorded", extra=task.log_context | {"declined": task.declined})
@@ -235,7 +272,7 @@ def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
     for task in tasks.select_related("batch__question_set", "methodology", "family"):
         if at < task.window_ends_at or not _valid(_read_answers(task)):
             continue
-        identity = {"batch": task.batch, "release": task.release}
+        identity = {"batch": task.batch, "release": task.release, "sample": task.sample}
         claim = claim_task(Elicitation, identity=identity, refused_retries=task.refusals, lease=lease)
         if claim is not None:
             recorded.append(_record_forecasts(claim, at=at).pk)
@@ -244,8 +281,7 @@ def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
 
 def _read_answers(task: Elicitation) -> list[ReadForecast]:
     """The forecast for each entry of the batch from the task's answers; empty if none was read."""
-    calls = task.calls.filter(late=False, result__in=ModelCall.READ, parsed__isnull=False).order_by("sequence")
-    return read_forecasts(calls, list(task.batch.entries.prefetch_related("question__options")))
+    return read_sample(task, list(task.batch.entries.prefetch_related("question__options")))
 
 
 def _valid(read: Iterable[ReadForecast]) -> list[ReadForecast]:
@@ -266,7 +302,8 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
         if len(refused) == len(read):
             reasons = [row.forecast.reason for row in refused]
             return claim.refuse(read[0].call, reasons, "no forecast could be taken")
-        Forecast.objects.bulk_create(_forecast(task, row, at) for row in _valid(read))
+        if task.samples == 1:
+            Forecast.objects.bulk_create(_forecast(task, row, at) for row in _valid(read))
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)
 
@@ -290,4 +327,6 @@ def _forecast(task: Elicitation, row: ReadForecast, at: datetime) -> Forecast:
         normalised=row.forecast.normalised,
         rationale=row.forecast.rationale,
         made_at=at,
+        searches=row.call.searches,
+        excluded=row.call.excluded,
     )

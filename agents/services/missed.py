@@ -47,7 +47,7 @@ def record_unsubmitted_elicitations(*, at: datetime) -> int:
     missed: list[Elicitation] = []
     for batch in batches.select_related("question_set"):
         missed += _unsubmitted_elicitations(batch, at)
-    created = create_missing(missed, "batch", "release")
+    created = create_missing(missed, "batch", "release", "sample")
     note_missed_tasks(at=at)
     return created
 

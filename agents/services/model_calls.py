@@ -112,12 +112,12 @@ def request_parameters(task: Task, max_tokens: int, *, formatted: bool = True) -
     provider = methodology.provider_routing | methodology.provider_pins.get(release.model_id, {})
     parameters: dict[str, Any] = {"max_tokens": max_tokens}
     if release.honours("temperature"):
-        parameters["temperature"] = methodology.temperature
+        parameters["temperature"] = task.temperature
     if methodology.reasoning and release.honours("reasoning"):
         parameters["reasoning"] = methodology.reasoning
     formatted = formatted and not methodology.free_form_answers
     if formatted and "structured_outputs" in (release.supported_parameters or ()):
-        schema = {"name": task.PROTOCOL, **task.ANSWER_SCHEMA}
+        schema = {"name": task.PROTOCOL, **task.answer_schema}
         parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         # Other endpoints of the model would drop the format silently.
         provider = provider | {"require_parameters": True}

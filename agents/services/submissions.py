@@ -185,7 +185,9 @@ class BatchTarget(SubmissionTarget[Elicitation]):
 
     @property
     def blocks(self) -> dict[str, str]:
-        return {"QUESTIONS": self.task.batch.block}
+        batch = self.task.batch
+        evidence = {"EVIDENCE": batch.evidence_block} if batch.evidence_block else {}
+        return {"QUESTIONS": batch.block, **evidence}
 
     def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
         refused = RefusedForecast.objects.filter(call=call).order_by("entry__position")
@@ -216,7 +218,7 @@ def decision_target(agent: Agent, universe: Universe) -> DecisionTarget | None:
 
 def batch_target(release: Release, batch: QuestionBatch) -> BatchTarget:
     """The elicitation of an external agent's release for a batch of questions."""
-    identity = {"batch": batch, "release": release}
+    identity = {"batch": batch, "release": release, "sample": 1}
     methodology = Methodology.objects.get(version=batch.question_set.methodology)
     defaults = {"methodology": methodology, "family_id": release.family_id}
     task = Elicitation.objects.filter(**identity).first() or Elicitation(**identity, **defaults)

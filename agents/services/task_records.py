@@ -90,8 +90,19 @@ def _trade_record(row: Any) -> dict[str, Any]:
 def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, Any]:
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
-    forecasts = task.forecasts.order_by("entry__position").values_list(
-        "call__sequence", "question__options_sha256", "probabilities", "stated", "normalised", "rationale", named=True
+    # A forecast of several samples is recorded once all have ended; it follows from their calls.
+    forecasts = (
+        task.forecasts.filter(samples__isnull=True)
+        .order_by("entry__position")
+        .values_list(
+            "call__sequence",
+            "question__options_sha256",
+            "probabilities",
+            "stated",
+            "normalised",
+            "rationale",
+            named=True,
+        )
     )
     refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
     refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason", named=True)
@@ -100,6 +111,7 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
         part=questions.part,
         batch=batch.number,
         arm=batch.arm,
+        sample=task.sample,
         family=task.family.slug,
         model=task.model_id,
         methodology=task.methodology.version,

@@ -85,6 +85,7 @@ class Market(ChangeTime):
         blank=True, default="", help_text="Why the closed market did not count as resolved when it was last checked."
     )
     volume = MoneyField(default=Decimal(0))
+    volume_24h = MoneyField(null=True, blank=True, help_text="US dollars traded in the last 24 hours, if stated.")
     liquidity = MoneyField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
     first_seen_at = models.DateTimeField()

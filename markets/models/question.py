@@ -133,6 +133,15 @@ class QuestionSet(models.Model):
     )  # fmt: skip
     frozen_at = models.DateTimeField()
     sha256 = models.CharField(max_length=64)
+    evidence_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="SHA-256 over its evidence; empty where none was gathered."
+    )
+    evidence_dropped: Any = models.JSONField(
+        default=dict, blank=True, help_text="Reason to the number of texts that were dropped for it."
+    )
+    left_out: Any = models.JSONField(
+        default=dict, blank=True, help_text="Condition to the reason why it is not asked on this day though it is on."
+    )
 
     class Meta:
         constraints = [
@@ -147,12 +156,13 @@ class QuestionSet(models.Model):
 
 
 class QuestionBatch(models.Model):
-    """The questions of one request in one arm, with the QUESTIONS block of its prompt, byte for byte."""
+    """The questions of one request under one condition (arm), with the blocks of its prompt, byte for byte."""
 
     question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="batches")
     arm = models.CharField(max_length=20)
     number = models.PositiveSmallIntegerField()
-    block = models.TextField()
+    block = models.TextField(help_text="QUESTIONS")
+    evidence_block = models.TextField(blank=True, help_text="EVIDENCE; empty in a condition without it.")
 
     class Meta:
         constraints = [
@@ -185,6 +195,10 @@ class QuestionEntry(models.Model):
     prices: Any = models.JSONField(
         help_text="Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
     )
+    facts: Any = models.JSONField(
+        default=dict, blank=True,
+        help_text="What a prompt may show besides: `event`, `volume_24h_usd`, and `spread` by option.",
+    )  # fmt: skip
     closes_on = models.DateField(
         null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it."
     )

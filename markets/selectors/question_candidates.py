@@ -33,7 +33,7 @@ def single_candidate(market: Market) -> QuestionCandidate:
         source=market.source, key=f"{market.source}:market:{market.external_id}", event_key=market.event_key,
         text=market.question, rules=_truncated(market.description), category=market.category, exclusive=True,
         options=tuple(CandidateOption(outcome.side, market.pk, outcome.side) for outcome in market.outcomes.all()),
-        volume=market.volume, closes_at=market.closes_at,
+        volume=market.volume, closes_at=market.closes_at, event=market.event_title, volume_24h=market.volume_24h,
     )  # fmt: skip
 
 
@@ -70,9 +70,12 @@ def _joined_candidate(by_option: Mapping[str, Market], *, exclusive: bool) -> Qu
     ranked = sorted(by_option.items(), key=lambda item: (-item[1].volume, item[1].external_id))
     options = []
     volume, closes_at = Decimal(0), None
+    daily_volumes: list[Decimal] = []
     for name, market in ranked:
         options.append(CandidateOption(name, market.pk, "YES"))
         volume += market.volume
+        if market.volume_24h is not None:
+            daily_volumes.append(market.volume_24h)
         if market.closes_at and (closes_at is None or market.closes_at > closes_at):
             closes_at = market.closes_at
     if exclusive and NONE_OF_THESE not in by_option:
@@ -82,6 +85,7 @@ def _joined_candidate(by_option: Mapping[str, Market], *, exclusive: bool) -> Qu
         source=first.source, key=f"{first.source}:event:{first.event_id}", event_key=first.event_key,
         text=first.event_title or first.question, category=first.category, exclusive=exclusive,
         rules=_truncated(_rules(ranked)), options=tuple(options), volume=volume, closes_at=closes_at,
+        event=first.event_title, volume_24h=sum(daily_volumes, Decimal(0)) if daily_volumes else None,
     )  # fmt: skip
 
 

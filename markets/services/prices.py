@@ -91,6 +91,11 @@ def as_price(value: Price) -> Price:
     return None if value is None else value.quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
 
 
+def spread(book: Outcome | PriceObservation) -> Decimal | None:
+    """The ask less the bid, in dollars a share; None where a side is empty."""
+    return None if book.ask is None or book.bid is None else book.ask - book.bid
+
+
 def is_replay(at: datetime) -> bool:
     """True if `at` is older than the newest recorded instant; then no service may be asked for data."""
     newest = max(

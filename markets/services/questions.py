@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from itertools import chain, groupby
@@ -19,6 +19,7 @@ from django.db.models import Max, prefetch_related_objects
 from foundation.failpoints import failpoint
 from foundation.json_lines import json_line, json_number
 from markets.models import (
+    EvidenceSnippet,
     Market,
     Outcome,
     PriceObservation,
@@ -31,16 +32,16 @@ from markets.models import (
     UniverseEntry,
 )
 from markets.pricing import PriceRule
-from markets.prompt_conditions import BLIND
+from markets.prompt_blocks import evidence_block, question_block, question_line, whole_dollars
 from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
-from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
+from markets.services.evidence import Evidence, EvidenceUnavailable, evidence_sha256, store_snippets
+from markets.services.prices import PricingResult, is_replay, recorded_prices, spread, update_prices
 from markets.sources.polymarket import Clob
 
 if TYPE_CHECKING:
-    from markets.selection_rule import SelectionRule
+    from markets.selection_rule import Condition, SelectionRule
 
-QUESTION_COLUMNS = ["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]
 STATED_FIELDS = ("source", "event_key", "text", "rules", "category", "exclusive", "closes_at")
 """Fields that a question takes over from its candidate."""
 CANDIDATE_RATIO = 2
@@ -53,16 +54,22 @@ class NoQuestions(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FreezeParameters:
-    """A freeze: its day and instant, the methodology's version and rules, and the universe frozen on that day."""
+    """A freeze: its day and instant, the methodology's version and rules, and the universe frozen on that day.
+
+    conditions : those that are on; every later part of a day has those of its first part
+    gather : the evidence for chosen questions; raises EvidenceUnavailable
+    """
 
     day: datetime
     methodology: str
     rule: SelectionRule
+    conditions: Sequence[Condition]
     price_rule: PriceRule
     universe: Universe | None
     at: datetime
     clob: Clob | None
     on_priced: Callable[[PricingResult], None]
+    gather: Callable[[Sequence[QuestionCandidate]], Evidence] | None = None
 
 
 def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ()) -> QuestionSet:
@@ -92,6 +99,8 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
     """A further part of the day's questions for markets of `traded` that no part contains; None if there are none."""
     while True:
         parts = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology)
+        first_arms = set(parts.filter(part=0).values_list("batches__arm", flat=True))
+        conditions = [condition for condition in freeze.rule.conditions if condition.name in first_arms]
         # Read first: a part that another run adds from here on takes this number, and storing ours fails.
         part = (parts.aggregate(last=Max("part"))["last"] or 0) + 1
         options = QuestionOption.objects.filter(question__entries__question_set__in=parts)
@@ -102,7 +111,7 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
         if not added:
             return None
         try:
-            return _store(freeze, part, (), added, quotes, {})
+            return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
         except IntegrityError:
             continue  # another run added a part: leave out its questions
 
@@ -118,12 +127,13 @@ def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
     selected = select_candidates(eligible, freeze.rule, number, usable=partial(_is_priced, quotes=quotes))
     blocks = []
     for start in range(0, len(selected), size):
-        for arm in freeze.rule.arms:
-            lines = [json_line(QUESTION_COLUMNS)]
+        for condition in freeze.conditions:
+            lines = [json_line(freeze.rule.question_columns)]
             for place, candidate in enumerate(selected[start : start + size], start=start + 1):
-                option_quotes = _option_quotes(candidate, quotes)
-                prices = {name: quote.price for name, quote in option_quotes.items()} if arm != BLIND else None
-                lines.append(_question_line(place, candidate, list(option_quotes), prices, candidate.closes_at))
+                entry = _entry(candidate, _option_quotes(candidate, quotes), freeze, position=place)
+                entry.question = _draft(candidate, freeze.at)
+                options = [option.name for option in candidate.options]
+                lines.append(question_line(entry, place, options, condition, freeze.rule))
             blocks.append("\n".join(lines))
     return blocks
 
@@ -159,12 +169,13 @@ def _market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """The mid price of one side of a market at the freeze, its ask and the ask of the other side."""
+    """The mid price of one side of a market at the freeze, its ask and the ask of the other side, and the spread."""
 
     price: Decimal | None
     ask: Decimal | None
     no_ask: Decimal | None
     stale: bool
+    spread: Decimal | None = None
 
     def as_json(self) -> dict[str, Any]:
         numbers = {"price": self.price, "ask": self.ask, "no_ask": self.no_ask}
@@ -201,9 +212,11 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
     for market in markets:
         outcomes = list(market.outcomes.all())
         asks: dict[str, Decimal | None] = {}
+        spreads: dict[str, Decimal | None] = {}
         for outcome in outcomes:
-            ask = None if replay else outcome.ask
-            asks[outcome.side] = observed[outcome.pk].ask if outcome.pk in observed else ask
+            book: Outcome | PriceObservation | None = observed.get(outcome.pk, None if replay else outcome)
+            asks[outcome.side] = book.ask if book else None
+            spreads[outcome.side] = spread(book) if book else None
         entry = frozen.get(market.pk)
         for outcome in outcomes:
             decision = pricing.decisions.get(outcome.pk)
@@ -213,9 +226,8 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
             asks_of_rest = [ask for side, ask in asks.items() if side != outcome.side]
             no_ask = asks_of_rest[0] if len(asks_of_rest) == 1 else None
             no_price = None if price is None else 1 - price
-            quotes[market.pk, outcome.side] = Quote(
-                price, _current_ask(asks[outcome.side], price), _current_ask(no_ask, no_price), stale
-            )
+            ask, no_ask = _current_ask(asks[outcome.side], price), _current_ask(no_ask, no_price)
+            quotes[market.pk, outcome.side] = Quote(price, ask, no_ask, stale, spreads[outcome.side])
     return quotes
 
 
@@ -257,45 +269,123 @@ def _store(
     duplicates: Mapping[str, QuestionCandidate],
 ) -> QuestionSet:
     """Stores the set with its questions, entries and batches. Raises IntegrityError if the part exists."""
+    candidates = [*selected, *added]
+    evidence, left_out = _gather(freeze, candidates)
+    conditions = [condition for condition in freeze.conditions if condition.name not in left_out]
+    frozen_at = max(freeze.at, evidence.ended_at) if evidence else freeze.at
     with transaction.atomic():
-        candidates = [*selected, *added]
         with_duplicates = []
         for candidate in candidates:
             with_duplicates.append(candidate)
             if candidate.key in duplicates:
                 with_duplicates.append(duplicates[candidate.key])
         questions = _questions(with_duplicates, freeze.at)
-        entries = []
-        for position, candidate in enumerate(candidates):
-            option_quotes = _option_quotes(candidate, quotes)
-            duplicate = duplicates.get(candidate.key)
-            entry = QuestionEntry(
-                question=questions[candidate.key],
-                position=position + 1,
-                batch=position // freeze.rule.questions_per_call + 1,
-                reason=QuestionEntry.Reason.SELECTED if position < len(selected) else QuestionEntry.Reason.TRADED,
-                prices={name: quote.as_json() for name, quote in option_quotes.items()},
-                closes_on=candidate.closes_at.date() if candidate.closes_at else None,
-                duplicate=questions[duplicate.key] if duplicate else None,
-            )
-            entries.append(entry)
-        question_set = QuestionSet.objects.create(
-            day=freeze.day, methodology=freeze.methodology, part=part, universe=freeze.universe, frozen_at=freeze.at,
-            sha256=fingerprint(entries),
+        entries: dict[str, QuestionEntry] = {}
+        for position, candidate in enumerate(candidates, start=1):
+            entry = _entry(candidate, _option_quotes(candidate, quotes), freeze, position=position)
+            entry.question = questions[candidate.key]
+            if position > len(selected):
+                entry.reason = QuestionEntry.Reason.TRADED
+            if candidate.key in duplicates:
+                entry.duplicate = questions[duplicates[candidate.key].key]
+            entries[candidate.key] = entry
+        question_set = QuestionSet(
+            day=freeze.day, methodology=freeze.methodology, part=part, universe=freeze.universe, frozen_at=frozen_at,
+            sha256=fingerprint(list(entries.values())), left_out=left_out,
         )  # fmt: skip
-        for entry in entries:
+        if evidence is not None:
+            question_set.evidence_dropped = dict(evidence.dropped)
+            question_set.evidence_sha256 = evidence_sha256(_shown_snippets(entries, evidence))
+        question_set.save(force_insert=True)
+        for entry in entries.values():
             entry.question_set = question_set
-        QuestionEntry.objects.bulk_create(entries)
-        prefetch_related_objects([entry.question for entry in entries], "options")
-        batches = []
-        for number, batch_entries in groupby(entries, key=attrgetter("batch")):
-            rows = list(batch_entries)
-            for arm in freeze.rule.arms:
-                block = question_block(rows, priced=arm != BLIND)
-                batches.append(QuestionBatch(question_set=question_set, arm=arm, number=number, block=block))
-        QuestionBatch.objects.bulk_create(batches)
+        QuestionEntry.objects.bulk_create(entries.values())
+        if evidence is not None:
+            store_snippets(entries, evidence)
+        QuestionBatch.objects.bulk_create(_batches(question_set, entries, conditions, evidence, freeze.rule))
     failpoint("questions.frozen")
     return question_set
+
+
+def _gather(
+    freeze: FreezeParameters, candidates: Sequence[QuestionCandidate]
+) -> tuple[Evidence | None, dict[str, str]]:
+    """The evidence, None where no condition shows any; and the conditions that can not be asked, with the reason."""
+    names = [condition.name for condition in freeze.conditions if condition.has_evidence]
+    if not names or freeze.gather is None:
+        return None, dict.fromkeys(names, "no source of evidence is configured")
+    try:
+        evidence = freeze.gather(candidates)
+    except EvidenceUnavailable as error:
+        return None, dict.fromkeys(names, str(error))
+    failpoint("questions.evidence")
+    return evidence, {}
+
+
+def _shown_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> Iterator[tuple[int, EvidenceSnippet]]:
+    """The snippets in the order of their questions, each with its question's position in the set."""
+    for key, entry in entries.items():
+        for position, snippet in enumerate(evidence.snippets.get(key, ()), start=1):
+            snippet.position = position
+            yield entry.position, snippet
+
+
+def _batches(
+    question_set: QuestionSet,
+    entries: Mapping[str, QuestionEntry],
+    conditions: Sequence[Condition],
+    evidence: Evidence | None,
+    rule: SelectionRule,
+) -> Iterator[QuestionBatch]:
+    """The batches of a set under each condition, with their blocks."""
+    prefetch_related_objects([entry.question for entry in entries.values()], "options")
+    shown = evidence.snippets if evidence else {}
+    key_of = {entry.position: key for key, entry in entries.items()}
+    for number, batch_entries in groupby(entries.values(), key=attrgetter("batch")):
+        rows = list(batch_entries)
+        snippets = []
+        for entry in rows:
+            for snippet in shown.get(key_of[entry.position], ()):
+                snippets.append((entry.question_id, snippet))
+        for condition in conditions:
+            yield QuestionBatch(
+                question_set=question_set,
+                arm=condition.name,
+                number=number,
+                block=question_block(rows, condition, rule),
+                evidence_block=evidence_block(snippets) if condition.has_evidence else "",
+            )
+
+
+def _entry(
+    candidate: QuestionCandidate, quotes: Mapping[str, Quote], freeze: FreezeParameters, *, position: int
+) -> QuestionEntry:
+    """The entry of a candidate at its place in the set, without its question."""
+    return QuestionEntry(
+        position=position,
+        batch=(position - 1) // freeze.rule.questions_per_call + 1,
+        reason=QuestionEntry.Reason.SELECTED,
+        prices={name: quote.as_json() for name, quote in quotes.items()},
+        facts=_facts(candidate, quotes, freeze.rule),
+        closes_on=candidate.closes_at.date() if candidate.closes_at else None,
+    )
+
+
+def _facts(candidate: QuestionCandidate, quotes: Mapping[str, Quote], rule: SelectionRule) -> dict[str, Any]:
+    """What the prompt shows of a candidate's markets besides their prices, where the rule has columns for it."""
+    spreads = {}
+    for name, quote in quotes.items():
+        spreads[name] = None if quote.spread is None else json_number(quote.spread)
+    facts = {
+        "event": candidate.event or None, "spread": spreads, "volume_24h_usd": whole_dollars(candidate.volume_24h),
+    }  # fmt: skip
+    return {name: value for name, value in facts.items() if name in rule.question_columns}
+
+
+def _draft(candidate: QuestionCandidate, at: datetime) -> Question:
+    """A candidate's question, not stored."""
+    values = {name: getattr(candidate, name) for name in STATED_FIELDS}
+    return Question(**values, market_id=candidate.only_market_id, first_asked_at=at)
 
 
 def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[str, Question]:
@@ -343,37 +433,11 @@ def _create_options(new: Sequence[tuple[Question, QuestionCandidate]]) -> None:
 
 
 def fingerprint(entries: Sequence[QuestionEntry]) -> str:
-    """SHA-256 of the entries in order: position, batch, the question's hash, text and rules, reason and prices."""
+    """SHA-256 of the entries in order: position, batch, the question's hash, text, rules, reason, prices, facts."""
     lines = []
     for entry in entries:
         question = entry.question
         identity = [entry.position, entry.batch, question.options_sha256, question.text, question.rules]
-        lines.append(json.dumps([*identity, str(entry.reason), entry.prices], sort_keys=True))
+        facts = [entry.facts] if entry.facts else []
+        lines.append(json.dumps([*identity, str(entry.reason), entry.prices, *facts], sort_keys=True))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def question_block(entries: Sequence[QuestionEntry], *, priced: bool) -> str:
-    """The QUESTIONS block: column names, then one JSON line for each question (options prefetched)."""
-    lines = [json_line(QUESTION_COLUMNS)]
-    for entry in entries:
-        question = entry.question
-        options = [option.name for option in question.options.all()]
-        prices: dict[str, Decimal | None] | None = None
-        if priced:
-            prices = {}
-            for name in options:
-                price = entry.prices[name]["price"]
-                prices[name] = None if price is None else Decimal(price)
-        lines.append(_question_line(question.pk, question, options, prices, entry.closes_on))
-    return "\n".join(lines)
-
-
-def _question_line(
-    id: int,
-    question: Question | QuestionCandidate,
-    options: Sequence[str],
-    prices: Mapping[str, Decimal | None] | None,
-    closes: date | None,
-) -> str:
-    day = f"{closes:%Y-%m-%d}" if closes else None
-    return json_line([str(id), question.text, question.rules, question.exclusive, options, prices, day])

@@ -10,20 +10,28 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from foundation.failpoints import failpoint
-from foundation.json_lines import json_line, json_number
-from markets.models import Market, Universe, UniverseEntry
+from foundation.json_lines import json_number
+from markets.models import Market, PriceObservation, Universe, UniverseEntry
 from markets.pricing import PriceRule
-from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
+from markets.prompt_blocks import MARKET_COLUMNS, market_block
+from markets.services.prices import PricingResult, is_replay, leading_outcomes, recorded_prices, spread, update_prices
 from markets.sources.polymarket import Clob
 from markets.sources.registry import TRADED_SOURCE
 
-MARKET_COLUMNS = ["market_id", "question", "category", "prices", "volume_usd", "closes"]
 CANDIDATE_RATIO, MIN_SPARE_CANDIDATES = 1.5, 50
 """Markets priced for each place in the universe, and how many more than places at least: some will lack a price."""
 
 
 class NoMarkets(Exception):
     """No market qualifies for a universe."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketColumns:
+    """The columns of the MARKETS block, and the most characters of a market's rules in it."""
+
+    names: Sequence[str] = MARKET_COLUMNS
+    rules_characters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ def freeze_universe(
     held_ids: Iterable[int],
     at: datetime,
     clob: Clob | None,
+    columns: MarketColumns = MarketColumns(),
     on_priced: Callable[[PricingResult], None] = lambda pricing: None,
 ) -> Universe:
     """The universe of a week and methodology: the stored one, else a new one frozen at `at`.
@@ -60,7 +69,7 @@ def freeze_universe(
     def price(markets: Sequence[Market]) -> PricingResult:
         return recorded_prices(markets, at) if replay else update_prices(markets, rule=rule, at=at, clob=clob)
 
-    draft = draft_universe(size=size, held_ids=held_ids, at=at, replay=replay, price=price)
+    draft = draft_universe(size=size, held_ids=held_ids, at=at, replay=replay, price=price, columns=columns)
     on_priced(draft.pricing)
     failpoint("universe.priced")
     try:
@@ -88,6 +97,7 @@ def draft_universe(
     at: datetime,
     replay: bool,
     price: Callable[[Sequence[Market]], PricingResult],
+    columns: MarketColumns = MarketColumns(),
 ) -> UniverseDraft:
     """The universe that a freeze at `at` would store, with prices by `price`. Stores nothing itself."""
     candidates = _candidates(size, at, replay=replay)
@@ -104,7 +114,8 @@ def draft_universe(
             entries.append(_entry(market, pricing, at, bettable=False))
     for position, entry in enumerate(entries, start=1):
         entry.position = position
-    block = market_block(entries)
+    spreads = _spreads(bettable, at, replay=replay) if "spread" in columns.names else {}
+    block = market_block(entries, spreads, columns=columns.names, rules_characters=columns.rules_characters)
     return UniverseDraft(tuple(entries), block, fingerprint(entries, block), pricing)
 
 
@@ -173,14 +184,10 @@ def _entry(market: Market, pricing: PricingResult, at: datetime, *, bettable: bo
     )
 
 
-def market_block(entries: Sequence[UniverseEntry]) -> str:
-    """The MARKETS block: column names, then one JSON line for each bettable market."""
-    lines = [json_line(MARKET_COLUMNS)]
-    for entry in entries:
-        if entry.bettable:
-            market = entry.market
-            closes = market.closes_at.date().isoformat() if market.closes_at else None
-            prices = {side: Decimal(price) for side, price in entry.prices.items()}
-            statement = [str(market.pk), market.question, market.category]
-            lines.append(json_line([*statement, prices, int(market.volume), closes]))
-    return "\n".join(lines)
+def _spreads(markets: Sequence[Market], at: datetime, *, replay: bool) -> dict[int, Decimal | None]:
+    """The spread of each market's first side, by market id: as quoted now, in replays as last recorded by `at`."""
+    first = {market.pk: leading_outcomes(market)[0] for market in markets}
+    if not replay:
+        return {pk: spread(outcome) for pk, outcome in first.items()}
+    observed = PriceObservation.objects.latest([outcome.pk for outcome in first.values()], at)
+    return {pk: spread(observed[outcome.pk]) for pk, outcome in first.items() if outcome.pk in observed}

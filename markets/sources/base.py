@@ -52,6 +52,7 @@ class VenueMarket:
     option: str = ""
     """The market's name within its event (`Argentina`); "" if it stands alone."""
     volume: Decimal = Decimal(0)
+    volume_24h: Decimal | None = None
     liquidity: Decimal | None = None
     closes_at: datetime | None = None
     """The nominal deadline, for display only."""

@@ -33,7 +33,7 @@ DEW = "Will there be dew?"
 """Listed and resolved in the fourth week."""
 NEWER = "openai/gpt-6"
 """The release of GPT from the fourth cohort on."""
-SHORT = "v3"
+SHORT = "short"
 """The fourth cohort's methodology: the previous one with a single decision week."""
 ENDS_AFTER = timedelta(weeks=4, hours=4)
 """The time of the last command after the first Sunday."""

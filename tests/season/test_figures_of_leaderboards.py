@@ -142,7 +142,7 @@ def test_the_front_page(season: SeasonApi, query: str, figures: int) -> None:
     page.assert_compared(at_least=figures)
 
 
-@pytest.mark.parametrize("query", ["", "methodology=v2", "methodology=v3", "as_of=2026-03-14", "category=Weather"])
+@pytest.mark.parametrize("query", ["", "methodology=v2", "methodology=short", "as_of=2026-03-14", "category=Weather"])
 def test_the_trading_board(season: SeasonApi, query: str) -> None:
     page = season.page(f"/trading/?{query}")
     trading = by(season.rows(f"leaderboard/?{query}"), "family")

@@ -21,7 +21,7 @@ WINDOW = f"{EXTERNAL_WINDOW // timedelta(minutes=1)} minutes after the freeze"
 """How long external agents may take, as prose says it."""
 
 
-@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
+@pytest.mark.parametrize("version", ["v1", "v2", "v3", "short"])
 def test_a_methodology(season: SeasonApi, version: str) -> None:
     page, answer = season.page(f"/methodology/{version}/"), season.one(f"methodologies/{version}/")
     rules = answer["forecast"]

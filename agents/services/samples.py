@@ -1,0 +1,92 @@
+"""Recording the forecast of several samples, once each of them has ended."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from agents.models import Elicitation, Forecast, ModelCall
+from agents.models.forecast import ReadForecast, read_forecasts
+from agents.samples import combine_samples
+from foundation.locks import lock_rows
+from markets.models import QuestionEntry
+
+
+def record_sampled_forecasts(*, at: datetime) -> int:
+    """Records the forecasts of all batches whose samples have ended by `at`; returns how many forecasts were new.
+
+    Samples end by their completion, or with the window in which they could be asked.
+    """
+    sampled = Elicitation.objects.filter(samples__gt=1, status=Elicitation.Status.COMPLETED, declined=False)
+    recorded = Forecast.objects.filter(elicitation__batch=OuterRef("batch"), release=OuterRef("release"))
+    pairs = sampled.exclude(Exists(recorded)).order_by().values_list("batch", "release").distinct()
+    count = 0
+    for batch, release in sorted(pairs):
+        tasks = Elicitation.objects.filter(batch=batch, release=release).order_by("sample")
+        with transaction.atomic():
+            lock_rows(tasks)
+            if Forecast.objects.filter(elicitation__batch=batch, release=release).exists():
+                continue  # another worker recorded them
+            count += _record(list(tasks.select_related("batch__question_set", "methodology", "family")), at)
+    return count
+
+
+def _record(tasks: list[Elicitation], at: datetime) -> int:
+    """The number of forecasts recorded of one release's samples of a batch; 0 while one of them may still be asked."""
+    first = tasks[0]
+    final = [task for task in tasks if task.status in (Elicitation.Status.COMPLETED, Elicitation.Status.MISSED)]
+    if len(final) < first.samples and at < first.window_ends_at:
+        return 0
+    entries = list(first.batch.entries.prefetch_related("question__options"))
+    read_by_entry: dict[int, list[tuple[Elicitation, ReadForecast]]] = {entry.pk: [] for entry in entries}
+    for task in final:
+        for row in read_sample(task, entries):
+            if row.forecast.probabilities is not None:
+                read_by_entry[row.entry.pk].append((task, row))
+    forecasts = []
+    for entry in entries:
+        rows = read_by_entry[entry.pk]
+        if len(rows) >= first.condition.samples_needed:
+            forecasts.append(_forecast(entry, rows))
+    return len(Forecast.objects.bulk_create(forecasts))
+
+
+def read_sample(task: Elicitation, entries: list[QuestionEntry]) -> list[ReadForecast]:
+    """The forecast for each entry from the answers of one task; empty if none was read."""
+    calls = task.calls.filter(late=False, result__in=ModelCall.READ, parsed__isnull=False).order_by("sequence")
+    return read_forecasts(calls, entries)
+
+
+def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]) -> Forecast:
+    """The forecast of record: it names the first sample that was read, and holds all of them."""
+    first, first_row = rows[0]
+    samples = {str(task.sample): row.forecast.probabilities or {} for task, row in rows}
+    combined = combine_samples(list(samples.values()), exclusive=entry.question.exclusive)
+    rationales = []
+    for task, row in rows:
+        rationales.append(f"Sample {task.sample}: {row.forecast.rationale}")
+    searches = None
+    if first.condition.tools is not None:
+        searches = sum(row.call.searches or 0 for _, row in rows)
+    return Forecast(
+        elicitation=first,
+        call=first_row.call,
+        entry=entry,
+        question=entry.question,
+        family_id=first.family_id,
+        release_id=first.release_id,
+        methodology=first.methodology.version,
+        arm=first.batch.arm,
+        probabilities=combined.probabilities,
+        stated={option: repr(value) for option, value in combined.medians.items()},
+        normalised=combined.normalised,
+        rationale="\n\n".join(rationales),
+        made_at=max(task.made_at for task, _ in rows if task.made_at),
+        samples=samples,
+        samples_asked=first.samples,
+        samples_read=len(rows),
+        log_odds_mean=combined.log_odds_mean,
+        spread=combined.spread,
+        searches=searches,
+        excluded=next(filter(None, (row.call.excluded for _, row in rows)), ""),
+    )

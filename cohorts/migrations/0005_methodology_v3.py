@@ -1,0 +1,12 @@
+from django.db import migrations
+
+from cohorts.methodologies.v3 import V3
+
+
+def ship(apps, schema_editor):
+    apps.get_model("cohorts", "Methodology").objects.get_or_create(version=V3["version"], defaults=V3)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("cohorts", "0004_rules_of_trading")]
+    operations = [migrations.RunPython(ship, migrations.RunPython.noop)]
