@@ -31,6 +31,7 @@ from scoring.exports.tables import TABLES_BY_NAME
 
 BATCH = 500
 STATE_OF_MARKETS = ("status", "closed_at", "resolved_at", "winning_outcome")
+BLOCKS = ("markets", "questions", "evidence")
 STATE_OF_QUESTIONS = ("status", "closed_at", "resolved_at")
 LAST_PRICES = ("price", "price_at", "price_source", "price_stale")
 
@@ -147,7 +148,7 @@ def _load_markets(tables: PastTables, timeline: Timeline) -> None:
 
 def _block_texts(tables: PastTables) -> dict[tuple[str, int], str]:
     """The text of each block by its kind, and its universe or question batch."""
-    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in ("markets", "questions")}
+    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in BLOCKS}
     return {(row["kind"], row["id"]): texts[row["sha256"]] for row in tables.rows("blocks")}
 
 
@@ -179,7 +180,9 @@ def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
     _load(
         tables, "question_batches", QuestionBatch,
         keep=lambda row: row["question_set"] in sets,
-        complete=lambda row: {"block": texts["questions", row["id"]]},
+        complete=lambda row: {
+            "block": texts["questions", row["id"]], "evidence_block": texts.get(("evidence", row["id"]), ""),
+        },
     )  # fmt: skip
     timeline.question_sets += QuestionSet.objects.order_by("frozen_at")
 
