@@ -1,13 +1,16 @@
 """Methodology v3 through the commands: how it is chosen, what its prompts show, and the samples of a forecast."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 from agents.models import Elicitation, Forecast, Instruction, ModelCall, Release, RunSetting, Trade
@@ -202,12 +205,16 @@ def recorded(model: str = GPT, text: str = RAIN) -> Forecast:
     return Forecast.objects.get(release__model_id=model, question__text=text)
 
 
-def check_proofs(folder: Path) -> None:
-    """The ledger, an archive and the standalone program find no fault."""
-    assert run("verify_ledger", MONDAY + DAY)["violations"] == 0
-    run("export_dataset", MONDAY + DAY, "--out", str(folder / "archive"))
-    ran = run("verify_export", MONDAY + DAY, str(folder / "archive"))
+def check_proofs(folder: Path, at: datetime = MONDAY + DAY) -> None:
+    """The ledger, an archive and its own program find no fault."""
+    ran = run("verify_ledger", at)
+    assert ran["violations"] == 0, ran.stdout
+    run("export_dataset", at, "--out", str(folder / "archive"))
+    ran = run("verify_export", at, str(folder / "archive"))
     assert ran.code == 0, ran.stdout
+    program = [sys.executable, str(folder / "archive" / "verify_arena.py"), str(folder / "archive")]
+    verified = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_record_is_the_median_of_the_samples(sampled: Venue, tmp_path: Path) -> None:
@@ -299,6 +306,39 @@ def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     assert ran.code == 1
     assert f"the samples of forecast {row.pk} are not those of the answers" in ran.stdout
     assert f"forecast {row.pk}" in ran.stdout
+
+
+# replicates
+
+
+def test_replicates_are_ranked_as_one_by_their_mean(opened: Venue, client: Client, tmp_path: Path) -> None:
+    version = Methodology.objects.get(version="v3")
+    version.pk, version.version, version.published_at = None, "v3-twice", None
+    version.trading = version.trading | {"replicates": 2}
+    version.save()
+    week = SUNDAY + 7 * DAY
+    assert run("sync_markets", week).code == 0
+    assert run("start_cohort", week, "--methodology", "v3-twice")["agents"] == 14
+    opened.says(GPT, bet(RAIN, "YES", 1000), bet(RAIN, "NO", 2000))
+    assert run("run_decisions", week + timedelta(hours=1), "--cohort", "2")["completed"] == 14
+    keys = ModelCall.objects.filter(decision__cohort__number=2).values_list("idempotency_key", flat=True)
+    assert len(set(keys)) == 14
+    opened.resolve(RAIN, "Yes")
+    run("check_resolutions", week + DAY)
+    run("take_snapshots", week + DAY)
+    run("compute_scores", week + DAY)
+    # 1,000 dollars at .4 win 1,500, 2,000 dollars at .6 are lost: the mean is -250
+    rows = client.get("/api/v1/leaderboard/", {"methodology": "v3-twice"}).json()["results"]
+    (row,) = [row for row in rows if row["family"] == "gpt-5.1"]
+    assert (row["cohorts"], row["pnl"], row["total_value"]) == (1, "-250.00", "9750.00")
+    assert row["return_percent"] == pytest.approx(-2.5)
+    assert row["resolved_bets"] == 2
+    pages = [client.get(f"/cohorts/2/gpt-5.1/{query}", follow=True).content.decode() for query in ("", "?replicate=2")]
+    assert "11,500.00" in pages[0]
+    assert '<a href="?replicate=2">2</a>' in pages[0]
+    assert "8,000.00" in pages[1]
+    assert client.get("/cohorts/2/gpt-5.1/?replicate=3", follow=True).status_code == 404
+    check_proofs(tmp_path, at=week + DAY)
 
 
 # the maths

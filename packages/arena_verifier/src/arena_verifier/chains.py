@@ -115,6 +115,7 @@ class TaskRecords:
             "universe": universe and universe["sha256"], "action": row["action"], "fallback": row["fallback"],
             "reasoning": sha256(row["reasoning"]), "decided_at": row["decided_at"], "instructions": instructions,
             "trades": [self.trade(trade) for trade in sorted(self.trades[row["id"]], key=by_sequence)],
+            **({"replicate": agent["replicate"]} if agent["replicate"] > 1 else {}),
         }  # fmt: skip
 
     def trade(self, row: Row) -> Row:
