@@ -4,6 +4,7 @@ import json
 import re
 import ssl
 import time
+import unicodedata
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -286,4 +287,8 @@ def _detail(content: bytes) -> str:
 
 def _printable(text: str) -> str:
     """A text without characters that command a terminal."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+    letters = []
+    for letter in text:
+        is_command = unicodedata.category(letter) in ("Cc", "Cf") and letter not in "\n\t"
+        letters.append("\ufffd" if is_command else letter)
+    return "".join(letters)
