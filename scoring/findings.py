@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from django.core.cache import cache
 
+from agents.models import Forecast
 from markets.models import Question
-from markets.prompt_conditions import BLIND, PRICED
 from markets.services.cache_versions import Scope, current_versions
+from scoring.competition import competition_index
 from scoring.constants import ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import Entry, leaderboard_entries
@@ -122,18 +123,24 @@ def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[st
 def _prices() -> Iterator[Finding]:
     """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
 
-    One value for each question: the mean over models and days. Questions of one event are resampled together.
+    The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
+    each question: the mean over models and days. Questions of one event are resampled together.
     """
-    scores = ForecastScore.objects.filter(forecast__family__external=False).order_by()
+    conditions = competition_index().conditions
+    pairs = conditions.pairs_apart("prices")
+    if not pairs:
+        return
+    with_prices, without = min(pairs, key=lambda pair: conditions.board() not in pair)
+    scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
     keys = ("forecast__question", "forecast__entry", "forecast__release")
-    scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {PRICED: {}, BLIND: {}}
+    scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {with_prices: {}, without: {}}
     for arm, scores_by_key in scores_by_arm.items():
-        for *key, brier in scores.filter(forecast__arm=arm).values_list(*keys, "brier"):
-            scores_by_key[tuple(key)] = brier
-    priced, blind = scores_by_arm[PRICED], scores_by_arm[BLIND]
+        for *values, brier in scores.filter(forecast__arm=arm).order_by().values_list(*keys, "brier"):
+            scores_by_key[tuple(values)] = brier
+    shown, hidden = scores_by_arm[with_prices], scores_by_arm[without]
     by_question: dict[int, list[float]] = defaultdict(list)
-    for pair in blind.keys() & priced.keys():
-        by_question[pair[0]].append(blind[pair] - priced[pair])
+    for key in hidden.keys() & shown.keys():
+        by_question[key[0]].append(hidden[key] - shown[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
     from forecast_rank.metrics.sample_mean import cluster_interval

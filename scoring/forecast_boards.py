@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from markets.prompt_conditions import PRICED
+from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
@@ -28,13 +28,17 @@ class ForecastBoard(NamedTuple):
 
 def forecast_board(
     *,
-    arm: str = PRICED,
+    arm: str = "",
     methodology: str = ALL_METHODOLOGIES,
     category: str = "",
     at: datetime | None = None,
     parts: Sequence[str] = (),
 ) -> ForecastBoard:
-    """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them."""
+    """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them.
+
+    Without an arm, that of the methodology's boards.
+    """
+    arm = arm or competition_index().conditions.board(methodology, at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant

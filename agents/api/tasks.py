@@ -12,10 +12,15 @@ from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.changes import decision_changed
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from agents.text_search import matching_decisions
+from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort, Methodology
-from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.filters import (
+    ChangedSinceFilter,
+    KnownNamesFilter,
+    ReferenceFilter,
+    SearchFilter,
+)
 from foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
-from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 """The fields that need `TaskQuerySet.with_costs`."""
@@ -167,6 +172,6 @@ class ElicitationViewSet(TaskViewSet):
     filters = {
         "family": ReferenceFilter(Family, by="slug"),
         "methodology": ReferenceFilter(Methodology, by="version"),
-        "arm": KnownChoiceFilter([(arm, arm) for arm in ARMS], field_name="batch__arm"),
+        "arm": KnownNamesFilter("arm", lambda: stored_conditions().names(), field_name="batch__arm"),
     }
     orderings = ("id", "made_at")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
+from scoring.competition import last_competition_index
 from scoring.findings import Finding
 
 
@@ -23,21 +24,23 @@ def statement(finding: Finding) -> Statement:
     return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
 
 
-SHOWN = "when shown the market’s prices"
-"""The prompt condition of the leaderboard that the comparisons of scores are of."""
+def _condition() -> str:
+    """The prompt condition of the leaderboard that the comparisons of scores are of."""
+    conditions = last_competition_index().conditions
+    return conditions.phrase(conditions.board())
 
 
 def _against_market(f: Finding) -> str:
-    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", SHOWN)
+    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", _condition())
 
 
 def _ensemble(f: Finding) -> str:
     first, second = "The mean forecast of the models", "the market’s prices"
-    return _difference(f, first, second, SHOWN, is_better="is", is_not="is not")
+    return _difference(f, first, second, _condition(), is_better="is", is_not="is not")
 
 
 def _pair(f: Finding) -> str:
-    return _difference(f, f.first, f.second, SHOWN)
+    return _difference(f, f.first, f.second, _condition())
 
 
 def _difference(

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, score, signed_percent
 from cohorts.models import Cohort
-from markets.prompt_conditions import BLIND, PRICED
 from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_entries import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
 
 MINIMUM_EVENTS = 4
 """Resolved events from which on a leader is named; more are needed to call one the best."""
-CONDITIONS = {PRICED: "when shown the market’s prices", BLIND: "without the market’s prices"}
 SIGNIFICANCE = 0.05
 NAMED_TIES = 2
 """Tied models that a sentence names; it counts the others."""
@@ -30,9 +28,9 @@ class Headline(NamedTuple):
 
 
 def forecast_headline(
-    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime, arm: str = PRICED
+    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime, condition: str
 ) -> Headline | None:
-    """The first model of a leaderboard; None below MINIMUM_EVENTS resolved events.
+    """The first model of a leaderboard of a condition, in words; None below MINIMUM_EVENTS resolved events.
 
     It forecasts best if it beats a rival on more events than that; else it only has the lowest score so far. Tied is
     who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests; where those were not made,
@@ -47,7 +45,7 @@ def forecast_headline(
     else:
         tied = [entry for entry in rivals if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
-    name, condition = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score", CONDITIONS[arm]
+    name = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score"
     value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader), score, '–')}lower is better)"
     basis = f"on {count(leader['n'])} resolved questions"
     if events > MINIMUM_EVENTS and len(tied) < len(rivals):

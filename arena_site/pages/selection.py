@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
 
-from markets.prompt_conditions import BLIND, PRICED
-
-ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
+from cohorts.conditions import Conditions
+from scoring.methodologies import arms_asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,12 @@ class PageSelection:
             if len(labels) > 1:
                 link_rows.append({"caption": caption, "links": self.links(name, labels)})
         return link_rows
+
+
+def condition_links(conditions: Conditions, selection: PageSelection) -> dict[str, str]:
+    """Labels of the conditions that were asked, and of the chosen one."""
+    asked = {*arms_asked(), selection["arm"]}
+    return {name: conditions.label(name) for name in selection.choices["arm"] if name in asked}
 
 
 def all_or_one(label: str, values: Sequence[str], *, minimum: int = 1) -> dict[str, str]:

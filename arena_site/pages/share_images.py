@@ -41,8 +41,10 @@ def _forecasts(now: datetime) -> Figure:
     board = forecast_board(parts=("pairs", "data"))
     events = board.report.get("data", {}).get("events", 0)
     at = board.computed_at or now
-    headline = forecast_headline(board.entries, board.report.get("pairs", []), events=events, at=at)
-    return brier_figure(board, headline, competition_index().by_slug)
+    competition, pairs = competition_index(), board.report.get("pairs", [])
+    condition = competition.conditions.phrase(competition.conditions.board())
+    headline = forecast_headline(board.entries, pairs, events=events, at=at, condition=condition)
+    return brier_figure(board, headline, competition.by_slug)
 
 
 def _trading(now: datetime) -> Figure:

@@ -11,7 +11,6 @@ from agents.models import Family
 from foundation.rest.filters import check_parameters, past_instant
 from foundation.rest.serializers import MoneyStringField
 from foundation.rest.viewsets import extend_schema
-from markets.prompt_conditions import ARMS
 from scoring.api.base import AS_OF, ComputedView, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
@@ -69,7 +68,7 @@ class BrierTestSerializer(PairedTestSerializer):
 class ForecastComparisonSerializer(serializers.Serializer):
     """The two families in one arm of the forecast protocol."""
 
-    arm = serializers.ChoiceField(choices=ARMS)
+    arm = serializers.CharField()
     first = ForecastLeaderboardEntrySerializer(allow_null=True)
     second = ForecastLeaderboardEntrySerializer(allow_null=True)
     test = BrierTestSerializer(allow_null=True, help_text="Null where the two have no common forecasts.")
@@ -109,7 +108,8 @@ class ComparisonSerializer(serializers.Serializer):
     forecasts = ForecastComparisonSerializer(many=True, help_text="By arm; an arm without a leaderboard is left out.")
     position_disagreements = PositionDisagreementsSerializer()
     disagreements = DisagreementSerializer(
-        many=True, help_text="The widest differences of forecasts in the priced arm and the newest question sets."
+        many=True,
+        help_text="The widest differences of forecasts in the arm of the boards and the newest question sets.",
     )
 
 

@@ -30,7 +30,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
 
     Numbers alone would miss an outcome that was reversed.
     """
-    forecasts = Forecast.objects.filter(arm=selection.arm)
+    forecasts = Forecast.objects.counted().filter(arm=selection.arm)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
     tasks = selection.elicitations()

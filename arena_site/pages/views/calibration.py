@@ -12,9 +12,10 @@ from arena_site.pages.charts.calibration import confidence_figure, reliability_f
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
-from arena_site.pages.selection import ARMS, PageSelection, all_or_one
+from arena_site.pages.selection import PageSelection, all_or_one, condition_links
 from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
+from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
@@ -39,7 +40,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", ARMS),
+                    ("Prompt condition", "arm", condition_links(competition_index().conditions, selection)),
                     ("Category", "category", all_or_one("all", categories)),
                     ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                 ]
@@ -66,9 +67,10 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequ
     leaderboards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
     versions = sorted({version for version, _ in leaderboards if version})
     categories = sorted({category for _, category in leaderboards if category})
+    arms = competition_index().conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
     selection = PageSelection.from_request(
         request,
-        {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
+        {"arm": arms, "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
     )
     return selection.with_text("as_of", request.GET.get("as_of", "")), versions, categories
 

@@ -90,7 +90,10 @@ def _board(as_of: datetime | None, now: datetime) -> tuple[ForecastBoard, Headli
     board = forecast_board(at=as_of, parts=("pairs", "data"))
     events = board.report.get("data", {}).get("events", 0)
     pairs = board.report.get("pairs", [])
-    return board, forecast_headline(board.entries, pairs, events=events, at=board.computed_at or now)
+    conditions = competition_index().conditions
+    condition = conditions.phrase(conditions.board(at=as_of))
+    at = board.computed_at or now
+    return board, forecast_headline(board.entries, pairs, events=events, at=at, condition=condition)
 
 
 @require_safe

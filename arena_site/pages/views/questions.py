@@ -20,7 +20,6 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import Question, QuestionEntry, QuestionOption
-from markets.prompt_conditions import ARMS
 from markets.selectors.option_prices import (
     OptionPrice,
     leading_option,
@@ -233,7 +232,7 @@ def _question_days(
         key = (refusal.entry_id, refusal.call__elicitation__batch__arm)
         refused[key].append((refusal.call__elicitation__family_id, refusal.reason))
     days = []
-    for entry, arm in product(entries, ARMS):
+    for entry, arm in product(entries, competition_index().conditions.names()):
         key = (entry.pk, arm)
         if by_day[key] or refused[key]:
             day = {

@@ -52,7 +52,7 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
         "resolved_events cost_usd")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
-        arm text - priced or blind.
+        arm text - The prompt condition's name in the methodology.
         methodology text - The version; empty over all.
         category text - The category; empty over all.
         forecaster text - A family's slug, or the name of a reference.

@@ -1,0 +1,65 @@
+"""REST view of methodology versions, with the conditions of their forecasts as they are asked now."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from agents.conditions import configured_sources
+from agents.services.run_settings import paused_conditions
+from cohorts import api
+from cohorts.models import Methodology
+
+
+class SearchToolSerializer(serializers.Serializer):
+    """A search tool: its engine, the limits of its use, and the hosts that it leaves out."""
+
+    engine = serializers.CharField()
+    max_uses = serializers.IntegerField()
+    max_results = serializers.IntegerField()
+    excluded_domains = serializers.ListField(child=serializers.CharField())
+
+
+class ConditionSerializer(serializers.Serializer):
+    """A condition: one way to put the questions to a model."""
+
+    name = serializers.CharField()
+    blocks = serializers.ListField(child=serializers.CharField(), help_text="What prompts show of a question.")
+    tools = SearchToolSerializer(allow_null=True, help_text="Null without a tool.")
+    samples = serializers.IntegerField(help_text="Calls for each batch of questions.")
+    temperature = serializers.FloatField(allow_null=True, help_text="Null: the methodology's.")
+    on = serializers.BooleanField(help_text="Asked now: on, or its sources are configured, and not paused.")
+
+
+class MethodologySerializer(api.MethodologySerializer):
+    conditions = serializers.SerializerMethodField(help_text="Of the forecasts; empty without a forecast protocol.")
+    board_condition = serializers.SerializerMethodField(
+        help_text="The condition whose row stands for a model on the boards; null without a forecast protocol."
+    )
+
+    class Meta(api.MethodologySerializer.Meta):
+        fields = (*api.MethodologySerializer.Meta.fields, "conditions", "board_condition")
+
+    @extend_schema_field(ConditionSerializer(many=True))
+    def get_conditions(self, methodology: Methodology) -> list[Mapping[str, Any]]:
+        rules = methodology.forecast_rules
+        conditions = []
+        for condition in rules.conditions if rules else ():
+            is_on = condition.is_on(configured_sources()) and condition.name not in self.context["paused"]
+            conditions.append(condition.model_dump(mode="json") | {"on": is_on})
+        return conditions
+
+    def get_board_condition(self, methodology: Methodology) -> str | None:
+        rules = methodology.forecast_rules
+        return rules.board if rules else None
+
+
+class MethodologyViewSet(api.MethodologyViewSet):
+    """Methodology versions: everything that a result depends on, and which conditions are asked now."""
+
+    serializer_class = MethodologySerializer
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        paused = paused_conditions() if self.is_requested("conditions") else set()
+        return {**super().get_serializer_context(), "paused": paused}
