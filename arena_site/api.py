@@ -33,6 +33,7 @@ from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView
+from scoring.api.conditions import ConditionDifferenceViewSet
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
@@ -42,6 +43,7 @@ from scoring.api.performance import PerformanceView
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
     "agents-board": AgentsBoardViewSet,
+    "comparisons/conditions": ConditionDifferenceViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

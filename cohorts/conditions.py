@@ -74,14 +74,19 @@ class Conditions:
         condition = self.by_name.get(name)
         return condition.in_words("when shown", "the market’s prices") if condition else f"under the condition {name}"
 
+    def richer_first(self, first: str, second: str) -> tuple[str, str]:
+        """Two names; where one condition shows all that the other does and more, that one first."""
+        is_second_richer = self.by_name[first].parts < self.by_name[second].parts
+        return (second, first) if is_second_richer else (first, second)
+
     def pairs_apart(self, part: str) -> list[tuple[str, str]]:
-        """The pairs of names, with the part and without it, that differ in this block or tool alone."""
-        pairs = []
+        """The pairs of names, with the part and without it, that differ in this alone; that of the boards first."""
+        pairs, board = [], self.board()
         for first, condition in self.by_name.items():
             for second, other in self.by_name.items():
                 if condition.parts - other.parts == {part} and other.parts < condition.parts:
                     pairs.append((first, second))
-        return pairs
+        return sorted(pairs, key=lambda pair: board not in pair)
 
 
 def stored_conditions() -> Conditions:

@@ -130,7 +130,7 @@ def _prices() -> Iterator[Finding]:
     pairs = conditions.pairs_apart("prices")
     if not pairs:
         return
-    with_prices, without = min(pairs, key=lambda pair: conditions.board() not in pair)
+    with_prices, without = pairs[0]
     scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
     keys = ("forecast__question", "forecast__entry", "forecast__release")
     scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {with_prices: {}, without: {}}

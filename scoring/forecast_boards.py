@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from scoring.competition import competition_index
+from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
@@ -38,7 +38,7 @@ def forecast_board(
 
     Without an arm, that of the methodology's boards.
     """
-    arm = arm or competition_index().conditions.board(methodology, at)
+    arm = arm or last_competition_index().conditions.board(methodology, at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant

@@ -1,6 +1,6 @@
 """REST view of methodology versions, with the conditions of their forecasts as they are asked now."""
 
-from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -15,16 +15,16 @@ from cohorts.models import Methodology
 class SearchToolSerializer(serializers.Serializer):
     """A search tool: its engine, the limits of its use, and the hosts that it leaves out."""
 
-    engine = serializers.CharField()
-    max_uses = serializers.IntegerField()
-    max_results = serializers.IntegerField()
-    excluded_domains = serializers.ListField(child=serializers.CharField())
+    engine = serializers.CharField(help_text="The gateway's engine.")
+    max_uses = serializers.IntegerField(help_text="The most searches for an answer.")
+    max_results = serializers.IntegerField(help_text="The most results of a search.")
+    excluded_domains = serializers.ListField(child=serializers.CharField(), help_text="Hosts without results.")
 
 
 class ConditionSerializer(serializers.Serializer):
     """A condition: one way to put the questions to a model."""
 
-    name = serializers.CharField()
+    name = serializers.CharField(help_text="Its name, the `arm` of forecasts.")
     blocks = serializers.ListField(child=serializers.CharField(), help_text="What prompts show of a question.")
     tools = SearchToolSerializer(allow_null=True, help_text="Null without a tool.")
     samples = serializers.IntegerField(help_text="Calls for each batch of questions.")
@@ -41,12 +41,17 @@ class MethodologySerializer(api.MethodologySerializer):
     class Meta(api.MethodologySerializer.Meta):
         fields = (*api.MethodologySerializer.Meta.fields, "conditions", "board_condition")
 
+    @cached_property
+    def paused(self) -> set[str]:
+        """The paused conditions, read once for all rows."""
+        return paused_conditions()
+
     @extend_schema_field(ConditionSerializer(many=True))
-    def get_conditions(self, methodology: Methodology) -> list[Mapping[str, Any]]:
+    def get_conditions(self, methodology: Methodology) -> list[dict[str, Any]]:
         rules = methodology.forecast_rules
         conditions = []
         for condition in rules.conditions if rules else ():
-            is_on = condition.is_on(configured_sources()) and condition.name not in self.context["paused"]
+            is_on = condition.is_on(configured_sources()) and condition.name not in self.paused
             conditions.append(condition.model_dump(mode="json") | {"on": is_on})
         return conditions
 
@@ -59,7 +64,3 @@ class MethodologyViewSet(api.MethodologyViewSet):
     """Methodology versions: everything that a result depends on, and which conditions are asked now."""
 
     serializer_class = MethodologySerializer
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        paused = paused_conditions() if self.is_requested("conditions") else set()
-        return {**super().get_serializer_context(), "paused": paused}

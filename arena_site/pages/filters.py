@@ -283,6 +283,18 @@ def condition_label(name: str, prices: str = "prices") -> str:
     return conditions.label(name) if condition is None or prices == "prices" else condition.in_words(prices=prices)
 
 
+def sampling(forecast: Any) -> str:
+    """How many samples of a forecast could be read, their spread, and its searches; empty where it has neither."""
+    parts = []
+    if forecast.samples_asked > 1:
+        parts.append(f"{forecast.samples_read} of {forecast.samples_asked} samples")
+    if forecast.spread is not None:
+        parts.append(f"spread {number(forecast.spread)}")
+    if forecast.searches is not None:
+        parts.append(f"{count(forecast.searches)} search{'' if forecast.searches == 1 else 'es'}")
+    return ", ".join(parts)
+
+
 def is_board_condition(name: str) -> bool:
     """Whether a prompt condition is the one of the boards."""
     return name == last_competition_index().conditions.board()

@@ -1,6 +1,6 @@
 """Choices in a page's address, and links to the same page with other choices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpRequest
 
 from cohorts.conditions import Conditions
-from scoring.methodologies import arms_asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,9 @@ class PageSelection:
         return link_rows
 
 
-def condition_links(conditions: Conditions, selection: PageSelection) -> dict[str, str]:
-    """Labels of the conditions that were asked, and of the chosen one."""
-    asked = {*arms_asked(), selection["arm"]}
-    return {name: conditions.label(name) for name in selection.choices["arm"] if name in asked}
+def condition_labels(conditions: Conditions, selection: PageSelection, arms: Collection[str]) -> dict[str, str]:
+    """Labels of the conditions that have boards, and of the chosen one."""
+    return {name: conditions.label(name) for name in selection.choices["arm"] if name in {*arms, selection["arm"]}}
 
 
 def all_or_one(label: str, values: Sequence[str], *, minimum: int = 1) -> dict[str, str]:

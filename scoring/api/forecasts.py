@@ -140,8 +140,8 @@ class ForecastSerializer(SealableSerializer):
         model = Forecast
         fields: tuple[str, ...] = (
             "id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "probabilities",
-            "normalised", "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
-            "sealed_until",
+            "normalised", "rationale", "made_at", "samples_read", "samples_asked", "spread", "searches", "brier", "log",
+            "spherical", "accuracy", "market_brier", "sealed_until",
         )  # fmt: skip
 
 

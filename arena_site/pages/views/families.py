@@ -40,7 +40,10 @@ LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
-FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
+FORECAST_COLUMNS = (
+    *("pk", "arm", "made_at", "question__text", "score__brier"),
+    *("samples_asked", "samples_read", "spread", "searches"),
+)
 
 
 class LatestDecision(NamedTuple):

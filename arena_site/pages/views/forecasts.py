@@ -24,7 +24,7 @@ from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, requested_instant
 from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.metrics import GROUPS, METRICS, disagreements
-from arena_site.pages.selection import PageSelection, all_or_one, condition_links
+from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
@@ -55,6 +55,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     as_of = requested_instant(request, now)
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
+    arms = {arm for _, arm, _ in leaderboards}
     leaderboard = _leaderboard(selection, as_of)
     competition = competition_index()
     conditions = competition.conditions
@@ -85,7 +86,11 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "report": report,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", condition_links(conditions, selection)),
+                    (
+                        "Prompt condition",
+                        "arm",
+                        condition_labels(conditions, selection, arms),
+                    ),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),

@@ -41,9 +41,10 @@ RULES_OPEN = 600
 """Characters of a venue's rules; longer ones are folded away."""
 REFUSAL_COLUMNS = ("entry_id", "call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
 
+SAMPLING_COLUMNS = ("samples_asked", "samples_read", "spread", "searches")
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
 FORECAST_COLUMNS = (
-    *(*CHART_COLUMNS, "normalised", "rationale"),
+    *(*CHART_COLUMNS, "normalised", "rationale", *SAMPLING_COLUMNS, "excluded"),
     *("release__model_id", "score__brier", "score__market_brier"),
 )
 TRADE_COLUMNS = (
@@ -51,7 +52,8 @@ TRADE_COLUMNS = (
     *("decision_id", "executed_at", "price", "amount", "implied_confidence"),
 )
 FORECAST_PAGE_COLUMNS = (
-    *("arm", "methodology", "probabilities", "stated", "normalised", "rationale", "made_at"),
+    *("arm", "methodology", "probabilities", "stated", "normalised", "rationale", "made_at", "excluded"),
+    *SAMPLING_COLUMNS,
     *("question__text", "question__status", "family", "release__model_id", "entry__prices", "score"),
     *("elicitation__declined", "elicitation__made_at", "elicitation__release", "elicitation__family"),
     *("elicitation__methodology__version", "elicitation__methodology__forecast", "elicitation__link"),

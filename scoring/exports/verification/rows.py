@@ -14,6 +14,7 @@ from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
+    "condition_differences": ("family", "condition_a", "condition_b"),
     "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
