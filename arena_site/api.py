@@ -32,8 +32,7 @@ from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
 from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
-from scoring.api.comparisons import ComparisonView
-from scoring.api.conditions import ConditionDifferenceViewSet
+from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cohorts.models import Methodology
@@ -53,21 +51,13 @@ class Conditions:
         board = self.board(version, at)
         return sorted(self.by_name, key=lambda name: name != board)
 
-    def of_version(self, version: str) -> tuple[Condition, ...]:
-        """The conditions of a version, in its order; none where it has no forecast protocol."""
-        rules = self._rules.get(version)
-        return rules.conditions if rules else ()
-
-    @cached_property
-    def labels(self) -> Mapping[str, str]:
-        """What each condition shows, in words; with its name where another one shows the same."""
-        words = {name: condition.in_words() for name, condition in self.by_name.items()}
-        uses = Counter(words.values())
-        return {name: text if uses[text] == 1 else f"{text} ({name})" for name, text in words.items()}
-
     def label(self, name: str) -> str:
-        """What a condition shows, in words; its name where no version has it."""
-        return self.labels.get(name, name)
+        """What a condition shows, in words; with its name where another shows the same, and that alone for others."""
+        if name not in self.by_name:
+            return name
+        words = [condition.in_words() for condition in self.by_name.values()]
+        text = self.by_name[name].in_words()
+        return text if words.count(text) == 1 else f"{text} ({name})"
 
     def phrase(self, name: str) -> str:
         """The words of a sentence about a board: "when shown the market’s prices"."""

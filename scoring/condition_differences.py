@@ -1,6 +1,6 @@
 """Paired differences between the conditions of one model, as pages and API read them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from scoring.competition import competition_index
 
 SIGNIFICANCE = 0.05
 LIFETIME_S = 3600
+PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
+"""What a condition may show, as the subject of a sentence, and the ending of its verbs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,16 @@ class ConditionDifference:
     interval: Sequence[float] | None = None
 
     @property
+    def pair(self) -> tuple[str, str]:
+        return self.condition_a, self.condition_b
+
+    @property
     def is_significant(self) -> bool:
         return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
 
     def sentence(self, name: str, conditions: Conditions) -> str:
         """The difference in words, for a model of this name."""
-        first, second = conditions.label(self.condition_a), conditions.label(self.condition_b)
+        first, second = map(conditions.label, self.pair)
         basis = f"on {self.n:,} common question{'' if self.n == 1 else 's'}"
         if self.interval is not None and self.p_adjusted is not None:
             low, high = self.interval
@@ -60,75 +66,52 @@ class ConditionDifference:
         return f"{name} forecasts {better} {first} than {second}: its Brier score is {size} {lower} ({basis})."
 
 
-class ConditionDifferences(NamedTuple):
-    """The differences of all models and pairs of conditions, and the instant by which their questions had resolved."""
+class ConditionFigures(NamedTuple):
+    """The differences of all models and pairs, and the figures of samples, of questions that had resolved by `at`.
 
-    rows: list[ConditionDifference]
+    spread, later : see `sample_figures`
+    """
+
+    differences: list[ConditionDifference]
+    spread: Sequence[Mapping[str, Any]]
+    later: Sequence[Mapping[str, Any]]
     at: datetime
 
 
-def read_condition_differences(*, at: datetime | None = None) -> ConditionDifferences:
-    """The differences now or by an instant."""
-
-    def compute() -> list[dict[str, Any]]:
+def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
+    """The figures now or by an instant, cached until a leaderboard changes."""
+    version = current_versions().get(Scope.LEADERBOARDS)
+    key = f"conditions:{version}:{at and at.timestamp()}"
+    stored = cache.get(key) if version else None
+    if stored is None:
         from scoring.services.condition_differences import condition_differences
-
-        return [asdict(row) for row in condition_differences(competition_index().conditions, at=at)]
-
-    rows, computed_at = _cached("condition-differences", at, compute)
-    return ConditionDifferences([ConditionDifference(**values) for values in rows], at or computed_at)
-
-
-def read_sample_figures(*, at: datetime | None = None) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The figures of forecasts of several samples now or by an instant; empty where each has one."""
-
-    def compute() -> dict[str, Any]:
         from scoring.services.sample_figures import sample_figures
 
-        return sample_figures(at=at)
-
-    figures: Mapping[str, Sequence[Mapping[str, Any]]] = _cached("sample-figures", at, compute)[0]
-    return figures
-
-
-def _cached(name: str, at: datetime | None, compute: Callable[[], Any]) -> tuple[Any, datetime]:
-    """What `compute` gives and when, cached until a leaderboard changes."""
-    version = current_versions().get(Scope.LEADERBOARDS)
-    key = f"{name}:{version}:{at and at.timestamp()}"
-    figures: tuple[Any, datetime] | None = cache.get(key) if version else None
-    if figures is None:
-        figures = compute(), now()
-        cache.set(key, figures, LIFETIME_S)
-    return figures
+        rows = [asdict(row) for row in condition_differences(competition_index().conditions, at=at)]
+        stored = {"differences": rows, **sample_figures(at=at), "at": at or now()}
+        cache.set(key, stored, LIFETIME_S)
+    differences = [ConditionDifference(**values) for values in stored["differences"]]
+    return ConditionFigures(**{**stored, "differences": differences})
 
 
 def effects(differences: Sequence[ConditionDifference], conditions: Conditions) -> list[str]:
     """What each block or tool alone does, a sentence for each of which a pair of conditions was compared."""
     sentences = []
-    for part, (subject, verb) in PARTS.items():
+    for part, (subject, ending) in PARTS.items():
         for pair in conditions.pairs_apart(part):
-            rows = [row for row in differences if (row.condition_a, row.condition_b) == pair]
+            rows = [row for row in differences if row.pair == pair]
             if rows:
-                sentences.append(_effect(rows, subject, verb))
+                sentences.append(_effect(rows, subject, ending))
                 break
     return sentences
 
 
-PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
-"""What a condition may show, as the subject of a sentence, and the ending of its verbs."""
-
-
-def _effect(rows: Sequence[ConditionDifference], subject: str, verb: str) -> str:
+def _effect(rows: Sequence[ConditionDifference], subject: str, ending: str) -> str:
     lowered = sum(row.is_significant and row.difference < 0 for row in rows)
     raised = sum(row.is_significant and row.difference > 0 for row in rows)
-    models = f"{len(rows)} model{'' if len(rows) == 1 else 's'}"
-    if not lowered and not raised:
-        return f"{subject} change{verb} the Brier score of none of {models} significantly."
-    parts = [f"lower{verb} the Brier score of {lowered} of {models}"] if lowered else []
-    if raised:
-        of_models = "that" if lowered else "the Brier score"
-        parts.append(f"raise{verb} {of_models} of {raised}" + ("" if lowered else f" of {models}"))
-    return f"{subject} {' and '.join(parts)}."
+    models = f"{lowered or 'none'} of {len(rows)} model{'' if len(rows) == 1 else 's'}"
+    others = f" and raise{ending} that of {raised}" if raised else ""
+    return f"{subject} lower{ending} the Brier score of {models}{others}."
 
 
 def _signed(value: float) -> str:

@@ -12,21 +12,14 @@ from cohorts import api
 from cohorts.models import Methodology
 
 
-class SearchToolSerializer(serializers.Serializer):
-    """A search tool: its engine, the limits of its use, and the hosts that it leaves out."""
-
-    engine = serializers.CharField(help_text="The gateway's engine.")
-    max_uses = serializers.IntegerField(help_text="The most searches for an answer.")
-    max_results = serializers.IntegerField(help_text="The most results of a search.")
-    excluded_domains = serializers.ListField(child=serializers.CharField(), help_text="Hosts without results.")
-
-
 class ConditionSerializer(serializers.Serializer):
     """A condition: one way to put the questions to a model."""
 
     name = serializers.CharField(help_text="Its name, the `arm` of forecasts.")
     blocks = serializers.ListField(child=serializers.CharField(), help_text="What prompts show of a question.")
-    tools = SearchToolSerializer(allow_null=True, help_text="Null without a tool.")
+    tools = serializers.DictField(
+        allow_null=True, help_text="Null without a tool, else its engine, max_uses, max_results and excluded_domains."
+    )
     samples = serializers.IntegerField(help_text="Calls for each batch of questions.")
     temperature = serializers.FloatField(allow_null=True, help_text="Null: the methodology's.")
     on = serializers.BooleanField(help_text="Asked now: on, or its sources are configured, and not paused.")

@@ -133,31 +133,6 @@ class KnownChoiceFilter(SingleValueFilter, filters.ChoiceFilter):
         )
 
 
-class KnownNamesFilter(SingleValueFilter, filters.CharFilter):
-    """One of the names that a function gives for each request; the error lists them."""
-
-    def __init__(self, parameter: str, names: Callable[[], Sequence[str]], **options: Any) -> None:
-        super().__init__(**options)
-        self.parameter, self.names = parameter, names
-
-    def filter(self, qs: QuerySet, value: str) -> QuerySet:
-        self._check(self.parameter, [value] if value else [])
-        return super().filter(qs, value)
-
-    def any_of(self) -> forms.Field:
-        return forms.Field(required=False, widget=CommaSeparatedInput)
-
-    def filter_any(self, qs: QuerySet, values: Sequence[Any]) -> QuerySet:
-        self._check(f"{self.parameter}__in", values)
-        return super().filter_any(qs, values)
-
-    def _check(self, parameter: str, values: Sequence[str]) -> None:
-        known = self.names() if values else []
-        if unknown := sorted(set(values) - set(known)):
-            words = f"{', '.join(unknown)} is unknown; known are {', '.join(known)}"
-            raise ValidationError({parameter: [words]})
-
-
 class KnownRowsField(forms.ModelMultipleChoiceField):
     """Rows by their keys; a key beyond the column's range is as unknown as any other."""
 
@@ -215,6 +190,26 @@ class ExistingValueFilter(SingleValueFilter, filters.CharFilter):
         if missing := sorted(set(values) - set(existing.values_list(name, flat=True).distinct())):
             raise ValidationError({f"{name}__in": [f"{', '.join(missing)} occurs nowhere"]})
         return super().filter_any(qs, values)
+
+
+class KnownNamesFilter(ExistingValueFilter):
+    """A filter by a text column of which a function gives the valid values for each request; the error lists them."""
+
+    def __init__(self, parameter: str, names: Callable[[], Sequence[str]], **options: Any) -> None:
+        super().__init__(**options)
+        self.parameter, self.names = parameter, names
+
+    def filter(self, qs: QuerySet, value: str) -> QuerySet:
+        return self._of_known(qs, self.parameter, [value]) if value else qs
+
+    def filter_any(self, qs: QuerySet, values: Sequence[Any]) -> QuerySet:
+        return self._of_known(qs, f"{self.parameter}__in", values)
+
+    def _of_known(self, qs: QuerySet, parameter: str, values: Sequence[Any]) -> QuerySet:
+        known = self.names()
+        if unknown := sorted(set(values) - set(known)):
+            raise ValidationError({parameter: [f"{', '.join(unknown)} is unknown; known are {', '.join(known)}"]})
+        return qs.filter(**{f"{self.field_name}__in": values})
 
 
 class AnyOfFilter(filters.BaseCSVFilter):

@@ -8,7 +8,7 @@ from django.test import Client
 
 from agents.models import Forecast, RunSetting
 from markets.models import EvidenceSnippet, Question
-from scoring.condition_differences import read_condition_differences
+from scoring.condition_differences import condition_figures
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
@@ -99,7 +99,7 @@ def test_richer_condition_comes_first_and_each_part_has_its_sentence(client: Cli
     assert {("priced", "blind"), ("evidence", "blind"), ("search", "blind"), ("evidence", "search")} <= pairs
     text = visible_text(get_page(client, "/conditions/?pair=evidence-blind"))
     assert "Evidence lowers the Brier score of 1 of 1 model." in text
-    assert "A search tool changes the Brier score of none of 1 model significantly." in text
+    assert "A search tool lowers the Brier score of none of 1 model." in text
     assert client.get("/conditions/?pair=priced-x").status_code == 404
 
 
@@ -143,7 +143,7 @@ def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_con
     note = "Left out. 1 resolved question, since a snippet of the evidence states the outcome."
     assert note in visible_text(get_page(client, "/forecasts/?arm=evidence"))
     assert "Left out" not in visible_text(get_page(client, "/forecasts/"))
-    assert read_condition_differences().rows[0].n == 1
+    assert condition_figures().differences[0].n == 1
 
 
 def test_excluded_forecast_leaves_the_board_visibly(client: Client) -> None:

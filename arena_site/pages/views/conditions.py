@@ -16,82 +16,61 @@ from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count, number
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
-from cohorts.conditions import Conditions
 from scoring.competition import CompetitionIndex, competition_index
-from scoring.condition_differences import (
-    ConditionDifference,
-    ConditionDifferences,
-    effects,
-    read_condition_differences,
-    read_sample_figures,
-)
+from scoring.condition_differences import ConditionDifference, ConditionFigures, condition_figures, effects
 
 
-class Figures(NamedTuple):
-    """The charts of the page: the differences of one pair, and of samples their spread and what later ones bring."""
+class Page(NamedTuple):
+    """What a request selects: the figures' numbers, the pair of conditions, labels of all pairs, and the charts."""
 
-    differences: Figure | None
-    spread: Figure | None
-    later: Figure | None
+    numbers: ConditionFigures
+    selection: PageSelection
+    pairs: Mapping[str, str]
+    charts: Mapping[str, Figure]
 
 
 @require_safe
 def conditions(request: HttpRequest) -> HttpResponse:
     """What prices, evidence and search add, model by model."""
-    as_of = requested_instant(request, timezone.now())
-    competition = competition_index()
-    stored, families = competition.conditions, competition.by_slug
-    differences = read_condition_differences(at=as_of)
-    selection, pairs = _selection(request, differences.rows, stored)
-    figures = _figures(differences, selection, competition, as_of)
+    as_of, competition = requested_instant(request, timezone.now()), competition_index()
+    page, stored = _page(request, as_of, competition), competition.conditions
     rows = []
-    for row in differences.rows:
-        rows.append((families[row.family], stored.label(row.condition_a), stored.label(row.condition_b), row))
+    for row in page.numbers.differences:
+        labels = stored.label(row.condition_a), stored.label(row.condition_b)
+        rows.append((competition.by_slug[row.family], *labels, row))
     context = {
         "as_of": as_of,
         "whole": True,
-        "selection": selection,
-        "filters": selection.filter_links([("Conditions", "pair", pairs)]),
-        "effects": effects(differences.rows, stored),
+        "filters": page.selection.filter_links([("Conditions", "pair", page.pairs)]),
+        "effects": effects(page.numbers.differences, stored),
         "rows": rows,
-        **figures._asdict(),
-        "shared_figure": next(filter(None, figures), None),
+        "charts": page.charts,
+        "shared_figure": next(iter(page.charts.values()), None),
     }
     return render(request, "conditions.html", context)
 
 
 def conditions_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
-    as_of = requested_instant(request, timezone.now())
-    competition = competition_index()
-    differences = read_condition_differences(at=as_of)
-    selection, _ = _selection(request, differences.rows, competition.conditions)
-    return list(filter(None, _figures(differences, selection, competition, as_of)))
+    return list(_page(request, requested_instant(request, timezone.now()), competition_index()).charts.values())
 
 
-def _selection(
-    request: HttpRequest, differences: Sequence[ConditionDifference], stored: Conditions
-) -> tuple[PageSelection, dict[str, str]]:
-    """The chosen pair of conditions, and the labels of all pairs: those with the boards' condition first."""
-    board = stored.board()
-    pairs = {}
-    for row in sorted(differences, key=lambda row: board not in (row.condition_a, row.condition_b)):
-        label = f"{stored.label(row.condition_a)} – {stored.label(row.condition_b)}"
-        pairs[f"{row.condition_a}-{row.condition_b}"] = label
+def _page(request: HttpRequest, as_of: datetime | None, competition: CompetitionIndex) -> Page:
+    numbers, stored = condition_figures(at=as_of), competition.conditions
+    board, pairs = stored.board(), {}
+    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
+        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
     selection = PageSelection.from_request(request, {"pair": list(pairs) or [""]})
-    return selection.with_text("as_of", request.GET.get("as_of", "")), pairs
-
-
-def _figures(
-    differences: ConditionDifferences, selection: PageSelection, competition: CompetitionIndex, as_of: datetime | None
-) -> Figures:
-    samples, query, at = read_sample_figures(at=as_of), selection.suffix, differences.at
-    of_pair = [row for row in differences.rows if f"{row.condition_a}-{row.condition_b}" == selection["pair"]]
-    return Figures(
-        _difference_figure(of_pair, competition, query, at) if of_pair else None,
-        _spread_figure(samples["spread"], query, at) if samples["spread"] else None,
-        _later_figure(samples["later"], query, at) if samples["later"] else None,
-    )
+    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    of_pair = [row for row in numbers.differences if "-".join(row.pair) == selection["pair"]]
+    query, charts = selection.suffix, {}
+    if of_pair:
+        charts["differences"] = _difference_figure(of_pair, competition, query, numbers.at)
+    if numbers.spread:
+        charts["spread"] = _spread_figure(numbers.spread, query, numbers.at)
+    if numbers.later:
+        charts["later"] = _later_figure(numbers.later, query, numbers.at)
+    return Page(numbers, selection, pairs, charts)
 
 
 def _difference_figure(
@@ -105,8 +84,7 @@ def _difference_figure(
         entries, "difference", competition.by_slug, interval="interval", x_title="Difference in Brier score",
         unit="signed_score", baselines={"No difference": 0.0},
     )  # fmt: skip
-    label = competition.conditions.label
-    first, second = label(rows[0].condition_a), label(rows[0].condition_b)
+    first, second = map(competition.conditions.label, rows[0].pair)
     title = f"Each model’s Brier score {first}, less its Brier score {second}."
     note = f"Left of the line a model forecasts better {first}. 95 % intervals, corrected as p in the table is."
     return Figure("differences", title, chart, note, at=at, query=query)

@@ -149,11 +149,9 @@ def _by_arm(
     leaderboards: Mapping[tuple[str, str], StoredLeaderboard], competition: CompetitionIndex
 ) -> dict[str, StoredLeaderboard]:
     """The forecast leaderboards by arm, that of the boards first."""
-    by_arm = {}
-    for arm in competition.conditions.names():
-        if (FORECAST, arm) in leaderboards:
-            by_arm[arm] = leaderboards[FORECAST, arm]
-    return by_arm
+    return {
+        arm: leaderboards[FORECAST, arm] for arm in competition.conditions.names() if (FORECAST, arm) in leaderboards
+    }
 
 
 def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]:
