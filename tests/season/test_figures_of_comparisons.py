@@ -55,7 +55,8 @@ STAKES = {
 
 
 @pytest.mark.parametrize(
-    "query", ["", "?arm=blind", "?category=Weather", "?methodology=v2", "?methodology=short", "?arm=blind&methodology=v2"]
+    "query",
+    ["", "?arm=blind", "?category=Weather", "?methodology=v2", "?methodology=short", "?arm=blind&methodology=v2"],
 )
 def test_calibration(season: SeasonApi, query: str) -> None:
     page, answer = season.page(f"/calibration/{query}"), season.one(f"calibration/{query}")
