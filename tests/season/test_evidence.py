@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from django.test import Client
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -21,6 +23,7 @@ from tests.commands import CommandOutput, run
 from tests.faults.test_prompt_frame import HOSTILE
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import SUNDAY, Prompt, Venue
+from venue_sandbox.server import running
 
 MONDAY = SUNDAY + timedelta(days=1, hours=2)
 RAIN, CUP, FED = "Will it rain?", "Lakers or Celtics?", "Will the Fed cut rates in June?"
@@ -365,3 +368,100 @@ def test_replay_asks_no_service(service: HTTPServer) -> None:
     run("sync_markets", MONDAY + timedelta(days=9))
     assert "a replay asks no service" in left_out(ask())["evidence"]
     assert not service.log
+
+
+# what readers see
+
+
+def test_question_sets_and_their_snippets_over_rest(folder: Path, client: Client) -> None:
+    write(
+        folder,
+        [text(title="A", published_at="2026-03-07"), text(FED, text="Of the Fed."), text(url="https://kalshi.com")],
+    )
+    ask()
+    (row,) = client.get("/api/v1/question-sets/").json()["results"]
+    stored = QuestionSet.objects.get()
+    assert row["evidence"] == {"sha256": stored.evidence_sha256, "shown": 2, "dropped": {"excluded host": 1}}
+    assert row["left_out"] == {}
+    one = client.get(f"/api/v1/question-sets/{row['id']}/").json()
+    assert one["evidence"] == row["evidence"]
+    first, second = one["snippets"]
+    assert first | {"question": 0, "url": "", "sha256": ""} == {
+        "question": 0, "position": 1, "title": "A", "source": "news.example", "url": "", "text": PLAIN, "sha256": "",
+        "published_at": "2026-03-07T00:00:00Z", "retrieved_at": BEFORE, "states_outcome": None,
+    }  # fmt: skip
+    assert second["text"] == "Of the Fed."
+    question = client.get(f"/api/v1/questions/{first['question']}/").json()
+    assert (question["question"], question["days_asked"][0]["question_set"]) == (RAIN, row["id"])
+
+
+def test_day_without_evidence_is_marked_over_rest(folder: Path, client: Client) -> None:
+    ask()
+    (row,) = client.get("/api/v1/question-sets/").json()["results"]
+    assert row["evidence"] == {"sha256": None, "shown": 0, "dropped": {}}
+    assert list(row["left_out"]) == ["evidence", "full"]
+
+
+def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, opened: Venue, client: Client) -> None:
+    rows = [text(text="It rained all day."), text(text="It did not rain."), text(text="In 2019 it rained.")]
+    write(folder, [*rows, text(text="Rain is expected."), text(CUP, text="The Lakers signed a guard.")])
+    ask()
+    ask_later = MONDAY + timedelta(days=1)
+    assert run("check_resolutions", ask_later).code == 0
+    assert not EvidenceSnippet.objects.exclude(audited_at=None).exists()
+    opened.resolve(RAIN, "Yes")
+    assert run("check_resolutions", ask_later + timedelta(hours=1)).code == 0
+    assert [row.states_outcome for row in shown()] == [True, False, False, False]
+    assert {row.audited_at for row in shown()} == {ask_later + timedelta(hours=1)}
+    assert [row.states_outcome for row in shown(CUP)] == [None]
+    counted = Forecast.objects.counted().filter(question__text=RAIN)
+    assert set(counted.values_list("arm", flat=True)) == {"priced", "blind"}
+    assert Forecast.objects.filter(question__text=RAIN).count() == 4
+    listed = client.get(f"/api/v1/question-sets/{QuestionSet.objects.get().pk}/").json()["snippets"]
+    assert [row["states_outcome"] for row in listed] == [True, False, False, False, None]
+
+
+def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, client: Client) -> None:
+    script = text(title="<script>alert(1)</script>", url="javascript:alert(1)", text="It <b>rained</b>.")
+    write(folder, [script, text(url="https://news.example/a", title="Linked", text="Dry.", published_at="2026-03-07")])
+    ask()
+    path = f"/questions/{shown()[0].entry.question_id}/"
+    page = client.get(path).content.decode()
+    section = page[page.index('id="evidence"') : page.index("</section>", page.index('id="evidence"'))]
+    assert "<script>alert" not in section
+    assert "javascript:" not in section
+    assert "It &lt;b&gt;rained&lt;/b&gt;." in section
+    assert '<a href="https://news.example/a"' in section
+    assert "7 Mar 2026" in section
+    assert "no date" in section
+    assert "states the outcome" not in section
+    opened.resolve(RAIN, "Yes")
+    run("check_resolutions", MONDAY + timedelta(days=1))
+    assert client.get(path).content.decode().count("states the outcome") == 1
+
+
+def test_operator_sees_the_snippets_and_what_was_sent(folder: Path, admin_client: Client) -> None:
+    write(folder, [text(text="Of the day.")])
+    ask()
+    (snippet,) = shown()
+    assert (
+        "Of the day." in admin_client.get(f"/admin/markets/questionentry/{snippet.entry_id}/change/").content.decode()
+    )
+    batch = QuestionBatch.objects.get(arm="full")
+    assert "Of the day." in admin_client.get(f"/admin/markets/questionbatch/{batch.pk}/change/").content.decode()
+    day = admin_client.get(f"/admin/markets/questionset/{batch.question_set_id}/change/").content.decode()
+    assert QuestionSet.objects.get().evidence_sha256 in day
+
+
+def test_sandbox_serves_a_source_in_its_own_format(opened: Venue, settings: Any) -> None:
+    settings.ARENA_EVIDENCE, settings.ARENA_EVIDENCE_KEY = "exa", KEY
+    with running(seed=3) as addresses:
+        settings.ARENA_EVIDENCE_BASE_URL = addresses.exa
+        httpx.post(addresses.clock, json={"now": MONDAY.isoformat()})
+        assert ask().code == 0
+        assert httpx.post(f"{addresses.exa}/search", json={"query": RAIN}).status_code == 401
+        assert httpx.post(f"{addresses.exa}/search", headers={"x-api-key": "k"}, content="[").status_code == 400
+    for query in (RAIN, CUP, FED):
+        assert 8 <= len(shown(query)) <= 12
+    assert not [row.url for row in shown() if "polymarket" in row.url]
+    assert all(row.published_at is None or row.published_at < MONDAY for row in shown())
