@@ -307,7 +307,7 @@ class QuestionSetSerializer(ReadSerializer):
 
 
 class QuestionSetDetailSerializer(QuestionSetSerializer):
-    snippets = serializers.SerializerMethodField(help_text="What conditions with evidence show, question by question.")
+    snippets = serializers.SerializerMethodField()
 
     class Meta(QuestionSetSerializer.Meta):
         fields = (*QuestionSetSerializer.Meta.fields, "snippets")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -123,12 +123,16 @@ def store_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> 
 def evidence_sha256(snippets: Iterable[tuple[int, EvidenceSnippet]]) -> str:
     """SHA-256 over the snippets in order, a line of canonical JSON for each.
 
-    A line holds the position of its question in the set, its own, title, source, address, both dates, and the SHA-256
-    of its text.
+    A line holds the position of its question in the set, its own, title, source, address, both dates (UTC, to the
+    microsecond), and the SHA-256 of its text.
     """
     lines = []
     for position, snippet in snippets:
-        dates = [at.isoformat() if at else None for at in (snippet.published_at, snippet.retrieved_at)]
+        dates = [_instant_text(snippet.published_at), _instant_text(snippet.retrieved_at)]
         fields = [position, snippet.position, snippet.title, snippet.source, snippet.url, *dates, snippet.sha256]
         lines.append(json.dumps(fields))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _instant_text(at: datetime | None) -> str | None:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if at else None

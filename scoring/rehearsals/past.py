@@ -13,6 +13,7 @@ from django.db import IntegrityError, models, transaction
 
 from cohorts.models import Methodology
 from markets.models import (
+    EvidenceSnippet,
     Market,
     Outcome,
     PriceObservation,
@@ -147,7 +148,7 @@ def _load_markets(tables: PastTables, timeline: Timeline) -> None:
 
 def _block_texts(tables: PastTables) -> dict[tuple[str, int], str]:
     """The text of each block by its kind, and its universe or question batch."""
-    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in ("markets", "questions")}
+    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] not in ("system", "user")}
     return {(row["kind"], row["id"]): texts[row["sha256"]] for row in tables.rows("blocks")}
 
 
@@ -175,11 +176,14 @@ def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
     _load(
         tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in questions
     )
-    _load(tables, "question_entries", QuestionEntry, keep=lambda row: row["question_set"] in sets)
+    stored = _load(tables, "question_entries", QuestionEntry, keep=lambda row: row["question_set"] in sets)
+    _load(tables, "evidence", EvidenceSnippet, without=["states_outcome"], keep=lambda row: row["entry"] in stored)
     _load(
         tables, "question_batches", QuestionBatch,
         keep=lambda row: row["question_set"] in sets,
-        complete=lambda row: {"block": texts["questions", row["id"]]},
+        complete=lambda row: {
+            "block": texts["questions", row["id"]], "evidence_block": texts.get(("evidence", row["id"]), ""),
+        },
     )  # fmt: skip
     timeline.question_sets += QuestionSet.objects.order_by("frozen_at")
 

@@ -98,7 +98,7 @@ def _task_line(batch: QuestionBatch) -> dict[str, Any]:
         "arm": batch.arm,
         "methodology": questions.methodology,
         "frozen_at": instant_text(questions.frozen_at),
-        "blocks": {"QUESTIONS": batch.block},
+        "blocks": batch.blocks,
     }
 
 

@@ -1,6 +1,8 @@
 """Evidence from its source to the prompt: what is gathered, what is dropped and why, and what a bad day costs."""
 
+import hashlib
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,12 +17,16 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from agents.models import Elicitation, Forecast
+from arena_verifier.program import verify
 from cohorts.models import Methodology
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
 from markets.services.evidence import evidence_sha256
+from scoring.services.ledger_audit import verify_forecasts
 from tests.commands import CommandOutput, run
 from tests.faults.test_prompt_frame import HOSTILE
+from tests.guards import remove_guards
+from tests.scoring.exports.forgery import read_cells, rewrite
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import SUNDAY, Prompt, Venue
 from venue_sandbox.server import running
@@ -465,3 +471,73 @@ def test_sandbox_serves_a_source_in_its_own_format(opened: Venue, settings: Any)
         assert 8 <= len(shown(query)) <= 12
     assert not [row.url for row in shown() if "polymarket" in row.url]
     assert all(row.published_at is None or row.published_at < MONDAY for row in shown())
+
+
+# what others can prove
+
+
+@pytest.fixture
+def archive(folder: Path, opened: Venue, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole archive with evidence of two days."""
+    rows = [text(title="A", published_at="2026-03-07"), text(FED, text="'Of the Fed\nalone.", source="=Wire")]
+    write(folder, rows)
+    ask()
+    write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
+    ask(MONDAY + timedelta(days=1))
+    opened.resolve(RAIN, "Yes")
+    run("check_resolutions", MONDAY + timedelta(days=2))
+    out = tmp_path_factory.mktemp("archive") / "whole"
+    assert run("export_dataset", None, "--out", out, "--format", "csv").code == 0
+    return out
+
+
+def violations(archive: Path) -> list[str]:
+    """What the verifier says of prompts and evidence."""
+    by_check, _, _ = verify(archive)
+    return [*by_check["evidence"], *by_check["prompts"]]
+
+
+def test_archive_holds_the_evidence_and_proves_it(archive: Path) -> None:
+    assert violations(archive) == []
+    rows = read_cells(archive, "evidence")
+    assert [row["text"] for row in rows] == [PLAIN, "''Of the Fed\nalone.", *["Of all of them."] * 3]
+    assert {row["states_outcome"] for row in rows} == {"", "false"}
+    assert Counter(row["kind"] for row in read_cells(archive, "blocks")) == {"questions": 8, "evidence": 4}
+
+
+FORGERIES: list[tuple[str, dict[str, str]]] = [
+    ("evidence", {"text": "Forged."}),
+    ("evidence", {"text": "Forged.", "sha256": hashlib.sha256(b"Forged.").hexdigest()}),
+    ("evidence", {"title": "Forged"}),
+    ("evidence", {"source": "Forged"}),
+    ("evidence", {"url": "https://forged.example"}),
+    ("evidence", {"position": "2"}),
+    ("evidence", {"published_at": "2026-03-01T00:00:00.000000Z"}),
+    ("evidence", {"retrieved_at": "2026-03-01T00:00:00.000000Z"}),
+    ("evidence", {"entry": "999"}),
+    ("question_sets", {"evidence_sha256": ""}),
+]
+
+
+def test_changed_evidence_is_found(archive: Path, tmp_path: Path) -> None:
+    for number, (table, changed) in enumerate(FORGERIES):
+        forged = shutil.copytree(archive, tmp_path / f"forged {number}")
+        rewrite(forged, table, lambda cells, changed=changed: cells[0].update(changed))
+        assert violations(forged), changed
+    rewrite(archive, "evidence", lambda cells: cells.pop())
+    assert violations(archive)
+
+
+def test_ledger_recomputes_the_evidence(archive: Path) -> None:
+    assert not [line for line in verify_forecasts()[1] if "evidence" in line.lower()]
+    remove_guards(EvidenceSnippet)
+    EvidenceSnippet.objects.filter(pk=shown()[0].pk).update(text="Forged.")
+    assert [line for line in verify_forecasts()[1] if line.startswith("evidence: text 1 of entry")]
+
+
+def test_dataset_shows_the_evidence_of_its_tasks(archive: Path, tmp_path: Path) -> None:
+    out = tmp_path / "data"
+    at = MONDAY + timedelta(days=3)
+    assert run("build_dataset", at, "--from", SUNDAY.isoformat(), "--to", at.isoformat(), "--out", out).code == 0
+    tasks = [json.loads(line) for line in (out / "tasks.jsonl").read_text().splitlines()]
+    assert {task["arm"] for task in tasks if "EVIDENCE" in task["blocks"]} == {"evidence", "full"}

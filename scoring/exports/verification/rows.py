@@ -14,7 +14,8 @@ from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
-    "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
+    "evidence": ("entry", "position"), "forecast_scores": ("forecast",), "instructions": ("call", "sequence"),
+    "journal": ("agent", "sequence"),
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
     "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",), "question_options": ("question", "index"),
@@ -25,8 +26,8 @@ KEYS = {
 WITHOUT_KEY = ("prices", "snapshots")
 VOCABULARIES = {
     ("chain", "protocol"): frozenset(PROTOCOLS),
-    ("prompts", "kind"): frozenset(("system", "user", "markets", "questions")),
-    ("blocks", "kind"): frozenset(("markets", "questions")),
+    ("prompts", "kind"): frozenset(("system", "user", "markets", "questions", "evidence")),
+    ("blocks", "kind"): frozenset(("markets", "questions", "evidence")),
 }
 
 
