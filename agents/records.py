@@ -46,9 +46,15 @@ def trading_record(
     instructions: Sequence[Mapping[str, Any]],
     trades: Sequence[Mapping[str, Any]],
     decided_at: str,
+    replicate: int = 1,
 ) -> dict[str, Any]:
-    """The record of a decision; `universe`, `prompt` and `answer` (of the last call) and `reasoning` are SHA-256."""
+    """The record of a decision; `universe`, `prompt` and `answer` (of the last call) and `reasoning` are SHA-256.
+
+    It names the agent's replicate from the second on.
+    """
+    numbered = {"replicate": replicate} if replicate > 1 else {}
     return {
+        **numbered,
         "protocol": TRADING,
         "cohort": cohort,
         "week": week,

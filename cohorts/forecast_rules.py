@@ -10,6 +10,8 @@ from cohorts.models import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
 from markets.prompt_blocks import MARKET_COLUMNS
 from markets.selection_rule import Rule, SelectionRule
 
+MAX_REPLICATES = 9
+
 
 class TradingRules(Rule):
     """Rules of the trading protocol that came after v2.
@@ -21,7 +23,7 @@ class TradingRules(Rule):
     market_columns: tuple[str, ...] = MARKET_COLUMNS
     rules_characters: int | None = Field(default=None, ge=100)
     bet_reasons: bool = False
-    replicates: int = Field(default=1, ge=1, le=1)
+    replicates: int = Field(default=1, ge=1, le=MAX_REPLICATES)
 
 
 class ForecastRules(SelectionRule):

@@ -70,10 +70,11 @@ def question_line(
     question, facts = entry.question, entry.facts
     shows_rules = "rules" in condition.blocks
     prices: dict[str, Decimal | None] = {}
+    spreads: dict[str, Decimal | None] = {}
     for name in options:
-        price = entry.prices[name]["price"]
+        price, spread = entry.prices[name]["price"], facts.get("spread", {}).get(name)
         prices[name] = None if price is None else Decimal(price)
-    spread = {name: None if text is None else Decimal(text) for name, text in facts.get("spread", {}).items()}
+        spreads[name] = None if spread is None else Decimal(spread)
     columns: dict[str, Any] = {
         "question_id": str(id),
         "event": facts.get("event"),
@@ -82,7 +83,7 @@ def question_line(
         "exclusive": question.exclusive,
         "options": options,
         "prices": prices,
-        "spread": spread,
+        "spread": spreads,
         "volume_24h_usd": facts.get("volume_24h_usd"),
         "closes": day_text(entry.closes_on),
     }

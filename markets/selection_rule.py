@@ -115,11 +115,11 @@ class SelectionRule(Rule):
             return stored
         if "conditions" in stored:
             raise ValueError("conditions: arms are named as well")
-        rest = {name: value for name, value in stored.items() if name != "arms"}
+        rules = {name: value for name, value in stored.items() if name != "arms"}
         conditions = []
         for place, arm in enumerate(stored["arms"]):
             conditions.append({"name": arm, "blocks": ("rules", "prices") if place == 0 else ("rules",)})
-        return {**rest, "conditions": conditions}
+        return {**rules, "conditions": conditions}
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

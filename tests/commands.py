@@ -12,11 +12,12 @@ from django.core.management import CommandError, call_command
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """A finished command: its exit code, its JSON summary and its messages on stderr."""
+    """A finished command: its exit code, its JSON summary, its messages on stderr and what it printed."""
 
     code: int
     summary: Mapping[str, Any]
     stderr: str
+    stdout: str = ""
 
     def __getitem__(self, key: str) -> Any:
         return self.summary[key]
@@ -33,4 +34,6 @@ def run(command: str, at: datetime | None = None, *arguments: object, **options:
         code = int(end.code or 0)
     except CommandError as error:
         return CommandOutput(error.returncode, {}, str(error))
-    return CommandOutput(code, json.loads(stdout.getvalue().strip().splitlines()[-1]), stderr.getvalue())
+    return CommandOutput(
+        code, json.loads(stdout.getvalue().strip().splitlines()[-1]), stderr.getvalue(), stdout.getvalue()
+    )

@@ -97,7 +97,8 @@ class Decision(Task):
     @property
     def stable_key(self) -> str:
         agent = self.agent
-        return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}"
+        replicate = f":{agent.replicate}" if agent.replicate > 1 else ""
+        return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}{replicate}"
 
     @property
     def log_context(self) -> dict[str, int | str]:

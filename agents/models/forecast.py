@@ -24,8 +24,8 @@ class ForecastQuerySet(SealableQuerySet["Forecast"]):
     def counted(self) -> ForecastQuerySet:
         """Forecasts that count on boards: none that is excluded, or whose evidence states the outcome."""
         outcomes = EvidenceSnippet.objects.filter(entry=OuterRef("entry"), states_outcome=True)
-        shown = ~Q(elicitation__batch__evidence_block="")
-        return self.filter(excluded="").exclude(Exists(outcomes) & shown)
+        with_evidence = ~Q(elicitation__batch__evidence_block="")
+        return self.filter(excluded="").exclude(Exists(outcomes) & with_evidence)
 
 
 class Forecast(models.Model):

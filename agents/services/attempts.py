@@ -3,11 +3,13 @@
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from agents.models import Attempt, Decision, Elicitation, Family, Registration, Task
 from agents.redaction import redact
 from agents.services.receipts import agent_version
+from foundation.locks import lock_name
 
 MAX_REASON = 500
 MAX_REPORTS = 20
@@ -31,11 +33,13 @@ def report_attempt(
     """The stored report of a failure; of the same key the one that is stored. Raises the two errors above."""
     fields = {**place, "kind": kind, "reason": clean_reason(reason)}
     reports = Attempt.objects.filter(registration=registration, origin=Attempt.Origin.AGENT)
-    report = reports.filter(key=key).first()
-    if report is None:
-        if reports.filter(**place).count() >= MAX_REPORTS:
-            raise TooManyReports(f"{MAX_REPORTS} reports of this task are stored, and no more")
-        return _note(registration, Attempt.Origin.AGENT, key, at, **fields)
+    with transaction.atomic():
+        lock_name(f"reports of registration {registration.pk}")  # two at once would both count one below the limit
+        report = reports.filter(key=key).first()
+        if report is None:
+            if reports.filter(**place).count() >= MAX_REPORTS:
+                raise TooManyReports(f"{MAX_REPORTS} reports of this task are stored, and no more")
+            return _note(registration, Attempt.Origin.AGENT, key, at, **fields)
     if any(getattr(report, name) != value for name, value in fields.items()):
         raise ReportKeyReused("this Idempotency-Key came with another report before")
     return report

@@ -133,7 +133,9 @@ def cohorts_with_open_window(at: datetime) -> list[Cohort]:
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
     """The active agents of these cohorts, or only those of a family; external ones answer by themselves."""
     agents = Agent.objects.playing().filter(cohort__in=[cohort.pk for cohort in cohorts], family__external=False)
-    agents = agents.select_related("cohort__methodology", "family", "release").order_by("cohort__number", "family")
+    agents = agents.select_related("cohort__methodology", "family", "release").order_by(
+        "cohort__number", "family", "replicate"
+    )
     return list(agents.filter(family__slug=family) if family else agents)
 
 

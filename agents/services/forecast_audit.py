@@ -18,19 +18,45 @@ CHUNK = 500
 def verify_answers() -> Iterator[str]:
     """A line for each violation that names its row."""
     forecasts: dict[int, StoredForecasts] = defaultdict(dict)
-    columns = ("elicitation", "entry", "pk", "probabilities", "stated")
+    sampled: dict[tuple[int, int], StoredForecasts] = defaultdict(dict)
+    columns = ("elicitation", "entry", "pk", "probabilities", "stated", "samples", "elicitation__batch", "release")
     for row in Forecast._base_manager.values_list(*columns, named=True).iterator():
-        forecasts[row.elicitation][row.entry] = row
+        if row.samples is None:
+            forecasts[row.elicitation][row.entry] = row
+        else:
+            sampled[row.elicitation__batch, row.release][row.entry] = row
+    samples: dict[tuple[int, int], dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
     batches, answers = _batches(), _answers()
     tasks = Elicitation._base_manager.order_by("pk").select_related("batch__question_set", "family")
     answered = next(answers, None)
-    for task in tasks.defer("batch__block").iterator(chunk_size=CHUNK):
+    for task in tasks.defer("batch__block", "batch__evidence_block").iterator(chunk_size=CHUNK):
         calls: Sequence[Any] = ()
         if answered is not None and answered[0] == task.pk:
             calls, answered = answered[1], next(answers, None)
         entries = batches.get((task.batch.question_set_id, task.batch.number), [])
+        if task.samples > 1:
+            of_release = samples[task.batch_id, task.release_id]
+            for entry, probabilities in _sample(task, calls, entries):
+                of_release[entry][str(task.sample)] = probabilities
+            continue
         for violation in _elicitation(task, forecasts.pop(task.pk, {}), calls, entries):
             yield f"{task.family.slug}, {task.batch} (elicitation {task.pk}): {violation}"
+    for pair, rows in sampled.items():
+        for entry, row in rows.items():
+            if row.samples != samples[pair].get(entry):
+                yield f"forecast {row.pk}: its samples are not those of the answers"
+
+
+def _sample(
+    task: Elicitation, calls: Sequence[Any], entries: list[tuple[int, PromptQuestion]]
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """The valid forecasts of one sample's answers, by entry."""
+    if task.status != Elicitation.Status.COMPLETED or not calls:
+        return
+    checked = first_valid([contents for _, contents in calls], [question for _, question in entries])
+    for (entry, _), (_, forecast) in zip(entries, checked, strict=True):
+        if forecast.probabilities is not None:
+            yield entry, forecast.probabilities
 
 
 def _batches() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:

@@ -120,13 +120,13 @@ def _work(
     sets: Iterable[QuestionSet], releases: Sequence[Release], rules: ForecastRules, report: ForecastReport
 ) -> Iterator[Request]:
     """What a run asks: each release, each batch of the conditions that are on, each sample."""
-    asked = {condition.name: condition for condition in conditions_to_ask(rules)}
+    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
     for question_set in sets:
         for name, reason in question_set.left_out.items():
             report.failures.write(f"{question_set}: the condition {name} is not asked: {reason}")
         batches = list(question_set.batches.select_related("question_set"))
         for release, batch in product(releases, batches):
-            condition = asked.get(batch.arm)
+            condition = conditions.get(batch.arm)
             if condition is None:
                 report.paused += 1
                 report.log.write(f"{release}, {batch}: not asked: the condition is off")

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import ReadForecast, read_forecasts
 from agents.samples import combine_samples
-from foundation.locks import lock_rows
+from foundation.locks import lock_name
 from markets.models import QuestionEntry
 
 
@@ -24,7 +24,7 @@ def record_sampled_forecasts(*, at: datetime) -> int:
     for batch, release in sorted(pairs):
         tasks = Elicitation.objects.filter(batch=batch, release=release).order_by("sample")
         with transaction.atomic():
-            lock_rows(tasks)
+            lock_name(f"samples of batch {batch}, release {release}")
             if Forecast.objects.filter(elicitation__batch=batch, release=release).exists():
                 continue  # another worker recorded them
             count += _record(list(tasks.select_related("batch__question_set", "methodology", "family")), at)
@@ -58,32 +58,33 @@ def read_sample(task: Elicitation, entries: list[QuestionEntry]) -> list[ReadFor
 
 
 def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]) -> Forecast:
-    """The forecast of record: it names the first sample that was read, and holds all of them."""
-    first, first_row = rows[0]
+    """The forecast of record: it names the sample that ended last, and holds all that were read."""
+    last, last_row = max(rows, key=lambda row: (row[0].made_at, row[0].sample))
     samples = {str(task.sample): row.forecast.probabilities or {} for task, row in rows}
     combined = combine_samples(list(samples.values()), exclusive=entry.question.exclusive)
     rationales = []
     for task, row in rows:
         rationales.append(f"Sample {task.sample}: {row.forecast.rationale}")
-    searches = None
-    if first.condition.tools is not None:
+    made_at, searches = last.made_at, None
+    assert made_at is not None, "a completed elicitation has a time"
+    if last.condition.tools is not None:
         searches = sum(row.call.searches or 0 for _, row in rows)
     return Forecast(
-        elicitation=first,
-        call=first_row.call,
+        elicitation=last,
+        call=last_row.call,
         entry=entry,
         question=entry.question,
-        family_id=first.family_id,
-        release_id=first.release_id,
-        methodology=first.methodology.version,
-        arm=first.batch.arm,
+        family_id=last.family_id,
+        release_id=last.release_id,
+        methodology=last.methodology.version,
+        arm=last.batch.arm,
         probabilities=combined.probabilities,
         stated={option: repr(value) for option, value in combined.medians.items()},
         normalised=combined.normalised,
         rationale="\n\n".join(rationales),
-        made_at=max(task.made_at for task, _ in rows if task.made_at),
+        made_at=made_at,
         samples=samples,
-        samples_asked=first.samples,
+        samples_asked=last.samples,
         samples_read=len(rows),
         log_odds_mean=combined.log_odds_mean,
         spread=combined.spread,

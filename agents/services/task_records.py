@@ -51,6 +51,7 @@ def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, An
     return trading_record(
         cohort=cohort.number,
         week=decision.week,
+        replicate=agent.replicate,
         family=agent.family.slug,
         model=agent.model_id,
         methodology=cohort.methodology.version,

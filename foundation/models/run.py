@@ -31,14 +31,14 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def as_seen(self, now: datetime) -> RunQuerySet:
         """The same rows, of which lost ones read and filter as such before anybody has marked them."""
-        lost = [run.pk for run in self.model.objects.lost(now)]
+        lost_ids = [run.pk for run in self.model.objects.lost(now)]
         rows = self.all()
-        if lost:
+        if lost_ids:
             state = {"status": Run.Status.LOST, "error": Run.LOST_ERROR, "finished_at": now}
             for name, value in state.items():
                 field: Any = Run._meta.get_field(name)
-                seen = Case(When(pk__in=lost, then=Value(value)), default=F(name), output_field=field)
-                rows.query.add_annotation(seen, name)  # `annotate` refuses the name of a field
+                expression = Case(When(pk__in=lost_ids, then=Value(value)), default=F(name), output_field=field)
+                rows.query.add_annotation(expression, name)  # `annotate` refuses the name of a field
         return rows
 
     def begin(self, kind: str, at: datetime, *, raises_alert: bool = False, can_wait: bool = False) -> Run:

@@ -339,13 +339,13 @@ def _batches(
 ) -> Iterator[QuestionBatch]:
     """The batches of a set under each condition, with their blocks."""
     prefetch_related_objects([entry.question for entry in entries.values()], "options")
-    shown = evidence.snippets if evidence else {}
+    snippets_by_key = evidence.snippets if evidence else {}
     key_of = {entry.position: key for key, entry in entries.items()}
     for number, batch_entries in groupby(entries.values(), key=attrgetter("batch")):
         rows = list(batch_entries)
         snippets = []
         for entry in rows:
-            for snippet in shown.get(key_of[entry.position], ()):
+            for snippet in snippets_by_key.get(key_of[entry.position], ()):
                 snippets.append((entry.question_id, snippet))
         for condition in conditions:
             yield QuestionBatch(

@@ -39,8 +39,8 @@ class AgentSerializer(ReadSerializer):
     class Meta:
         model = Agent
         fields = (
-            "id", "cohort", "family", "release", "model_id", "display_name", "status", "cash", "positions_value",
-            "total_value", "pnl", "pnl_percent", "brier", "resolved_bets", "win_rate",
+            "id", "cohort", "family", "replicate", "release", "model_id", "display_name", "status", "cash",
+            "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets", "win_rate",
         )  # fmt: skip
 
 

@@ -84,6 +84,7 @@ def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
                 "family": agent.family.slug,
                 "release": agent.release_id,
                 "model_id": agent.model_id,
+                "replicate": agent.replicate,
                 "status": agent.status,
                 "total_value": valuation.total,
                 **{name: getattr(valuation, name) for name in VALUES},

@@ -32,6 +32,7 @@ from scoring.exports.tables import TABLES_BY_NAME
 
 BATCH = 500
 STATE_OF_MARKETS = ("status", "closed_at", "resolved_at", "winning_outcome")
+BLOCKS = ("markets", "questions", "evidence")
 STATE_OF_QUESTIONS = ("status", "closed_at", "resolved_at")
 LAST_PRICES = ("price", "price_at", "price_source", "price_stale")
 
@@ -148,7 +149,7 @@ def _load_markets(tables: PastTables, timeline: Timeline) -> None:
 
 def _block_texts(tables: PastTables) -> dict[tuple[str, int], str]:
     """The text of each block by its kind, and its universe or question batch."""
-    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] not in ("system", "user")}
+    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in BLOCKS}
     return {(row["kind"], row["id"]): texts[row["sha256"]] for row in tables.rows("blocks")}
 
 

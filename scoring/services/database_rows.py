@@ -15,7 +15,7 @@ from scoring.exports.tables import TABLES_BY_NAME
 
 ROWS_AT_A_TIME = 2_000
 COLUMNS = {
-    "agents": "id cohort family release model_id cash",
+    "agents": "id cohort family release model_id cash replicate",
     "calls": (
         "id decision elicitation sequence attempt model returned_model provider quantization result late "
         "finish_reason error prompt_sha256 raw_response"

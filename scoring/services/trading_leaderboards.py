@@ -43,7 +43,7 @@ class LeaderboardContents(NamedTuple):
 
 
 class CohortResult(NamedTuple):
-    """The value of a family's agent in a cohort, and its return by week."""
+    """The value of a family's agent in a cohort, and its return by week; the means of its replicates."""
 
     value: Valuation
     weeks: WeeklyReturns
@@ -143,10 +143,24 @@ def cohort_results(
 ) -> dict[Family, dict[int, CohortResult]]:
     """The result of each family by cohort number, given the values of its agents by id."""
     weeks = weekly_returns(participants, values, at)
-    results_of: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
+    replicates: dict[Family, dict[int, list[CohortResult]]] = defaultdict(lambda: defaultdict(list))
     for agent in participants:
-        results_of[agent.family][agent.cohort.number] = CohortResult(values[agent.pk], weeks[agent.pk])
+        replicates[agent.family][agent.cohort.number].append(CohortResult(values[agent.pk], weeks[agent.pk]))
+    results_of: dict[Family, dict[int, CohortResult]] = {}
+    for family, by_cohort in replicates.items():
+        results_of[family] = {cohort: _mean_result(results) for cohort, results in by_cohort.items()}
     return results_of
+
+
+def _mean_result(results: Sequence[CohortResult]) -> CohortResult:
+    """The mean of replicates, which start together."""
+    first, number = results[0], len(results)
+    if number == 1:
+        return first
+    cash = sum((result.value.cash for result in results), Decimal(0)) / number
+    positions = sum((result.value.positions_value for result in results), Decimal(0)) / number
+    weeks = {week: fmean(result.weeks[week] for result in results) for week in first.weeks}
+    return CohortResult(Valuation(cash, positions, first.value.starting_balance), weeks)
 
 
 def ranked_contents(
@@ -224,7 +238,7 @@ def _entry(
         "rank_high": None,
         "cohorts": len(values),
         "total_value": str(to_cents(sum((value.total for value in values), Decimal(0)) / len(values))),
-        "pnl": str(sum((value.pnl for value in values), Decimal(0))),
+        "pnl": str(to_cents(sum((value.pnl for value in values), Decimal(0)))),
         "return_percent": returns.value,
         "return_se": by_week.standard_error,
         "return_se_cohorts": returns.standard_error,

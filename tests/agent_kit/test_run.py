@@ -142,6 +142,35 @@ def test_line_that_a_kill_cut_is_dropped_and_the_task_answered(
     assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["answer", "reply"]
 
 
+def test_folder_as_journal_is_refused(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arena = ScriptedArena(server)
+    code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd, "--journal", str(tmp_path))
+    assert (code, f"--journal: {tmp_path} is a folder" in error) == (2, True)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_page_of_a_front_that_refuses_access_is_no_access(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], status: int
+) -> None:
+    server.expect_request("/api/v1/submissions/open/").respond_with_data(
+        "<h1>no</h1>", status, content_type="text/html"
+    )
+    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    assert (code, "<h1>" in error) == (3, False)
+
+
+def test_sentence_of_a_server_commands_no_terminal(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.expect_request("/api/v1/submissions/open/").respond_with_json(
+        {"detail": "no \x1b[2J\x1b]0;owned\x07 \u202e entry"}, 403
+    )
+    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    assert code == 3
+    assert "entry" in error
+    assert not any(letter in error for letter in "\x1b\x07\u202e")
+
+
 def test_damaged_journal_is_refused_by_line(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

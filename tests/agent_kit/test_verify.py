@@ -96,11 +96,31 @@ def test_receipt_that_an_archive_lacks_is_named(tmp_path: Path, capfd: pytest.Ca
     table.parent.mkdir(parents=True)
     table.write_text(f"sequence,sha256\n7,{receipt()['sha256']}\n")
     options = ("--archive", str(tmp_path / "archive"))
-    assert verified(tmp_path, capfd, receipt(), *options)[0] == 0
+    (table.parent / "calls.csv").write_text("id,raw_response\n")
     code, result, _ = verified(tmp_path, capfd, receipt(sequence=8), *options)
     assert (code, result["receipts"][0]["faults"]) == (1, ["the archive does not hold it"])
     code, _, error = verified(tmp_path, capfd, receipt(), "--archive", str(tmp_path))
     assert (code, "receipts.csv: No such file" in error) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("selection", "answers", "fault"),
+    [
+        ({"from": None, "to": None, "cohort": None}, "id,raw_response\n", "the archive lacks its answer"),
+        ({"from": None, "to": None, "cohort": None}, "id,raw_response\n9,{}\n", "the archive holds another answer"),
+        ({"from": "2026-03-01", "to": None, "cohort": None}, "id,raw_response\n", None),
+    ],
+)
+def test_answer_that_an_archive_lacks_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], selection: dict[str, Any], answers: str, fault: str | None
+) -> None:
+    folder = tmp_path / "archive" / "csv"
+    folder.mkdir(parents=True)
+    (folder / "receipts.csv").write_text(f"sequence,sha256,call\n7,{receipt()['sha256']},9\n")
+    (folder / "calls.csv").write_text(answers)
+    (folder.parent / "manifest.json").write_text(json.dumps({"selection": selection}))
+    code, result, _ = verified(tmp_path, capfd, receipt(), "--archive", str(folder.parent))
+    assert (code, result["receipts"][0]["faults"]) == (int(fault is not None), [fault] if fault else [])
 
 
 def test_keys_are_asked_of_the_arena_without_a_token(

@@ -74,7 +74,7 @@ def _forecast_for_one_that_declined() -> None:
     task = Elicitation.objects.get(declined=True)
     row = Forecast.objects.filter(arm=task.batch.arm).first()
     assert row is not None
-    row.pk, row.elicitation = None, task
+    row.pk, row.elicitation, row.release = None, task, task.release
     row.save()
 
 

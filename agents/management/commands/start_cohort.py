@@ -13,7 +13,7 @@ from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from foundation.commands import ArenaCommand, CommandResult
+from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult
 
 
 class Command(ArenaCommand):
@@ -71,4 +71,5 @@ def _methodology(version: str | None) -> Methodology | None:
         return Methodology.objects.get(version=version)
     except Methodology.DoesNotExist:
         versions = ", ".join(Methodology.objects.values_list("version", flat=True))
-        raise CommandError(f"--methodology: there is no {version!r}; the versions are {versions}") from None
+        message = f"--methodology: there is no {version!r}; the versions are {versions}"
+        raise CommandError(message, returncode=BAD_USAGE) from None

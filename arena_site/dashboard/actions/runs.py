@@ -124,8 +124,8 @@ class RunForecasts(EnqueueJob):
     def effect(self, data: FormData, at: datetime) -> Preview:
         estimate, costs = estimate_forecasts(at=at), cost_sentence(at)
         if not estimate.releases:
-            nothing = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
-            return Preview(f"{nothing} {costs}", possible=False)
+            reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
+            return Preview(f"{reason} {costs}", possible=False)
         lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.releases]
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"

@@ -28,6 +28,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--weeks", type=int, default=6, help="how many weeks to play (default 6)")
         parser.add_argument("--seed", type=int, default=0, help="the same seed plays the same season, to the cent")
+        parser.add_argument(
+            "--methodology", metavar="V", help="the cohorts' methodology (default: the newest published)"
+        )
         parser.add_argument("--database", metavar="URL", help="play into this database (default: DATABASE_URL)")
         parser.add_argument("--no-serve", action="store_true", help="stop after the table")
         parser.add_argument("--port", type=int, default=8000, help="where to serve the site")
@@ -69,9 +72,10 @@ class Command(BaseCommand):
         """Plays the season in a process whose settings name the sandbox; the site opens with its database."""
         with TemporaryDirectory() as folder:
             prepared = Path(folder) / "prepared"
-            season = start(
-                manage_command("sandbox_season", "--weeks", str(options["weeks"]), "--prepared", str(prepared)), env
-            )
+            arguments = ["--weeks", str(options["weeks"]), "--prepared", str(prepared)]
+            if options["methodology"]:
+                arguments += ["--methodology", options["methodology"]]
+            season = start(manage_command("sandbox_season", *arguments), env)
             processes = {"season": season}
             try:
                 if not options["no_serve"]:

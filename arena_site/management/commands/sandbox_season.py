@@ -91,6 +91,7 @@ class Command(ArenaCommand):
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--weeks", type=int, default=6)
+        parser.add_argument("--methodology", metavar="V", help="the cohorts' methodology")
         parser.add_argument("--prepared", type=Path, metavar="FILE", help="make this file when the database is ready")
 
     def records_run(self, options: dict[str, Any]) -> bool:
@@ -119,7 +120,8 @@ class Command(ArenaCommand):
                 if "start_cohort" in step.commands and step.at == open_week_starts(options["weeks"] - 1):
                     guest = register_external_agent(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
                 for command in step.commands:
-                    self._run(command, step.at)
+                    version = options["methodology"] if command == "start_cohort" else None
+                    self._run(command, step.at, **({"methodology": version} if version else {}))
                 if not number:
                     freeze_loaded_objects()
             self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))

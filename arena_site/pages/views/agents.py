@@ -80,7 +80,7 @@ class LargestPosition(NamedTuple):
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
     as_of = requested_instant(request, timezone.now())
-    agent = _loaded_agent(number, slug)
+    agent = _loaded_agent(request, number, slug)
     balance = agent.cohort.methodology.starting_balance
     current, past = positions_of(agent)
     positions = [*current, *past]
@@ -98,6 +98,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "agent": agent,
             "family": agent.family,
             "cohort": agent.cohort,
+            "replicates": range(1, len(_replicates(competition_index(), number, slug)) + 1),
             "worth": worth,
             "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
             "held": current[:limit],
@@ -121,15 +122,16 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
 
 def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
     """The chart of the agent's page."""
-    figure = _figure(_loaded_agent(number, slug), requested_instant(request, timezone.now()))
+    figure = _figure(_loaded_agent(request, number, slug), requested_instant(request, timezone.now()))
     return [figure] if figure else []
 
 
-def _loaded_agent(number: int, slug: str) -> Agent:
+def _loaded_agent(request: HttpRequest, number: int, slug: str) -> Agent:
     """The agent with its family, cohort and methodology. Raises Http404 if there is none."""
     competition = competition_index()
-    agents = Agent.objects.filter(pk=_agent(competition, number, slug).pk)
-    (agent,) = attach_competition(agents.only("family", "cohort", "model_id", "status", "cash"), competition)
+    agents = Agent.objects.filter(pk=_agent(request, competition, number, slug).pk)
+    columns = ("family", "cohort", "model_id", "status", "cash", "replicate")
+    (agent,) = attach_competition(agents.only(*columns), competition)
     return agent
 
 
@@ -149,7 +151,7 @@ def _figure(agent: Agent, until: datetime | None) -> Figure | None:
 @require_safe
 def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """The trades of an agent with their scores, the newest first unless they are sorted."""
-    agent = _agent(competition_index(), number, slug)
+    agent = _agent(request, competition_index(), number, slug)
     listing = ListPage(request, LIST_COLUMNS, "-week")
     page = listing.page(Trade.objects.filter(agent=agent.pk))
     trades: Any = page.object_list  # joins other tables only now: the count needs none
@@ -172,12 +174,22 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     )
 
 
-def _agent(competition: CompetitionIndex, number: int, slug: str) -> AgentSummary:
-    """The family's agent in the cohort. Raises Http404 if there is none."""
+def _agent(request: HttpRequest, competition: CompetitionIndex, number: int, slug: str) -> AgentSummary:
+    """The family's agent in the cohort, its first or the one of `?replicate=`. Raises Http404 if there is none."""
+    agents = _replicates(competition, number, slug)
+    place = request.GET.get("replicate", "1")
+    if place.isascii() and place.isdigit() and len(place) < 3 and 1 <= int(place) <= len(agents):
+        return agents[int(place) - 1]
+    raise Http404(f"cohort {number} has no agent of {slug}" if not agents else f"there is no replicate {place[:20]}")
+
+
+def _replicates(competition: CompetitionIndex, number: int, slug: str) -> list[AgentSummary]:
+    """The family's agents in the cohort, in order."""
+    agents = []
     for agent in competition.agents:
         if agent.cohort.number == number and agent.family.slug == slug:
-            return agent
-    raise Http404(f"cohort {number} has no agent of {slug}")
+            agents.append(agent)
+    return sorted(agents, key=attrgetter("pk"))
 
 
 def _weeks(agent: Agent, decisions: Sequence[DecisionRow]) -> list[tuple[int, DecisionRow | None]]:

@@ -54,10 +54,11 @@ FORECAST_TABLES = (
         batch integer - The number of its question batch in each arm.
         reason text - selected (by the rule) or traded (its market was traded).
         prices json - By option: price (mid), ask, no_ask (US dollars a share) and stale.
+        facts json - What a prompt may show besides: event, volume_24h_usd (US dollars), and spread by option.
         closes_on text - Day of the scheduled close at the freeze, as prompts show it (YYYY-MM-DD).
         duplicate integer row duplicate_id - The same question at another venue.
     """), "markets.QuestionEntry", ("question_set_id", "position"),
-        chained="question_set question position batch reason prices",
+        chained="question_set question position batch reason prices facts",
     ),
     ArchiveTable("evidence", "Snippets about the questions of question sets, as conditions with evidence show them. "
         "Texts belong to their publishers.", columns("""
@@ -77,7 +78,7 @@ FORECAST_TABLES = (
     ArchiveTable("question_batches", "Questions that are put in one request, in one arm.", columns("""
         id integer row - The batch.
         question_set integer row question_set_id - The set.
-        arm text - priced or blind.
+        arm text - The condition's name.
         number integer - Its number in the set and arm.
     """), "markets.QuestionBatch",
         chained="question_set arm number",
@@ -94,8 +95,11 @@ FORECAST_TABLES = (
         refusals integer - Answers without a valid forecast.
         error text - The last error.
         made_at time - The time of the run.
+        sample integer - Its number among the samples, from 1.
+        samples integer - How many samples are asked of the release.
     """), "agents.Elicitation",
-        chained="batch methodology family model_id status declined refusals error made_at",
+        recomputed="samples",
+        chained="batch methodology family model_id status declined refusals error made_at sample",
     ),
     ArchiveTable("forecasts", "Accepted forecasts: one probability per option.", columns("""
         id integer row - The forecast.
@@ -106,16 +110,21 @@ FORECAST_TABLES = (
         family text family__slug - The family's slug.
         release integer row release_id - The release.
         methodology text - The methodology's version.
-        arm text - priced or blind.
+        arm text - The condition's name.
         probabilities json - Probability by option.
         stated json - The number by option as the model wrote it.
         normalised boolean - Was it divided by its sum, which was not exactly 1?
         rationale text - The model's rationale.
         made_at time - The time of the run.
+        samples json - Sample to its probabilities, of those that were read; null of a single one.
+        samples_asked integer - How many samples were asked.
+        samples_read integer - How many of them could be read.
+        log_odds_mean json - Option to the probability of the samples' mean clipped log odds; null of a single one.
+        spread number - Standard deviation of the samples' clipped log odds, mean over options; null of one.
     """), "agents.Forecast", batch_size=500,
         recomputed=(
             "elicitation entry question family release methodology arm probabilities stated "
-            "normalised rationale made_at"
+            "normalised rationale made_at samples samples_asked samples_read log_odds_mean spread"
         ),
     ),
     ArchiveTable("refused_forecasts", "Forecasts in answers that broke the rules.", columns("""

@@ -45,6 +45,7 @@ COMPETITION_TABLES = (
         id integer row - The agent.
         cohort integer cohort__number - The cohort's number.
         family text family__slug - The family's slug.
+        replicate integer - Its number among the family's agents in the cohort, from 1.
         release integer row release_id - The release frozen into it.
         model_id text - The requested model.
         status text - active or bankrupt.

@@ -1,5 +1,6 @@
 """Answers: decisions, instructions and forecasts are read again from the stored raw answers."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -36,6 +37,9 @@ class _Decisions:
     def __init__(self, archive: Archive) -> None:
         self.decisions = archive.by("decisions")
         self.cohorts = {pk: agent["cohort"] for pk, agent in archive.by("agents").items()}
+        self.bet_reasons = {}
+        for pk in self.cohorts:
+            self.bet_reasons[pk] = bool(archive.rules_of(pk).get("trading", {}).get("bet_reasons"))
         self.instructions = archive.grouped("instructions", "call")
         self.trades = archive.grouped("trades", "decision")
         self.answered: set[int] = set()
@@ -50,8 +54,9 @@ class _Decisions:
             if instructions:
                 yield f"instructions: call {call['id']} is {call['result']}, and has some"
             return
+        content = stored_content(call["raw_response"], call["http_status"])
         try:
-            answer = parse_answer(stored_content(call["raw_response"], call["http_status"]))
+            answer = parse_answer(content, bet_reasons=self.bet_reasons[decision["agent"]])
         except Malformed as fault:
             yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
             return
@@ -108,7 +113,13 @@ class _Elicitations:
             self.entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
         self.read_so_far: dict[int, dict[int, tuple[int, CheckedForecast]]] = {}
         self.refused_calls: dict[int, dict[int, CheckedForecast]] = {}
-        self.forecasts = archive.grouped("forecasts", "elicitation")
+        self.forecasts: dict[int, list[Row]] = defaultdict(list)
+        self.sampled: dict[tuple[int, int], dict[int, Row]] = defaultdict(dict)
+        for forecast in archive.rows("forecasts"):
+            if forecast["samples"] is None:
+                self.forecasts[forecast["elicitation"]].append(forecast)
+            elif (task := self.elicitations.get(forecast["elicitation"])) is not None:
+                self.sampled[task["batch"], task["release"]][forecast["entry"]] = forecast
         self.refused = archive.grouped("refused_forecasts", "call")
 
     def read(self, call: Row) -> Iterator[str]:
@@ -138,6 +149,7 @@ class _Elicitations:
     def check_rest(self) -> Iterator[str]:
         """The forecasts and refusals of each elicitation are those of its answers together."""
         refused_by_call: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
+        samples: dict[tuple[int, int], dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
         for pk, task in self.elicitations.items():
             completed = task["status"] == "completed"
             if (task["made_at"] is not None) != completed:
@@ -147,10 +159,13 @@ class _Elicitations:
             valid = {entry: forecast for entry, (_, forecast) in read.items() if forecast.probabilities is not None}
             if completed and task["declined"] != (not valid):
                 yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
-            if len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
+            if task["samples"] > 1:
+                for entry, forecast in valid.items():
+                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = forecast.probabilities
+            elif len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
                 yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
                 continue
-            for entry, forecast in valid.items():
+            for entry, forecast in valid.items() if task["samples"] == 1 else ():
                 yield from mismatches(
                     f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], _figures(forecast)
                 )
@@ -158,6 +173,7 @@ class _Elicitations:
                 for entry, (call, forecast) in read.items():
                     if forecast.probabilities is None:
                         refused_by_call.setdefault(call, {})[entry] = forecast
+        yield from self._check_samples(samples)
         for call, rows in self.refused.items():
             if rows and (call not in refused_by_call or len(rows) != len({row["entry"] for row in rows})):
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
@@ -169,6 +185,18 @@ class _Elicitations:
             for entry, forecast in refusals.items():
                 row, computed = row_by_entry[entry], {"stated": forecast.stated, "reason": forecast.reason}
                 yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row, computed)
+
+    def _check_samples(self, samples: dict[tuple[int, int], dict[int, dict[str, Any]]]) -> Iterator[str]:
+        """The samples of each forecast are those of the answers; the rules of the package check what follows."""
+        archived: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for task in self.elicitations.values():
+            archived[task["batch"], task["release"]].add(str(task["sample"]))
+        for pair, recorded in self.sampled.items():
+            for entry, forecast in recorded.items():
+                # A window may hold some of the samples alone.
+                stored = {name: vector for name, vector in forecast["samples"].items() if name in archived[pair]}
+                if stored != samples[pair][entry]:
+                    yield f"forecasts: the samples of forecast {forecast['id']} are not those of the answers"
 
 
 def _figures(forecast: CheckedForecast) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_archive_holds_terms_of_reuse_and_methodologies(exported: Path) -> None:
     terms = " ".join((exported / "whole" / "LICENSE.txt").read_text().split())
     assert "belong to their venues (Polymarket, Kalshi)" in terms
     methodologies = json.loads((exported / "whole" / "methodologies.json").read_text())
-    assert [row["version"] for row in methodologies] == ["v1", "v2"]
+    assert [row["version"] for row in methodologies] == ["v1", "v2", "v3"]
 
 
 def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import ssl
 import time
+import unicodedata
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -39,6 +40,10 @@ class AccessDenied(Exception):
     """The token is missing, unknown or revoked."""
 
 
+NO_JSON_NEEDED = {401: "the arena does not know the token", 403: "the arena refuses access", 404: "not found"}
+"""Statuses that say enough even where a front answers them with a page."""
+
+
 class UnexpectedAnswer(Exception):
     """The server answers what no arena would; the message says what."""
 
@@ -51,8 +56,8 @@ class Reply(BaseModel):
 
     @property
     def detail(self) -> str:
-        """The sentence of a problem; empty for a success."""
-        return str(self.body.get("detail", "")) if self.status >= 400 else ""
+        """The sentence of a problem, as a terminal may show it; empty for a success."""
+        return _printable(str(self.body.get("detail", ""))) if self.status >= 400 else ""
 
 
 class OpenTask(BaseModel):
@@ -195,8 +200,8 @@ class Arena:
             raise ArenaUnavailable(f"{self.url}: {status} {_detail(content)}".strip(), _retry_after(response))
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
-            if status == 404:
-                return Reply(status=status, body={"detail": "not found"})
+            if status in NO_JSON_NEEDED:
+                return Reply(status=status, body={"detail": NO_JSON_NEEDED[status]})
             raise UnexpectedAnswer(
                 f"{self.url}{path} answers {status} with {kind or 'no type'} and not JSON: is it an arena?"
             )
@@ -277,4 +282,13 @@ def _detail(content: bytes) -> str:
         body = read_json(content)
     except ValueError:
         return ""
-    return str(body.get("detail", ""))[:300] if isinstance(body, dict) else ""
+    return _printable(str(body.get("detail", ""))[:300]) if isinstance(body, dict) else ""
+
+
+def _printable(text: str) -> str:
+    """A text without characters that command a terminal."""
+    letters = []
+    for letter in text:
+        is_command = unicodedata.category(letter) in ("Cc", "Cf") and letter not in "\n\t"
+        letters.append("\ufffd" if is_command else letter)
+    return "".join(letters)

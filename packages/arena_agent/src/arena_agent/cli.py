@@ -248,6 +248,8 @@ def _run(options: argparse.Namespace) -> int:
             arena = stack.enter_context(Arena(access.url, access.token))
             process = stack.enter_context(AgentProcess(options.file))
             path = options.journal or journal_path(access.url, process.card().name)
+            if path.is_dir():
+                raise CommandFailed(f"--journal: {path} is a folder; name a file in it", REFUSED)
             journal = None if options.dry_run else stack.enter_context(Journal(path))
             loop = LiveLoop(arena, process, journal, lambda event: _show_event(options, event))
             if not (options.once or options.dry_run):

@@ -77,15 +77,30 @@ def archive_faults(receipts: list[dict[str, Any]], archive: Path) -> dict[int, s
             # The writer puts an apostrophe before what a spreadsheet would run as a formula.
             answer = (row.get("raw_response") or "").removeprefix("'")
             answers[row["id"]] = hashlib.sha256(answer.encode()).hexdigest()
-    faults = {}
+    faults, is_whole = {}, _is_whole(archive)
     for index, receipt in enumerate(receipts):
         if receipt["sha256"] not in stored:
             faults[index] = "the archive does not hold it"
             continue
         answer_sha256 = answers.get(stored[receipt["sha256"]] or "")
-        if answer_sha256 not in (None, receipt["body"].get("answer_sha256")):
+        if answer_sha256 is None and is_whole:
+            faults[index] = "the archive lacks its answer"
+        elif answer_sha256 not in (None, receipt["body"].get("answer_sha256")):
             faults[index] = "the archive holds another answer"
     return faults
+
+
+def _is_whole(archive: Path) -> bool:
+    """True unless the manifest says that the archive is a window or a cohort, which holds some of the answers."""
+    path = archive / "manifest.json"
+    try:
+        manifest = read_json(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError) as error:
+        raise UnreadableReceipt(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    selection = manifest.get("selection") if isinstance(manifest, dict) else None
+    return not isinstance(selection, dict) or not any(selection.get(name) for name in ("from", "to", "cohort"))
 
 
 def _table_rows(path: Path) -> Iterator[dict[str, str]]:

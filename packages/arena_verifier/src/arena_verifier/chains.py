@@ -83,6 +83,8 @@ class TaskRecords:
         self.entries, self.questions = tables.by("question_entries"), tables.by("questions")
         self.forecasts: dict[int, list[Row]] = defaultdict(list)
         for row in tables.rows("forecasts"):
+            if row["samples"] is not None:
+                continue  # recorded once all samples have ended: it follows from their calls
             forecast = {name: row[name] for name in ("call", "entry", "probabilities", "stated", "normalised")}
             self.forecasts[row["elicitation"]].append(forecast | {"rationale": sha256(row["rationale"])})
         self.refused = tables.grouped("refused_forecasts", "call")
@@ -113,6 +115,7 @@ class TaskRecords:
             "universe": universe and universe["sha256"], "action": row["action"], "fallback": row["fallback"],
             "reasoning": sha256(row["reasoning"]), "decided_at": row["decided_at"], "instructions": instructions,
             "trades": [self.trade(trade) for trade in sorted(self.trades[row["id"]], key=by_sequence)],
+            **({"replicate": agent["replicate"]} if agent["replicate"] > 1 else {}),
         }  # fmt: skip
 
     def trade(self, row: Row) -> Row:
@@ -137,7 +140,7 @@ class TaskRecords:
             "protocol": "forecast", "day": questions["day"], "part": questions["part"], "batch": batch["number"],
             "arm": batch["arm"], "family": row["family"], "model": row["model_id"], "methodology": row["methodology"],
             "questions": questions["sha256"], "declined": row["declined"], "made_at": row["made_at"],
-            "forecasts": forecasts, "refused": refused,
+            "forecasts": forecasts, "refused": refused, **({"sample": row["sample"]} if row["sample"] > 1 else {}),
         }  # fmt: skip
 
     def position(self, row: Row) -> int:

@@ -29,6 +29,7 @@ from arena_verifier.ledger import check_journals, check_positions, check_trades
 from arena_verifier.portfolios import check_agents, check_snapshots
 from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Violations
+from arena_verifier.samples import check_samples
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
 from arena_verifier.signatures import check_signature
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_prompts, check_shown_texts
@@ -76,7 +77,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "evidence": check_evidence,
     "prices": check_prices, "outcomes": check_outcomes, "trades": check_trades, "journals": check_journals,
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,
-    "bet scores": check_bet_scores, "forecast scores": check_forecast_scores,
+    "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
     "boards of agents": check_agents_boards,
 }  # fmt: skip

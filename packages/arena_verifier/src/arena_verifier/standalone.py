@@ -5,8 +5,8 @@ from collections import defaultdict
 from importlib import resources
 
 MODULES = (
-    "rows", "files", "signatures", "chains", "receipts", "texts", "ledger", "portfolios", "scores", "intervals",
-    "trading_leaderboard", "forecast_leaderboards", "agents_boards", "program",
+    "rows", "files", "signatures", "chains", "receipts", "texts", "ledger", "portfolios", "scores", "samples",
+    "intervals", "trading_leaderboard", "forecast_leaderboards", "agents_boards", "program",
 )  # fmt: skip
 """In the order in which their names are needed; the last one's description is that of the file."""
 

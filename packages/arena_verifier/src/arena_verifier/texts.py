@@ -9,7 +9,9 @@ from typing import Any
 
 from arena_verifier.rows import Row, Tables, Violations, sha256
 
-QUESTION_COLUMNS = ["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]
+QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
+"""The columns of QUESTIONS where the methodology names none."""
+CUT_MARK = " … [cut]"
 EVIDENCE_COLUMNS = ["question_id", "title", "source", "url", "published", "text"]
 EVIDENCE_FIELDS = ("position", "title", "source", "url", "published_at", "retrieved_at", "sha256")
 OTHER_BLOCKS = {"decision": ("questions_block",), "elicitation": ("portfolio_block", "positions_block", "awaiting")}
@@ -49,18 +51,18 @@ def messages(tables: Tables, call: Row, blocks: dict[tuple[str, int], str]) -> t
         batch = tables.by("question_batches")[elicitation["batch"]]
         day = tables.by("question_sets")[batch["question_set"]]["day"][:10]
         texts = {"date": day, "questions": call["questions_block"] or blocks.get(("questions", batch["id"]), "")}
-        shown, condition = {"evidence": blocks.get(("evidence", batch["id"]), "")}, condition_of(rules, batch["arm"])
-        texts["evidence"] = fill(rules["evidence_prompt"], shown) if "evidence" in condition["blocks"] else ""
-        texts["search"] = rules["search_prompt"] if condition.get("tools") else ""
+        texts |= condition_parts(rules, batch["arm"], blocks.get(("evidence", batch["id"]), ""))
     return rules["system_prompt"], fill(rules["user_prompt"], texts) + call["retry_note"]
 
 
-def condition_of(rules: Row, name: str) -> Row:
-    """The condition of a name; in rules that name arms alone, one without evidence and tools."""
-    for condition in rules.get("conditions", []):
-        if condition["name"] == name:
-            return dict(condition)
-    return {"blocks": [], "tools": None}
+def condition_parts(rules: Row, arm: str, evidence: str) -> dict[str, str]:
+    """The parts of a user message that a condition with evidence, or with search, has."""
+    condition, parts = condition_of(rules, arm), {"evidence": "", "search": ""}
+    if "evidence" in condition["blocks"]:
+        parts["evidence"] = fill(rules["evidence_prompt"], {"evidence": evidence})
+    if condition["tools"]:
+        parts["search"] = rules["search_prompt"]
+    return parts
 
 
 def fill(template: str, blocks: dict[str, str]) -> str:
@@ -106,6 +108,8 @@ def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
             question = questions[entry["question"]]
             fields = [entry["position"], entry["batch"], question["options_sha256"], question["text"]]
             fields += [question["rules"], entry["reason"], entry["prices"]]
+            if entry["facts"]:
+                fields.append(entry["facts"])
             lines.append(json.dumps(fields, sort_keys=True))
         if sha256("\n".join(lines)) != question_set["sha256"]:
             violations.note("question_sets", question_set, "is another: the fingerprint is not that of its entries")
@@ -154,21 +158,45 @@ def check_shown_questions(tables: Tables, violations: Violations) -> None:
     for entry in tables.rows("question_entries"):
         entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
     for pk, batch in tables.by("question_batches").items():
-        lines = [json_line(QUESTION_COLUMNS)]
+        rules = tables.methodology(tables.by("question_sets")[batch["question_set"]]["methodology"])["forecast"]
+        condition = condition_of(rules, batch["arm"])
+        lines = [json_line(rules.get("question_columns", QUESTION_COLUMNS))]
         for entry in sorted(entries[batch["question_set"], batch["number"]], key=by_position):
-            lines.append(question_line(questions[entry["question"]], options[entry["question"]], entry, batch["arm"]))
+            lines.append(
+                question_line(questions[entry["question"]], options[entry["question"]], entry, rules, condition)
+            )
         if sha256("\n".join(lines)) != digests.get(pk):
             violations.note("question_batches", batch, "its block is not what its questions make")
 
 
-def question_line(question: Row, options: list[Row], entry: Row, arm: str) -> str:
+def condition_of(rules: Row, arm: str) -> Row:
+    """The condition of an arm; where a methodology names arms, the first shows prices and the other does not."""
+    if "arms" in rules:
+        return {"blocks": ["rules", "prices"] if arm == rules["arms"][0] else ["rules"], "tools": None}
+    condition: Row = next(row for row in rules["conditions"] if row["name"] == arm)
+    return condition
+
+
+def question_line(question: Row, options: list[Row], entry: Row, rules: Row, condition: Row) -> str:
     names = [option["name"] for option in sorted(options, key=lambda option: option["index"])]
-    prices = {}
-    for name in names:
-        price = entry["prices"][name]["price"]
-        prices[name] = price if price is None else float(plain_decimal(price))
-    fields: list[Any] = [str(question["id"]), question["text"], question["rules"], question["exclusive"], names]
-    return json_line([*fields, None if arm == "blind" else prices, entry["closes_on"] or None])
+    facts, limit = entry["facts"] or {}, rules.get("rules_characters")
+    text = question["rules"]
+    if limit is not None and len(text) > limit:
+        text = text[:limit].rstrip() + CUT_MARK
+    columns: dict[str, Any] = {
+        "question_id": str(question["id"]), "event": facts.get("event"), "question": question["text"],
+        "rules": text if "rules" in condition["blocks"] else None, "exclusive": question["exclusive"],
+        "options": names, "prices": {name: shown_number(entry["prices"][name]["price"]) for name in names},
+        "spread": {name: shown_number(facts.get("spread", {}).get(name)) for name in names},
+        "volume_24h_usd": facts.get("volume_24h_usd"), "closes": entry["closes_on"] or None,
+    }  # fmt: skip
+    if "prices" not in condition["blocks"]:
+        columns |= {"prices": None, "spread": None, "volume_24h_usd": None}
+    return json_line([columns[name] for name in rules.get("question_columns", QUESTION_COLUMNS)])
+
+
+def shown_number(text: str | None) -> float | None:
+    return None if text is None else float(plain_decimal(text))
 
 
 def json_line(value: Any) -> str:
@@ -195,11 +223,13 @@ def check_shown_texts(tables: Tables, violations: Violations) -> None:
 
 
 def market_block_faults(universe: int, block: str, entries: list[Row]) -> Iterator[str]:
-    rows = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in block.split("\n")[1:]]
+    heading, *lines = block.split("\n")
+    place = json.loads(heading).index("prices")
+    rows = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
     listed = sorted((entry for entry in entries if entry["bettable"]), key=by_position)
     if [line[0] for line in rows] != [str(entry["market"]) for entry in listed]:
         yield f"universe_entries: those of universe {universe} are not the markets that were shown"
         return
     for line, entry in zip(rows, listed, strict=True):
-        if line[3] != {side: Decimal(price) for side, price in entry["prices"].items()}:
+        if line[place] != {side: Decimal(price) for side, price in entry["prices"].items()}:
             yield f"universe_entries: market {entry['market']} of universe {universe} was shown at other prices"

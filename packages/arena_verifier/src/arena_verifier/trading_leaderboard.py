@@ -61,9 +61,11 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
                     players[agent["family"]].append(agent)
         mean: dict[str, float] = {}
         weeks: dict[str, Any] = {}
+        results: dict[str, dict[int, Row]] = {}
         for family, agents in players.items():
-            mean[family] = fmean(agent["return_percent"] for agent in agents)
-            weeks[family] = {agent["cohort"]: by_week[agent["id"]] for agent in agents}
+            results[family] = cohort_results(agents, by_week)
+            mean[family] = fmean(result["return_percent"] for result in results[family].values())
+            weeks[family] = {cohort: result["weeks"] for cohort, result in results[family].items()}
         ranges = rank_ranges({family: weeks[family] for family in players if family not in externals})
         for family, agents in players.items():
             row = board.pop((version, family), None)
@@ -73,21 +75,39 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
             rank = 1 + sum(mean[rival] > mean[family] for rival in mean if rival not in externals)
             low, high = ranges.get(family, (None, None))
             error, half = return_error(weeks[family])
-            returns, scores = [agent["return_percent"] for agent in agents], []
+            cohort_rows = list(results[family].values())
+            returns, scores = [result["return_percent"] for result in cohort_rows], []
             for agent in agents:
                 scores += bets.get(agent["id"], [])
             figures = {
-                "rank": None if family in externals else rank, "cohorts": len(agents), "return_percent": mean[family],
+                "rank": None if family in externals else rank, "cohorts": len(returns), "return_percent": mean[family],
                 "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
                 "return_se": error, "rank_low": low, "rank_high": high,
                 "return_ci": None if half is None else [max(mean[family] - half, TOTAL_LOSS), mean[family] + half],
-                "total_value": cents(sum(agent["total_value"] for agent in agents) / len(agents)),
-                "pnl": sum(agent["pnl"] for agent in agents),
+                "total_value": cents(sum(result["total_value"] for result in cohort_rows) / len(returns)),
+                "pnl": cents(sum(result["pnl"] for result in cohort_rows)),
                 "cost_usd": spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN),
             }  # fmt: skip
             figures |= bet_figures(scores, [event_of(markets[bet["market"]]) for bet in scores])
             violations.extend(mismatches(f"leaderboard_trading: {version or 'all'}, {family}", row, figures))
     violations.extend(f"leaderboard_trading: {' '.join(key)} did not play" for key in board)
+
+
+def cohort_results(agents: list[Row], by_week: dict[int, dict[datetime, float]]) -> dict[int, Row]:
+    """A family's value and returns by cohort: the means of its replicates there."""
+    replicates: dict[int, list[Row]] = defaultdict(list)
+    for agent in agents:
+        replicates[agent["cohort"]].append(agent)
+    results = {}
+    for cohort, rows in replicates.items():
+        weeks = [by_week[agent["id"]] for agent in rows]
+        results[cohort] = {
+            "return_percent": fmean(agent["return_percent"] for agent in rows),
+            "total_value": sum(agent["total_value"] for agent in rows) / len(rows),
+            "pnl": sum(agent["pnl"] for agent in rows) / len(rows),
+            "weeks": {week: fmean(returns[week] for returns in weeks) for week in weeks[0]},
+        }
+    return results
 
 
 def bet_figures(scores: list[Row], events: list[Any]) -> Row:
