@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -11,7 +12,8 @@ from django.conf import settings
 from agents.services.run_settings import paused_conditions
 from markets.prompt_conditions import EVIDENCE, SEARCH
 from markets.question_selection import QuestionCandidate
-from markets.services.evidence import Evidence
+from markets.services.evidence import Evidence, EvidenceGatherer
+from markets.sources.registry import evidence_source
 
 if TYPE_CHECKING:
     from markets.selection_rule import Condition, SelectionRule
@@ -39,4 +41,6 @@ def conditions_to_ask(rule: SelectionRule) -> list[Condition]:
 
 def evidence_gatherer(rule: SelectionRule, at: datetime) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:
     """What gathers the evidence for a day's questions; None where no source is configured."""
-    return None
+    if not settings.ARENA_EVIDENCE:
+        return None
+    return EvidenceGatherer(partial(evidence_source, rule.evidence.excluded_hosts), rule.evidence, at)

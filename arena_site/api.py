@@ -27,7 +27,7 @@ from cohorts.api import CohortViewSet
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
-from markets.api import MarketViewSet, PriceViewSet, UniverseViewSet
+from markets.api import MarketViewSet, PriceViewSet, QuestionSetViewSet, UniverseViewSet
 from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
 from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
@@ -61,6 +61,7 @@ ENDPOINTS: dict[str, Any] = {
     "prices": PriceViewSet,
     "runs": PublicRuns,
     "questions": ForecastQuestionViewSet,
+    "question-sets": QuestionSetViewSet,
     "elicitations": ElicitationViewSet,
     "forecasts": ForecastViewSet,
     "forecast-leaderboards": ForecastLeaderboardViewSet,

@@ -31,10 +31,12 @@ from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
 from markets.services.universes import NoMarkets
+from markets.sources.evidence.base import SourceUnavailable
 from markets.sources.polymarket import Clob
-from markets.sources.registry import SOURCES
+from markets.sources.registry import SOURCES, evidence_source
 
 CLOCK_TOLERANCE_S = 60
+EVIDENCE_QUERY = "Who will win the next presidential election?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Diagnosis:
         yield self._database()
         for name in settings.ARENA_SOURCES:
             yield from self._venue(name)
+        if settings.ARENA_EVIDENCE:
+            yield self._evidence()
         key, remaining = self._key()
         yield key
         catalogue, reachable = self._catalogue()
@@ -115,6 +119,18 @@ class Diagnosis:
                 books = clob.books(tokens)
             detail = "; ".join(books.failed) or f"{len(books.values)} order books read"
             yield _item("clob", not books.failed, detail, "Check CLOB_BASE_URL.")
+
+    def _evidence(self) -> Item:
+        """A search for one query; of a folder the texts that stand for any question."""
+        remedy = "Check ARENA_EVIDENCE, ARENA_EVIDENCE_KEY and ARENA_EVIDENCE_BASE_URL, and the account there."
+        try:
+            with evidence_source() as source:
+                answer = source.texts([EVIDENCE_QUERY], lambda: self.at, settings.ARENA_VENUE_TIMEOUT_S)
+        except SourceUnavailable as error:
+            return _item("evidence", False, str(error), remedy)
+        number = len(answer.texts[EVIDENCE_QUERY])
+        detail = f"{number} texts read, {answer.unreadable} not readable"
+        return _item("evidence", bool(number) or (source.is_stored and not answer.unreadable), detail, remedy)
 
     def _key(self) -> tuple[Item, Decimal | None]:
         """The key's check, and the US dollars that it may still spend, if the gateway states it."""

@@ -7,6 +7,7 @@ TABLES_OF_COMPONENTS = {
     "JournalEntry": "journal",
     "ModelCall": "calls",
     "SettlementRow": "settlements",
+    "Snippet": "evidence",
     "UniverseEntry": "universe_entries",
 }
 """Tables of the archive whose columns a component has, where the table's name is not the component's plural."""
@@ -90,6 +91,10 @@ COMPONENTS = {
     "Snapshot": "An agent's portfolio value at an instant of the ten-minute grid.",
     "SourceFile": "A file of an import.",
     "Trade": "A purchase or sale.",
+    "Evidence": "The evidence of a question set in figures.",
+    "QuestionSet": "The questions of a day, frozen together.",
+    "QuestionSetDetail": "The questions of a day, frozen together, with the evidence about them.",
+    "Snippet": "A text about a question, as every model is shown it.",
     "Universe": "The frozen list of markets and prices that all agents of a run see.",
     "UniverseDetail": "The frozen list of markets and prices that all agents of a run see, with its entries.",
     "UniverseEntry": "A market of a universe with its frozen prices.",
@@ -370,6 +375,12 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "second_ahead": "Cohorts in which the second had the higher return.",
         "cohorts": "The cohorts that both played.",
     },
+    "QuestionSet": {"evidence": "What conditions with evidence show, and what was not shown."},
+    "QuestionSetDetail": {
+        "evidence": "What conditions with evidence show, and what was not shown.",
+        "snippets": "The evidence, question by question.",
+    },
+    "Snippet": {"question": "The question's id."},
     "UniverseDetail": {"entries": "Its markets with their frozen prices."},
     "UniverseEntry": {
         "position": "Its place in the universe, from 1.",

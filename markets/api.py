@@ -19,7 +19,17 @@ from foundation.rest.serializers import (
     limit_related_fields,
 )
 from foundation.rest.viewsets import ReadOnlyViewSet
-from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry, Universe, UniverseEntry
+from markets.models import (
+    EvidenceSnippet,
+    Market,
+    Outcome,
+    PriceObservation,
+    Question,
+    QuestionEntry,
+    QuestionSet,
+    Universe,
+    UniverseEntry,
+)
 from markets.selectors.changes import market_changed, question_changed
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
 from markets.selectors.text_search import matching_markets, matching_questions
@@ -213,6 +223,7 @@ class FrozenPriceSerializer(serializers.Serializer):
 class QuestionDaySerializer(serializers.Serializer):
     """A day on which a question was asked, with its prices."""
 
+    question_set = serializers.IntegerField(source="question_set_id", help_text="Where its evidence is listed.")
     day = serializers.DateTimeField(source="question_set.day")
     methodology = serializers.CharField(source="question_set.methodology")
     frozen_at = serializers.DateTimeField(source="question_set.frozen_at")
@@ -259,3 +270,65 @@ class QuestionViewSet(ReadOnlyViewSet):
             entries = QuestionEntry.objects.select_related("question_set")
             questions = questions.prefetch_related(Prefetch("entries", entries.order_by("question_set__day", "pk")))
         return questions
+
+
+class EvidenceSerializer(serializers.Serializer):
+    sha256 = serializers.CharField(allow_null=True, help_text="Hash of its snippets; null where none were gathered.")
+    shown = serializers.IntegerField(help_text="The number of snippets.")
+    dropped = serializers.DictField(child=serializers.IntegerField(), help_text="Texts not shown, by reason.")
+
+
+class SnippetSerializer(ReadSerializer):
+    question = serializers.IntegerField(source="entry.question_id", read_only=True)
+
+    class Meta:
+        model = EvidenceSnippet
+        fields = (
+            "question", "position", "title", "source", "url", "published_at", "retrieved_at", "text", "sha256",
+            "states_outcome",
+        )  # fmt: skip
+
+
+class QuestionSetSerializer(ReadSerializer):
+    evidence = serializers.SerializerMethodField()
+    left_out = serializers.DictField(
+        child=serializers.CharField(), read_only=True, help_text="Conditions not asked on this day, with the reason."
+    )
+
+    class Meta:
+        model = QuestionSet
+        fields: tuple[str, ...] = (
+            "id", "day", "methodology", "part", "universe", "frozen_at", "sha256", "evidence", "left_out",
+        )  # fmt: skip
+
+    @extend_schema_field(EvidenceSerializer)
+    def get_evidence(self, row: Any) -> dict[str, Any]:
+        return {"sha256": row.evidence_sha256 or None, "shown": row.snippets, "dropped": row.evidence_dropped}
+
+
+class QuestionSetDetailSerializer(QuestionSetSerializer):
+    snippets = serializers.SerializerMethodField()
+
+    class Meta(QuestionSetSerializer.Meta):
+        fields = (*QuestionSetSerializer.Meta.fields, "snippets")
+
+    @extend_schema_field(SnippetSerializer(many=True))
+    def get_snippets(self, question_set: QuestionSet) -> Any:
+        snippets = EvidenceSnippet.objects.filter(entry__question_set=question_set).select_related("entry")
+        return SnippetSerializer(snippets.order_by("entry__position", "position"), many=True).data
+
+
+class QuestionSetViewSet(ReadOnlyViewSet):
+    """The questions of a day, frozen together; the detail has the evidence that was frozen with them."""
+
+    queryset = QuestionSet.objects.all()
+    serializer_class = QuestionSetSerializer
+    detail_serializer_class = QuestionSetDetailSerializer
+    filterset_fields = ("methodology", "part", "day", "frozen_at")
+    orderings = ("id", "day", "frozen_at")
+    ordering = ("-day", "part")
+
+    def get_queryset(self) -> QuerySet[QuestionSet]:
+        snippets = EvidenceSnippet.objects.filter(entry__question_set=OuterRef("pk")).order_by()
+        counts = snippets.values("entry__question_set").annotate(number=Count("pk")).values("number")
+        return super().get_queryset().annotate(snippets=Coalesce(Subquery(counts), 0))

@@ -185,9 +185,7 @@ class BatchTarget(SubmissionTarget[Elicitation]):
 
     @property
     def blocks(self) -> dict[str, str]:
-        batch = self.task.batch
-        evidence = {"EVIDENCE": batch.evidence_block} if batch.evidence_block else {}
-        return {"QUESTIONS": batch.block, **evidence}
+        return self.task.batch.blocks
 
     def result(self, task: Elicitation, call: ModelCall) -> dict[str, Any]:
         refused = RefusedForecast.objects.filter(call=call).order_by("entry__position")

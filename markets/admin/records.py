@@ -16,6 +16,7 @@ from foundation.admin.readonly import (
 )
 from markets.models import (
     CacheVersion,
+    EvidenceSnippet,
     Market,
     Outcome,
     PriceObservation,
@@ -148,7 +149,10 @@ class QuestionSetAdmin(ReadOnlyAdmin):
     search_fields = ("=sha256", "=methodology")
     date_hierarchy = "day"
     ordering = ("-day", "part")
-    fields = ("day", "methodology", "part", "universe", "frozen_at", "sha256", "entries")
+    fields = (
+        "day", "methodology", "part", "universe", "frozen_at", "sha256", "entries", "evidence_sha256",
+        "evidence_dropped", "left_out",
+    )  # fmt: skip
 
     def entries(self, question_set: QuestionSet) -> SafeString:
         return changelist_link(QuestionEntry, "entries", question_set__id__exact=question_set.pk)
@@ -159,11 +163,17 @@ class QuestionBatchAdmin(ReadOnlyAdmin):
     list_display = ("question_set", "number", "arm")
     list_filter = ("arm",)
     list_select_related = ("question_set",)
-    list_defer = ("block",)
+    list_defer = ("block", "evidence_block")
     search_fields = ("=question_set__methodology", "block")
     ordering = ("-question_set_id", "number", "arm")
-    fields = ("question_set", "number", "arm", "questions_as_sent")
+    fields = ("question_set", "number", "arm", "questions_as_sent", "evidence_as_sent")
     questions_as_sent = verbatim_column("block", "QUESTIONS block")
+    evidence_as_sent = verbatim_column("evidence_block", "EVIDENCE block")
+
+
+class SnippetInline(ReadOnlyTabularInline):
+    model = EvidenceSnippet
+    fields = ("position", "title", "source", "url", "published_at", "retrieved_at", "text", "states_outcome")
 
 
 @admin.register(QuestionEntry)
@@ -174,6 +184,17 @@ class QuestionEntryAdmin(ReadOnlyAdmin):
     list_defer = ("question__rules", "duplicate__rules")
     search_fields = ("question__text",)
     ordering = ("-question_set_id", "position")
+    inlines = (SnippetInline,)
+
+
+@admin.register(EvidenceSnippet)
+class EvidenceSnippetAdmin(ReadOnlyAdmin):
+    list_display = ("entry", "position", "title", "source", "published_at", "retrieved_at", "states_outcome")
+    list_filter = ("states_outcome",)
+    list_select_related = ("entry__question_set", "entry__question")
+    list_defer = ("text", "entry__question__rules")
+    search_fields = ("title", "source", "=sha256")
+    ordering = ("-pk",)
 
 
 @admin.register(VenueTraffic)

@@ -32,3 +32,8 @@ class EvidenceSnippet(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.url or self.text[:80]
+
+    @property
+    def link(self) -> str:
+        """Its address, if it is one of the web; a page must link to no other."""
+        return self.url if self.url.startswith(("https://", "http://")) else ""

@@ -179,6 +179,12 @@ class QuestionBatch(models.Model):
         entries = QuestionEntry.objects.filter(question_set=self.question_set_id, batch=self.number)
         return entries.select_related("question").order_by("position")
 
+    @property
+    def blocks(self) -> dict[str, str]:
+        """The blocks of its prompt by their headings."""
+        evidence = {"EVIDENCE": self.evidence_block} if self.evidence_block else {}
+        return {"QUESTIONS": self.block, **evidence}
+
 
 class QuestionEntry(models.Model):
     """A question in a set, with the prices of its options at the freeze."""

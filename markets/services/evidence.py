@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from django.conf import settings
+
+from markets.evidence_filters import UNREADABLE, EvidenceFilter
 from markets.models import EvidenceSnippet, QuestionEntry
+from markets.question_selection import QuestionCandidate
+from markets.services.prices import is_replay
+from markets.sources.evidence.base import EvidenceAnswer, EvidenceSource, EvidenceText, SourceUnavailable
+
+if TYPE_CHECKING:
+    from markets.selection_rule import EvidenceRule
+
+EVIDENCE_S = 240
+"""How long the evidence of a day may take in all."""
 
 
 class EvidenceUnavailable(Exception):
@@ -29,6 +46,70 @@ class Evidence:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
+class EvidenceGatherer:
+    """Gathers the evidence for a day's questions from a source, which it opens for each call.
+
+    The arena's clock stands at the run's instant when this is made, and goes on from there; in a replay it stands.
+    """
+
+    def __init__(
+        self, open_source: Callable[[], AbstractContextManager[EvidenceSource]], rule: EvidenceRule, at: datetime
+    ) -> None:
+        self.open_source, self.rule, self.at = open_source, rule, at
+        self.replay = is_replay(at)
+        self._started_s = time.monotonic()
+
+    def clock(self) -> datetime:
+        return self.at if self.replay else self.at + timedelta(seconds=time.monotonic() - self._started_s)
+
+    def __call__(self, candidates: Sequence[QuestionCandidate]) -> Evidence:
+        """The evidence for candidates. Raises EvidenceUnavailable if the source fails, or gave nothing to show."""
+        queries = {candidate.key: self.rule.query.replace("{question}", candidate.text) for candidate in candidates}
+        answer = self._texts(list(dict.fromkeys(queries.values())))
+        ended_at = self.clock()
+        dropped = Counter({UNREADABLE: answer.unreadable})
+        text_filter = EvidenceFilter(self.rule, ended_at, self.replay, site_hosts(), dropped)
+        snippets: dict[str, list[EvidenceSnippet]] = {}
+        for candidate in candidates:
+            siblings = [other for other in candidates if other.key != candidate.key]
+            shown = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
+            snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in shown]
+        counts = {reason: number for reason, number in sorted(dropped.items()) if number}
+        if not any(snippets.values()):
+            raise EvidenceUnavailable(f"the source of evidence gave nothing to show; dropped: {counts or 'nothing'}")
+        return Evidence(snippets, ended_at, counts)
+
+    def _texts(self, queries: Sequence[str]) -> EvidenceAnswer:
+        with self.open_source() as source:
+            if self.replay and not source.is_stored:
+                raise EvidenceUnavailable("a replay asks no service: it needs stored texts")
+            try:
+                return source.texts(queries, self.clock, EVIDENCE_S)
+            except SourceUnavailable as error:
+                raise EvidenceUnavailable(f"the source of evidence is down: {error}") from None
+
+
+def site_hosts() -> list[str]:
+    """This site's own hosts, as its settings name them."""
+    addresses = [settings.ARENA_SITE_URL, *settings.CSRF_TRUSTED_ORIGINS]
+    hosts = [urlsplit(address).hostname or "" for address in addresses]
+    return [*hosts, *(host for host in settings.ALLOWED_HOSTS if host != "*")]
+
+
+def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime) -> EvidenceSnippet:
+    shown = text.text[: rule.characters].rstrip()
+    retrieved_at = text.retrieved_at
+    return EvidenceSnippet(
+        title=text.title,
+        url=text.url,
+        source=text.source,
+        published_at=text.published_at,
+        retrieved_at=ended_at if retrieved_at is None else min(retrieved_at, ended_at),
+        text=shown,
+        sha256=hashlib.sha256(shown.encode()).hexdigest(),
+    )
+
+
 def store_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> None:
     """Stores the snippets with the stored entries of their questions, by the key of their candidates."""
     rows = []
@@ -42,12 +123,16 @@ def store_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> 
 def evidence_sha256(snippets: Iterable[tuple[int, EvidenceSnippet]]) -> str:
     """SHA-256 over the snippets in order, a line of canonical JSON for each.
 
-    A line holds the position of its question in the set, its own, title, source, address, both dates, and the SHA-256
-    of its text.
+    A line holds the position of its question in the set, its own, title, source, address, both dates (UTC, to the
+    microsecond), and the SHA-256 of its text.
     """
     lines = []
     for position, snippet in snippets:
-        dates = [at.isoformat() if at else None for at in (snippet.published_at, snippet.retrieved_at)]
+        dates = [_instant_text(snippet.published_at), _instant_text(snippet.retrieved_at)]
         fields = [position, snippet.position, snippet.title, snippet.source, snippet.url, *dates, snippet.sha256]
         lines.append(json.dumps(fields))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _instant_text(at: datetime | None) -> str | None:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if at else None

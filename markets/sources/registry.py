@@ -1,11 +1,14 @@
 """The sources that exist, and their clients with the addresses in the settings. Clients are context managers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from django.conf import settings
 
 from markets.sources.base import Catalogue, Source, page_under
+from markets.sources.evidence.base import EvidenceSource
+from markets.sources.evidence.files import EvidenceFiles
+from markets.sources.evidence.services import SERVICES
 from markets.sources.kalshi import Kalshi
 from markets.sources.polymarket import Clob, Gamma
 
@@ -59,3 +62,19 @@ def open_catalogues(total_s: float) -> Iterator[list[Catalogue]]:
         for place, client in enumerate(clients, start=1):
             client.limit_total(total_s * place / len(clients))
         yield [stack.enter_context(client) for client in clients]
+
+
+@contextmanager
+def evidence_source(excluded_hosts: Sequence[str] = ()) -> Iterator[EvidenceSource]:
+    """The source that `ARENA_EVIDENCE` names, which must not be empty; a service leaves these hosts out if it can."""
+    name = settings.ARENA_EVIDENCE or ""
+    if name.startswith("file:"):
+        yield EvidenceFiles(name.removeprefix("file:"))
+    else:
+        with SERVICES[name](
+            settings.ARENA_EVIDENCE_KEY,
+            settings.ARENA_EVIDENCE_BASE_URL or "",
+            excluded_hosts,
+            timeout_s=settings.ARENA_VENUE_TIMEOUT_S,
+        ) as service:
+            yield service

@@ -101,6 +101,7 @@ class ExportSelection:
             ),
             "question_sets": lambda: Q(pk__in=self.question_sets().values("pk")),
             "question_entries": lambda: Q(question_set__in=self.question_sets().values("pk")),
+            "evidence": lambda: Q(entry__question_set__in=self.question_sets().values("pk")),
             "question_batches": lambda: Q(question_set__in=self.question_sets().values("pk")),
             "questions": lambda: Q(pk__in=self._entries().values("question")),
             "question_options": lambda: Q(question__in=self._entries().values("question")),

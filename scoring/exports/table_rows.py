@@ -30,6 +30,11 @@ Rows = list[tuple[Any, ...]]
 POSITIONS = "positions"
 VALUES = ("starting_balance", "cash", "positions_value", "pnl", "return_percent")
 """The columns of an agent that are figures of its valuation."""
+BLOCKS = (
+    ("universes", "markets", "market_block"), ("question_batches", "questions", "block"),
+    ("question_batches", "evidence", "evidence_block"),
+)  # fmt: skip
+"""The tables whose rows have blocks, the kind of block, and its column."""
 FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_weight")
 """The figures that take seconds to fit, taken from the stored leaderboard."""
 
@@ -91,8 +96,8 @@ def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
 
 def _prompt_blocks(selection: ExportSelection) -> Iterator[tuple[str, int, str]]:
     """The kind of block, the id of its universe or question batch, and its text."""
-    for name, kind, column in (("universes", "markets", "market_block"), ("question_batches", "questions", "block")):
-        rows = selection.rows(TABLES_BY_NAME[name]).values_list("pk", column)
+    for name, kind, column in BLOCKS:
+        rows = selection.rows(TABLES_BY_NAME[name]).exclude(**{column: ""}).values_list("pk", column)
         for pk, text in rows.iterator(chunk_size=20):
             yield kind, pk, text
 

@@ -13,6 +13,7 @@ from django.db import IntegrityError, models, transaction
 
 from cohorts.models import Methodology
 from markets.models import (
+    EvidenceSnippet,
     Market,
     Outcome,
     PriceObservation,
@@ -176,7 +177,8 @@ def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
     _load(
         tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in questions
     )
-    _load(tables, "question_entries", QuestionEntry, keep=lambda row: row["question_set"] in sets)
+    stored = _load(tables, "question_entries", QuestionEntry, keep=lambda row: row["question_set"] in sets)
+    _load(tables, "evidence", EvidenceSnippet, without=["states_outcome"], keep=lambda row: row["entry"] in stored)
     _load(
         tables, "question_batches", QuestionBatch,
         keep=lambda row: row["question_set"] in sets,

@@ -73,8 +73,11 @@ class DatabaseRows(Tables):
             universes = Universe.objects.values_list("pk", "market_block").iterator(chunk_size=10)
             for pk, text in universes:
                 blocks.append({"kind": "markets", "id": pk, "sha256": sha256(text)})
-            for pk, text in QuestionBatch.objects.values_list("pk", "block").iterator(chunk_size=100):
+            batches = QuestionBatch.objects.values_list("pk", "block", "evidence_block")
+            for pk, text, evidence in batches.iterator(chunk_size=100):
                 blocks.append({"kind": "questions", "id": pk, "sha256": sha256(text)})
+                if evidence:
+                    blocks.append({"kind": "evidence", "id": pk, "sha256": sha256(evidence)})
             self.cache["blocks"] = blocks
         rows: list[Row] = self.cache["blocks"]
         return rows

@@ -93,13 +93,12 @@ def _tasks(entries: QuerySet[QuestionEntry]) -> list[tuple[QuestionBatch, list[i
 
 def _task_line(batch: QuestionBatch) -> dict[str, Any]:
     questions = batch.question_set
-    evidence = {"EVIDENCE": batch.evidence_block} if batch.evidence_block else {}
     return {
         "task": task_name(batch),
         "arm": batch.arm,
         "methodology": questions.methodology,
         "frozen_at": instant_text(questions.frozen_at),
-        "blocks": {"QUESTIONS": batch.block, **evidence},
+        "blocks": batch.blocks,
     }
 
 

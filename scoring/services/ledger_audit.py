@@ -13,7 +13,7 @@ from arena_verifier.portfolios import check_snapshot_sums
 from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Row, Tables, Violations, row_name, same
 from arena_verifier.scores import check_origins, check_outcomes
-from arena_verifier.texts import check_hashes_of_lists, check_shown_questions
+from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_shown_questions
 from scoring.services.database_rows import DatabaseRows
 
 ROW_NAMES = {
@@ -88,7 +88,7 @@ def verify_forecasts(tables: Tables | None = None) -> tuple[int, list[str]]:
     """How many forecasts there are, and a line for each violation of question sets, outcomes and answers."""
     tables = tables or DatabaseRows()
     violations = []
-    for check in (check_hashes_of_lists, check_shown_questions, check_outcomes, check_origins):
+    for check in (check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, check_origins):
         violations += _lines(check, tables)
     return Forecast.objects.count(), [*violations, *verify_answers()]
 

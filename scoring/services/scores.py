@@ -13,6 +13,7 @@ from forecast_rank.metrics.brier import brier_score
 from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
 from markets.models import Market
+from markets.services.evidence_audit import audit_evidence
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.agents_boards import refresh_agents_boards
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
@@ -49,6 +50,7 @@ def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: b
     `refit`, slow fits of the forecast leaderboards are left to a later call; without `forecast_leaderboards`, all of
     these leaderboards and the boards of external agents.
     """
+    audit_evidence(at=at)
     report = ScoreReport(brier_rows=score_trades(at=at), forecasts_scored=score_forecasts(at=at))
     failpoint("scores.scored")
     report.leaderboards = refresh_trading_leaderboards(at=at)

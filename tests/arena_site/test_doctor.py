@@ -99,6 +99,26 @@ def test_each_fault_is_named_with_its_remedy(
     assert KEY not in json.dumps(ran.summary)
 
 
+def test_source_of_evidence_is_asked_where_one_is_configured(healthy: Any, sandbox: Addresses, tmp_path: Path) -> None:
+    def evidence() -> dict[str, Any]:
+        return next(item for item in run("doctor", SUNDAY)["items"] if item["name"] == "evidence")
+
+    healthy.ARENA_EVIDENCE, healthy.ARENA_EVIDENCE_KEY = "exa", KEY
+    healthy.ARENA_EVIDENCE_BASE_URL = sandbox.exa
+    assert evidence()["ok"]
+    healthy.ARENA_EVIDENCE_BASE_URL = "http://127.0.0.1:9"
+    assert not evidence()["ok"]
+    assert "exa: POST /search" in evidence()["detail"]
+    assert "ARENA_EVIDENCE_KEY" in evidence()["remedy"]
+    healthy.ARENA_EVIDENCE = f"file:{tmp_path}"
+    (tmp_path / "texts.jsonl").write_text(
+        '{"query": "*", "text": "A text."}\n{"query": "Will it rain?", "text": "B"}\n'
+    )
+    assert (evidence()["ok"], evidence()["detail"]) == (True, "1 texts read, 0 not readable")
+    (tmp_path / "texts.jsonl").write_text("{")
+    assert (evidence()["ok"], evidence()["detail"]) == (False, "0 texts read, 1 not readable")
+
+
 def gateway(server: HTTPServer, settings: Any, *, key: Any = None, status: int = 200, **changed: Any) -> None:
     """A gateway whose GPT differs in these fields; Gemini is not listed."""
     rows = [row | (changed if row["id"] == GPT else {}) for row in catalogue()["data"] if row["id"] != GEMINI]

@@ -37,6 +37,7 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "prices": (1, 1),
     "runs": (2, 1),
     "questions": (3, 5),
+    "question-sets": (2, 2),
     "elicitations": (2, 2),
     "forecasts": (1, 2),
     "forecast-leaderboards": (2, 1),

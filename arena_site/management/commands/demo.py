@@ -60,6 +60,9 @@ class Command(BaseCommand):
                         "ARENA_SOURCES": "polymarket,kalshi",
                         "OPENROUTER_BASE_URL": sandbox.openrouter,
                         "SANDBOX_URL": sandbox.root,
+                        "ARENA_EVIDENCE": "exa",
+                        "ARENA_EVIDENCE_KEY": "sandbox",
+                        "ARENA_EVIDENCE_BASE_URL": sandbox.exa,
                     }
                     self._play_and_serve(env, options)
             except StopRequested:

@@ -19,7 +19,7 @@ from arena_site.pages.charts.forecast_history import forecast_histories
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
-from markets.models import Question, QuestionEntry, QuestionOption
+from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
 from markets.selectors.option_prices import (
     OptionPrice,
     leading_option,
@@ -146,6 +146,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
             "question_days": _question_days(question, latest, forecasts, refusals),
+            "snippets": _latest_snippets(latest),
             "histories": histories,
             "shared_figure": next((figure for _, figure in histories), None),
             "as_of": as_of,
@@ -158,6 +159,14 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "sealed_until": _sealed_until(latest),
         },
     )
+
+
+def _latest_snippets(entries: Sequence[QuestionEntry]) -> list[EvidenceSnippet]:
+    """The evidence of the last of these days that has any."""
+    by_entry: dict[int, list[EvidenceSnippet]] = defaultdict(list)
+    for snippet in EvidenceSnippet.objects.filter(entry__in=[entry.pk for entry in entries]).order_by("position"):
+        by_entry[snippet.entry_id].append(snippet)
+    return next((by_entry[entry.pk] for entry in entries if entry.pk in by_entry), [])
 
 
 def _options_in_order(question: Question) -> list[OptionPrice]:

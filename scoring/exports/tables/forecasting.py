@@ -39,8 +39,11 @@ FORECAST_TABLES = (
         universe integer row universe_id - The universe whose prices it uses, on the day of decisions.
         frozen_at time - Time of the freeze.
         sha256 text sha - Hash of its entries.
+        evidence_sha256 text sha - Hash over its evidence; empty where none was gathered.
+        evidence_dropped json - Reason to the number of texts that were not shown for it.
+        left_out json - Condition to the reason why it is not asked on this day.
     """), "markets.QuestionSet",
-        recomputed="sha256",
+        recomputed="sha256 evidence_sha256",
         chained="day part",
     ),
     ArchiveTable("question_entries", "Questions of question sets, with the frozen prices of their options.", columns("""
@@ -56,6 +59,21 @@ FORECAST_TABLES = (
         duplicate integer row duplicate_id - The same question at another venue.
     """), "markets.QuestionEntry", ("question_set_id", "position"),
         chained="question_set question position batch reason prices facts",
+    ),
+    ArchiveTable("evidence", "Snippets about the questions of question sets, as conditions with evidence show them. "
+        "Texts belong to their publishers.", columns("""
+        entry integer row entry_id - The entry of its question.
+        position integer - Its place among the snippets of its question, from 1.
+        title text - Its title.
+        source text - The publisher, or the host of the address.
+        url text - Its address.
+        published_at time - As its source states; null if it does not.
+        retrieved_at time - When it was retrieved; never after the freeze.
+        text text - The snippet.
+        sha256 text sha - Hash of the text.
+        states_outcome boolean - Does it state what happened? Null until its question has resolved.
+    """), "markets.EvidenceSnippet", ("entry__question_set_id", "entry__position", "position"), batch_size=500,
+        recomputed="entry position title source url published_at retrieved_at text sha256",
     ),
     ArchiveTable("question_batches", "Questions that are put in one request, in one arm.", columns("""
         id integer row - The batch.

@@ -17,12 +17,12 @@ CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decis
         chained="protocol sequence decision elicitation call record record_sha256 previous sha256")  # fmt: skip
 PROMPTS = ArchiveTable("prompts", "Templates and blocks of prompts, each text once.", columns("""
         sha256 text sha - Hash of the text.
-        kind text - system, user, markets or questions.
+        kind text - system, user, markets, questions or evidence.
         first_use text - The first methodology (with its protocol), universe or batch that uses it.
         text text - The text.
     """), batch_size=2, recomputed="sha256 text")  # fmt: skip
 PROMPT_BLOCKS = ArchiveTable("blocks", "The text of `prompts` for each universe and question batch.", columns("""
-        kind text - markets (of a universe) or questions (of a batch).
+        kind text - markets (of a universe), questions or evidence (of a batch).
         id integer row - The universe or the batch.
         sha256 text sha - Hash of the text.
     """), batch_size=10, recomputed="kind id sha256")  # fmt: skip

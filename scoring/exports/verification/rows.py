@@ -14,7 +14,7 @@ from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
-    "condition_differences": ("family", "condition_a", "condition_b"),
+    "condition_differences": ("family", "condition_a", "condition_b"), "evidence": ("entry", "position"),
     "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
@@ -26,8 +26,8 @@ KEYS = {
 WITHOUT_KEY = ("prices", "snapshots")
 VOCABULARIES = {
     ("chain", "protocol"): frozenset(PROTOCOLS),
-    ("prompts", "kind"): frozenset(("system", "user", "markets", "questions")),
-    ("blocks", "kind"): frozenset(("markets", "questions")),
+    ("prompts", "kind"): frozenset(("system", "user", "markets", "questions", "evidence")),
+    ("blocks", "kind"): frozenset(("markets", "questions", "evidence")),
 }
 
 

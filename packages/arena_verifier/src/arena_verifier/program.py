@@ -33,7 +33,7 @@ from arena_verifier.rows import Violations
 from arena_verifier.samples import check_samples
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
 from arena_verifier.signatures import check_signature
-from arena_verifier.texts import check_hashes_of_lists, check_prompts, check_shown_texts
+from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_prompts, check_shown_texts
 from arena_verifier.trading_leaderboard import check_trading_leaderboard
 
 LEFT = {
@@ -76,6 +76,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "selection": check_selection, "chains": check_chains, "record": check_record, "anchor": check_signature,
     "receipts": check_receipts,
     "prompts": check_prompts, "universes": check_hashes_of_lists, "shown texts": check_shown_texts,
+    "evidence": check_evidence,
     "prices": check_prices, "outcomes": check_outcomes, "trades": check_trades, "journals": check_journals,
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,
     "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,

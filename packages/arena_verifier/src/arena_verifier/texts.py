@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,8 @@ from arena_verifier.rows import Row, Tables, Violations, condition_of, sha256
 QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
 """The columns of QUESTIONS where the methodology names none."""
 CUT_MARK = " … [cut]"
+EVIDENCE_COLUMNS = ["question_id", "title", "source", "url", "published", "text"]
+EVIDENCE_FIELDS = ("position", "title", "source", "url", "published_at", "retrieved_at", "sha256")
 OTHER_BLOCKS = {"decision": ("questions_block",), "elicitation": ("portfolio_block", "positions_block", "awaiting")}
 """By the task of a call, the blocks that its prompt does not have."""
 
@@ -112,6 +115,34 @@ def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
             violations.note("question_sets", question_set, "is another: the fingerprint is not that of its entries")
     for name, entries in (("universe_entries", listed), ("question_entries", question_entries)):
         violations.extend(f"{name}: of {parent}, which is not in the archive" for parent in entries)
+
+
+def check_evidence(tables: Tables, violations: Violations) -> None:
+    """The hash of each snippet and set of evidence, and the EVIDENCE block of each batch, follow from the snippets."""
+    sets, entries = tables.by("question_sets"), tables.by("question_entries")
+    listed = tables.grouped("evidence", "entry")
+    lines: dict[int, list[str]] = defaultdict(list)
+    shown: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for entry in sorted(entries.values(), key=by_position):
+        for snippet in sorted(listed.pop(entry["id"], []), key=by_position):
+            if sha256(snippet["text"]) != snippet["sha256"]:
+                violations.append(f"evidence: text {snippet['position']} of entry {entry['id']} has another hash")
+            lines[entry["question_set"]].append(json.dumps([entry["position"], *map(snippet.get, EVIDENCE_FIELDS)]))
+            day = (snippet["published_at"] or "")[:10] or None
+            fields = [str(entry["question"]), snippet["title"], snippet["source"], snippet["url"], day, snippet["text"]]
+            shown[entry["question_set"], entry["batch"]].append(json_line(fields))
+    violations.extend(f"evidence: of entry {entry}, which is not in the archive" for entry in listed)
+    for pk, question_set in sets.items():
+        stated = question_set["evidence_sha256"]
+        if (lines[pk] or stated) and sha256("\n".join(lines[pk])) != stated:
+            violations.note("question_sets", question_set, "has other evidence: the hash is not that of its snippets")
+    digests = {row["id"]: row["sha256"] for row in tables.rows("blocks") if row["kind"] == "evidence"}
+    for pk, batch in tables.by("question_batches").items():
+        rules = tables.methodology(sets[batch["question_set"]]["methodology"])["forecast"]
+        block = [json_line(EVIDENCE_COLUMNS), *shown[batch["question_set"], batch["number"]]]
+        has_evidence = "evidence" in condition_of(rules, batch["arm"])["blocks"]
+        if digests.get(pk) != (sha256("\n".join(block)) if has_evidence else None):
+            violations.note("question_batches", batch, "its EVIDENCE is not what its snippets make")
 
 
 def by_position(row: Row) -> int:

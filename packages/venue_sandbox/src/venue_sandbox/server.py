@@ -17,6 +17,7 @@ from venue_sandbox import races
 from venue_sandbox.catalogue import load_season
 from venue_sandbox.clob import Clob
 from venue_sandbox.editions import extend_season
+from venue_sandbox.exa import Exa
 from venue_sandbox.exchange import Exchange
 from venue_sandbox.gamma import Gamma
 from venue_sandbox.http_messages import EventStream, Refusal, Reply, Request, zulu
@@ -37,11 +38,13 @@ class Addresses:
     clob: str
     kalshi: str
     openrouter: str
+    exa: str
 
     @classmethod
     def at(cls, port: int) -> "Addresses":
         root = f"http://{HOST}:{port}"
-        return cls(root, f"{root}/gamma", f"{root}/clob", f"{root}/kalshi/trade-api/v2", f"{root}/openrouter/api/v1")
+        paths = ("gamma", "clob", "kalshi/trade-api/v2", "openrouter/api/v1", "exa")
+        return cls(root, *(f"{root}/{path}" for path in paths))
 
     @property
     def clock(self) -> str:
@@ -68,6 +71,7 @@ class Sandbox:
             "GET /kalshi/trade-api/v2/(?P<tier>historical/)?markets/(?P<ticker>[^/]+)": kalshi.market,
             "POST /openrouter/api/v1/chat/completions": openrouter.complete,
             "GET /openrouter/api/v1/(?P<name>models|generation|key|credits)": openrouter.endpoint,
+            "POST /exa/search": Exa(seed).search,
             "POST /sandbox/models": openrouter.end_model,
             "POST /sandbox/faults": openrouter.set_faults,
             "POST /sandbox/key": openrouter.billing.set_limits,
