@@ -4,16 +4,23 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from werkzeug import Response
 
 from agents.models import Elicitation, Forecast, ModelCall, Release
+from agents.services.registrations import register_external_agent
 from agents.services.run_settings import set_condition_paused
 from cohorts.models import Methodology
+from scoring.exports.verification.verifier import verify_archive
+from tests.arena_site.dashboard.accounts import sign_in
 from tests.captured import CAPTURED
 from tests.commands import CommandOutput, run
+from tests.scoring.exports.archives import table_rows
+from tests.scoring.exports.forgery import read_cells, rewrite
 from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
 
 RAIN = "Will it rain?"
@@ -320,3 +327,109 @@ def test_condition_that_is_switched_on_later_is_expected_like_the_others(venue: 
     ask()
     settings.ARENA_SEARCH = True
     assert ask(ASKED_AT + timedelta(days=1), dry_run=True)["asked"] == 2
+
+
+# where it is shown
+
+
+def asked_with_search(venue: Venue) -> Forecast:
+    venue.says(GPT, found(cited("https://polymarket.com/<b>x"), *PAGES[:1], usage=searched(2, cost_details=COSTS)))
+    assert ask()["recorded"] == 1
+    return Forecast.objects.get()
+
+
+def test_a_forecast_tells_its_searches_and_one_by_one_what_they_showed(venue: Venue) -> None:
+    row = asked_with_search(venue)
+    client = Client()
+    (listed,) = client.get("/api/v1/forecasts/").json()["results"]
+    told = {name: listed[name] for name in ("samples_asked", "samples_read", "spread", "searches", "excluded")}
+    assert told == {
+        "samples_asked": 1, "samples_read": 1, "spread": None, "searches": 2,
+        "excluded": "a search showed a page of polymarket.com, which is excluded",
+    }  # fmt: skip
+    assert "results" not in listed
+    detail = client.get(f"/api/v1/forecasts/{row.pk}/").json()
+    assert [result["url"] for result in detail["results"]] == ["https://polymarket.com/<b>x", "https://example.com/0"]
+    assert detail["results"][1] == {"url": "https://example.com/0", "title": "A page", "content": "Clouds."}
+    assert (detail["samples"], detail["log_odds_mean"]) == (None, None)
+    (call,) = detail["calls"]
+    assert (call["searches"], call["search_cost_usd"], len(call["results"])) == (2, "0.007000", 2)
+
+
+def test_a_forecasts_page_shows_the_results_as_text(venue: Venue) -> None:
+    row = asked_with_search(venue)
+    page = Client().get(f"/forecasts/{row.pk}/").content.decode()
+    assert "What 2 searches showed" in page
+    assert "https://polymarket.com/&lt;b&gt;x" in page
+    assert 'href="https://polymarket.com' not in page
+    assert "Counts on no leaderboard" in page
+    admin = sign_in("administrator")
+    shown = admin.get(f"/admin/agents/modelcall/{row.call_id}/change/").content.decode()
+    assert "https://example.com/0" in shown
+
+
+def test_sealed_results_stay_sealed(venue: Venue, settings: Any) -> None:
+    row = asked_with_search(venue)
+    register_external_agent(name="Scout", protocol="forecast", track="open", at=SUNDAY - timedelta(weeks=1))
+    settings.ARENA_CLOCK = ASKED_AT + timedelta(hours=1)
+    client = Client()
+    shown = [client.get(f"/api/v1/{path}").json() for path in ("forecasts/", f"forecasts/{row.pk}/")]
+    for listed in (shown[0]["results"][0], shown[1]):
+        assert listed["sealed_until"] is not None
+        content = {"searches", "excluded", "spread", "samples_read", "results", "samples", "calls"} & listed.keys()
+        assert not any(listed[name] for name in content)
+    texts = [client.get(path).content.decode() for path in (f"/forecasts/{row.pk}/", "/api/v1/elicitations/")]
+    assert not any("example.com" in text for text in [json.dumps(shown), *texts])
+
+
+# in an archive
+
+
+def violations(folder: Path) -> list[str]:
+    return verify_archive(folder).violations
+
+
+def archive(folder: Path) -> Path:
+    assert run("export_dataset", ASKED_AT + timedelta(hours=1), out=folder).code == 0
+    return folder
+
+
+FORGERIES = [
+    ("calls", "searches", "1", "states searches 1, computed is 2"),
+    ("calls", "results", "[]", "states results"),
+    ("calls", "search_cost_usd", "0.001", "states search_cost_usd"),
+    ("calls", "excluded", "", "states excluded"),
+    ("forecasts", "searches", "", "states searches"),
+    ("forecasts", "excluded", "", "states excluded"),
+]
+
+
+def test_archive_proves_searches_results_and_exclusions(venue: Venue, tmp_path: Path) -> None:
+    asked_with_search(venue)
+    folder = archive(tmp_path / "archive")
+    assert violations(folder) == []
+    (call,) = table_rows(folder, "calls")
+    assert (call["searches"], call["search_cost_usd"], len(call["results"])) == (2, Decimal("0.007"), 2)
+    for table, column, value, named in FORGERIES:
+        sound = [row[column] for row in read_cells(folder, table)]
+        rewrite(folder, table, lambda rows, column=column, value=value: rows[0].update({column: value}))
+        assert any(named in line for line in violations(folder)), (table, column)
+        rewrite(folder, table, lambda rows, column=column, sound=sound: rows[0].update({column: sound[0]}))
+
+
+def test_archive_proves_the_searches_of_several_samples(venue: Venue, tmp_path: Path) -> None:
+    rules = Methodology.objects.get(version="v3")
+    rules.forecast["conditions"][4]["samples"] = 3
+    Methodology.objects.filter(version="v3").update(forecast=rules.forecast)
+    for lean in (0.1, 0.2):
+        venue.says(GPT, lambda prompt, lean=lean: forecast(lean=lean)(prompt))
+    venue.says(GPT, "no answer", "no answer", "no answer")
+    assert ask()["recorded"] == 1
+    row = Forecast.objects.get()
+    assert (row.samples_asked, row.samples_read, row.searches) == (3, 2, 0)
+    folder = archive(tmp_path / "archive")
+    assert violations(folder) == []
+    detail = Client().get(f"/api/v1/forecasts/{row.pk}/").json()
+    assert (sorted(detail["samples"]), detail["results"]) == (["1", "2"], [])
+    rewrite(folder, "forecasts", lambda rows: rows[0].update(searches="3"))
+    assert any("states searches 3, computed is 0" in line for line in violations(folder))
