@@ -20,11 +20,11 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_httpserver import HTTPServer
 
-from agents.models import Agent, LineUp, LineUpEntry, ModelCall
+from agents.models import Agent, LineUp, LineUpEntry, ModelCall, Release
 from agents.services.cost_estimate import plan_costs
 from agents.services.release_check import current_releases
 from arena_site.diagnosis import connection_fault
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from foundation.models import Run
 from markets.models import QuestionSet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
@@ -117,6 +117,43 @@ def test_source_of_evidence_is_asked_where_one_is_configured(healthy: Any, sandb
     assert (evidence()["ok"], evidence()["detail"]) == (True, "1 texts read, 0 not readable")
     (tmp_path / "texts.jsonl").write_text("{")
     assert (evidence()["ok"], evidence()["detail"]) == (False, "0 texts read, 1 not readable")
+
+
+def search_is_on(settings: Any) -> None:
+    settings.ARENA_SEARCH = True
+    Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
+    Release.objects.update(supported_parameters=["structured_outputs"])
+
+
+def test_search_is_tested_once_on_the_operators_word(healthy: Any) -> None:
+    """One model of the sandbox refuses a schema beside the tool."""
+    search_is_on(healthy)
+    unasked = run("doctor", SUNDAY)
+    (item,) = [item for item in unasked["items"] if item["name"].startswith("search")]
+    assert (item["ok"], item["detail"][:8]) == (True, "7 models")
+    assert not Release.objects.exclude(schema_beside_search=None).exists()
+    tested = run("doctor", SUNDAY, test_search=True)
+    found = {item["name"]: item["detail"] for item in tested["items"] if item["name"].startswith("search ")}
+    assert len(found) == 7
+    assert "is asked without it: gateway answered 400" in found[f"search {GEMINI}"]
+    assert re.search(r"keeps to the schema: .*; cost \$0\.\d{4}, in no cap", found[f"search {GPT}"])
+    known = dict(Release.objects.filter(model_id__in=(GPT, GEMINI)).values_list("model_id", "schema_beside_search"))
+    assert known == {GPT: True, GEMINI: False}
+    assert not ModelCall.objects.exists()
+    again = run("doctor", SUNDAY, test_search=True)
+    assert f"search {GPT}" not in [item["name"] for item in again["items"]]
+
+
+def test_search_that_is_off_is_not_tested(healthy: Any) -> None:
+    assert failed(run("doctor", SUNDAY, test_search=True))["search"][0] == "no condition with a search tool is on"
+
+
+def test_failure_of_the_gateway_tells_nothing_about_a_release(healthy: Any, httpserver: HTTPServer) -> None:
+    search_is_on(healthy)
+    gateway(httpserver, healthy)
+    httpserver.expect_request("/chat/completions").respond_with_json({"error": {"code": 503}}, status=503)
+    assert "not known: gateway answered 503" in failed(run("doctor", SUNDAY, test_search=True))[f"search {GPT}"][0]
+    assert not Release.objects.exclude(schema_beside_search=None).exists()
 
 
 def gateway(server: HTTPServer, settings: Any, *, key: Any = None, status: int = 200, **changed: Any) -> None:
