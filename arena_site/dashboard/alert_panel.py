@@ -1,7 +1,6 @@
 """The dashboard's open alerts, each with the action that removes its cause."""
 
 from collections import defaultdict
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +17,7 @@ from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
 from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
+from markets.services.venue_traffic import VENUE_OF_SERVICE
 
 ALERTS_SHOWN = 12
 
@@ -33,6 +33,13 @@ class OpenAlert:
     @property
     def key(self) -> tuple[str, str]:
         return self.alert.kind, self.alert.subject
+
+    @property
+    def venue(self) -> str:
+        """The venue of an alert about one, else empty."""
+        if self.alert.kind == VENUE_DOWN:
+            return VENUE_OF_SERVICE.get(self.alert.subject, self.alert.subject)
+        return self.alert.subject if self.alert.kind == PRICES_STALE else ""
 
     @property
     def items_path(self) -> str:
@@ -51,20 +58,25 @@ class AlertPanel:
         overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
-        self.shown_as_concerns = [row for row in self.alerts if row.alert.kind in (VENUE_DOWN, PRICES_STALE)]
-        """Alerts of problems that no other part of the dashboard shows."""
         self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
         return [row for row in self.alerts if row.alert.kind == kind]
 
-    def besides(self, explained: Collection[tuple[str, str]]) -> tuple[int, str]:
-        """The number and the list of open alerts whose kind and subject are no problem above already."""
-        alert_ids = [row.alert.pk for row in self.alerts if row.key in explained]
-        if not alert_ids:
-            return self.count, self.path
-        remainder = Alert.objects.open().exclude(pk__in=alert_ids).values_list("pk", flat=True)
-        return len(remainder), list_path(Alert, id__in=",".join(map(str, remainder)))
+    def of_venues(self) -> list[list[OpenAlert]]:
+        """The alerts about each venue, first those that say that a service of it is down."""
+        venues: defaultdict[str, list[OpenAlert]] = defaultdict(list)
+        for row in [*self.of_kind(VENUE_DOWN), *self.of_kind(PRICES_STALE)]:
+            venues[row.venue].append(row)
+        return list(venues.values())
+
+    def older(self) -> tuple[int, str]:
+        """The number and the list of open alerts besides the newest."""
+        if self.count <= len(self.alerts):
+            return 0, self.path
+        shown = [row.alert.pk for row in self.alerts]
+        older = Alert.objects.open().exclude(pk__in=shown).values_list("pk", flat=True)
+        return len(older), list_path(Alert, id__in=",".join(map(str, older)))
 
 
 def _last_deliveries() -> list[tuple[str, datetime | None]]:

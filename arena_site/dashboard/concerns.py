@@ -14,18 +14,22 @@ from agents.services.task_alerts import FAILED
 from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.alert_panel import OpenAlert
 from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
+from arena_site.resource_alerts import DISK_LOW, spend_alert
+from arena_site.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
+from markets.services.venue_alerts import PRICES_STALE
 
 if TYPE_CHECKING:
     from arena_site.dashboard.overview import Overview
 
-MODEL_JOBS = ("run_decisions", "run_forecasts")
-"""Commands that fail with the tasks that they ask."""
+MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
+"""Commands that fail with the tasks that they ask, or for the same reason."""
 SINGLE_DECISION = "arena_site.jobs.decision"
 """The function of one agent's retry, which runs `run_decisions` for it."""
 VENUE_JOBS = ("sync_markets", "take_snapshots")
@@ -45,6 +49,11 @@ class Concern:
     remedy: str = ""
     explains: frozenset[tuple[str, str]] = frozenset()
     """Kind and subject of the alerts that tell of the same problem."""
+
+
+def is_without_worker(overview: "Overview") -> bool:
+    """Whether no job runs, so that what jobs renew is old."""
+    return not settings.ARENA_DEMO and not overview.infrastructure.has_live_worker
 
 
 def concerns(overview: "Overview") -> list[Concern]:
@@ -70,10 +79,12 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             workers = infrastructure.workers
             absence = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
             overdue = f" (overdue: {', '.join(panel.overdue)})" if panel.overdue else ""
+            stale = {row.key for row in overview.alerts.of_kind(PRICES_STALE)}
             yield Concern(
                 f"No worker has been seen {absence}: no job runs by itself{overdue}",
                 "#infrastructure",
                 remedy="Start one: manage.py arena, or restart its service.",
+                explains=frozenset({(NO_WORKER, "workers"), *stale}),
             )
         elif panel.overdue:
             yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
@@ -90,16 +101,14 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             action_path=path, count=len(overview.pauses))  # fmt: skip
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
-        yield Concern(message, "#infrastructure")
+        yield Concern(message, "#infrastructure", explains=frozenset({(DISK_LOW, "disks")}))
 
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
-    venue_alerts = overview.alerts.shown_as_concerns
-    for row in venue_alerts:
-        yield Concern(
-            row.alert.message, row_path(row.alert), action=row.button, action_path=row.path,
-            remedy=row.alert.remedy, explains=frozenset({row.key}),
-        )  # fmt: skip
+    venue_alerts = overview.alerts.of_venues()
+    for rows in venue_alerts:
+        if rows[0].alert.kind != PRICES_STALE or not is_without_worker(overview):
+            yield _alert_concern(rows[0], explains=frozenset(row.key for row in rows))
     causes = overview.causes
     for job in overview.jobs.jobs:
         is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
@@ -130,16 +139,36 @@ def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern
         text = cause.text or "Without a message"
         yield Concern(
             f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
-            action_path=cause.action_path, count=cause.number, remedy=cause.remedy, explains=frozenset(alerts),
+            action_path=cause.action_path, count=cause.number, remedy=cause.remedy,
+            explains=frozenset(alerts | cause.alerts | _cap_alerts(overview, cause)),
         )  # fmt: skip
+
+
+def _cap_alerts(overview: "Overview", cause: Cause) -> set[tuple[str, str]]:
+    """The alerts about the spend caps at which tasks failed."""
+    if cause.key != SPEND_CAP:
+        return set()
+    return {spend_alert(tasks.protocol, overview.week_start) for tasks, _ in cause.counts}
 
 
 def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator[Concern]:
     """The open alerts that tell of none of the problems found already."""
     explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
-    number, path = overview.alerts.besides(explained)
+    for row in overview.alerts.alerts:
+        if row.key not in explained:
+            yield _alert_concern(row)
+    number, path = overview.alerts.older()
     if number:
-        yield Concern(f"{_count(number, 'alert')} not acknowledged", path, severe=False, count=number)
+        yield Concern(f"{_count(number, 'older alert')} not acknowledged", path, severe=False, count=number)
+
+
+def _alert_concern(row: OpenAlert, explains: frozenset[tuple[str, str]] = frozenset()) -> Concern:
+    """An alert as a problem: with the action against its cause, else that by which a person ends it."""
+    acknowledge = ACTIONS["acknowledge"].path(alert=row.alert.pk)
+    return Concern(
+        row.alert.message, row_path(row.alert), row.alert.urgent, row.button or "Acknowledge", row.path or acknowledge,
+        remedy=row.alert.remedy, explains=explains,
+    )  # fmt: skip
 
 
 def _failing_functions(overview: "Overview") -> Iterator[Concern]:
@@ -172,7 +201,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
         alerts = frozenset(row.key for row in overview.alerts.of_kind(OVERDUE_ALERT))
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
-    if (number := overview.stale_count) and not overview.alerts.shown_as_concerns:
+    if (number := overview.stale_count) and not overview.alerts.of_venues():
         message = f"{_count(number, 'held price')} stale"
         yield Concern(message, overview.stale_path, severe=False, count=number)
 
@@ -188,7 +217,10 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
                 message += f", ${spending.booked:.2f} of it booked and not billed yet"
                 action, path = "Reconcile", ACTIONS["reconcile_costs"].path()
             severe = spending.css_class == "bad"
-            yield Concern(message, spending.path, severe=severe, action=action, action_path=path)
+            alerts = frozenset({spend_alert(spending.protocol, overview.week_start)})
+            yield Concern(
+                message, spending.path, severe=severe, action=action, action_path=path, explains=alerts
+            )  # fmt: skip
 
 
 def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:
