@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Max
 
+from agents.services.credit_alerts import CREDITS_LOW
 from agents.services.lineups import PROPOSED_ALERT
 from agents.services.release_check import UNUSABLE_ALERT
 from agents.services.settlement import OVERDUE_ALERT
@@ -13,6 +14,7 @@ from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.notices import channels
+from arena_site.resource_alerts import BACKUP_OLD, SPEND_HIGH
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
@@ -20,6 +22,15 @@ from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
 from markets.services.venue_traffic import VENUE_OF_SERVICE
 
 ALERTS_SHOWN = 12
+BUTTONS = {
+    VENUE_DOWN: ("Sync now", "sync_markets"),
+    PRICES_STALE: ("Sync now", "sync_markets"),
+    UNUSABLE_ALERT: ("Propose a line-up", "propose-line-up"),
+    CREDITS_LOW: ("Reconcile", "reconcile_costs"),
+    SPEND_HIGH: ("Change the cap", "set-cap"),
+    BACKUP_OLD: ("Back up now", "backup"),
+}
+"""The action against the cause of an alert by its kind, and its name, where it does not depend on the alert's items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +110,9 @@ def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
         return "Retry", ACTIONS["retry"].path(**tasks)
     if alert.kind == JOB_FAILED and alert.subject in ACTIONS:
         return "Run again", ACTIONS[alert.subject].path()
-    if alert.kind in (VENUE_DOWN, PRICES_STALE):
-        return "Sync now", ACTIONS["sync_markets"].path()
     if alert.kind == PROPOSED_ALERT:
         return "Approve", ACTIONS["approve-line-up"].path(line_up=alert.subject)
-    if alert.kind == UNUSABLE_ALERT:
-        return "Propose a line-up", ACTIONS["propose-line-up"].path()
+    if alert.kind in BUTTONS:
+        button, action = BUTTONS[alert.kind]
+        return button, ACTIONS[action].path()
     return "", ""

@@ -1,14 +1,16 @@
 """The problems that need an operator, each with the rows that it counts and the action against it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django_q.models import Failure, Schedule
 
 from agents.models import Maintenance, RunSetting
+from agents.services.lineups import PROPOSED_ALERT
 from agents.services.maintenance import maintenance_line
+from agents.services.release_check import UNUSABLE_ALERT
 from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site import jobs
@@ -58,7 +60,7 @@ def is_without_worker(overview: "Overview") -> bool:
 
 def concerns(overview: "Overview") -> list[Concern]:
     """The severe ones first."""
-    problems = [*_infrastructure(overview), *_failures(overview)]
+    problems = [*_infrastructure(overview), *_failures(overview), *_line_up(overview)]
     further_problems = [*_markets(overview), *_spending(overview)]
     problems += [
         *_other_alerts(overview, [*problems, *further_problems]),
@@ -149,6 +151,14 @@ def _cap_alerts(overview: "Overview", cause: Cause) -> set[tuple[str, str]]:
     if cause.key != SPEND_CAP:
         return set()
     return {spend_alert(tasks.protocol, overview.week_start) for tasks, _ in cause.counts}
+
+
+def _line_up(overview: "Overview") -> Iterator[Concern]:
+    """Releases that no cohort can use, with the line-up that is proposed in their place."""
+    unusable, proposals = overview.alerts.of_kind(UNUSABLE_ALERT), overview.alerts.of_kind(PROPOSED_ALERT)
+    if unusable and proposals:
+        concern = _alert_concern(unusable[0], frozenset(row.key for row in [*unusable, *proposals]))
+        yield replace(concern, action=proposals[0].button, action_path=proposals[0].path)
 
 
 def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator[Concern]:

@@ -8,6 +8,9 @@ import pytest
 from django.urls import reverse
 from django_q.models import Schedule
 
+from agents.models import LineUp
+from agents.services.lineups import propose_lineup, releases_of
+from agents.services.release_check import UnusableRelease, raise_unusable_alerts
 from arena_site import jobs
 from arena_site.alert_watch import watch_alerts
 from arena_site.dashboard.concerns import Concern
@@ -15,6 +18,7 @@ from arena_site.models import Worker
 from arena_site.resource_alerts import refresh_resource_alerts
 from arena_site.worker_watch import check_workers
 from foundation.models import Alert
+from foundation.services.alerts import raise_alert
 from markets.services.venue_alerts import refresh_stale_prices
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import run
@@ -115,6 +119,29 @@ def test_dead_worker_is_one_problem(season: Venue) -> None:
     assert open_kinds() == {"no-worker", "prices-stale"}
     (problem,) = problems()
     assert problem.message.startswith("No worker has been seen since ")
+
+
+def test_releases_that_ended_and_the_line_up_proposed_for_them_are_one_problem(season: Venue) -> None:
+    line_up = LineUp.objects.get()
+    releases = releases_of(line_up)
+    unusable = [UnusableRelease(releases[0], "is no longer listed", None)]
+    raise_unusable_alerts(releases, unusable, at=NOW)
+    proposal = propose_lineup(releases=releases[1:], by="the catalogue's check", reason="one has ended", at=NOW)
+    (problem,) = problems()
+    assert problem.message.startswith("No cohort can start with gpt-5.1: ")
+    assert (problem.action, problem.action_path) == (
+        "Approve",
+        f"{action_path('approve-line-up')}?line_up={proposal.pk}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "action"), [("backup-old", "backup"), ("credits-low", "reconcile_costs"), ("prices-stale", "sync_markets")]
+)
+def test_alert_offers_the_action_against_its_cause(season: Venue, kind: str, action: str) -> None:
+    raise_alert(kind=kind, items={kind: kind}, message="Something is wrong.", at=NOW, urgent=False)
+    (problem,) = problems()
+    assert (problem.action_path, problem.severe) == (action_path(action), False)
 
 
 def test_alert_of_nothing_else_is_a_problem_with_its_own_remedy(season: Venue) -> None:
