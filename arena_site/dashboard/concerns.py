@@ -16,6 +16,7 @@ from agents.services.task_alerts import FAILED
 from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions.maintenance import SendTestAlert
 from arena_site.dashboard.alert_panel import OpenAlert
 from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
@@ -165,7 +166,7 @@ def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator
     """The open alerts that tell of none of the problems found already."""
     explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
     for row in overview.alerts.alerts:
-        if row.key not in explained:
+        if row.key not in explained and row.alert.kind != SendTestAlert.KIND:
             yield _alert_concern(row)
     number, path = overview.alerts.older()
     if number:
@@ -229,7 +230,8 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
             severe = spending.css_class == "bad"
             alerts = frozenset({spend_alert(spending.protocol, overview.week_start)})
             yield Concern(
-                message, spending.path, severe=severe, action=action, action_path=path, explains=alerts
+                message, spending.path, severe=severe, action=action, action_path=path, remedy=spending.remedy,
+                explains=alerts,
             )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from arena_site.worker_watch import check_workers
 from foundation.models import Alert
 from foundation.services.alerts import raise_alert
 from markets.services.venue_alerts import refresh_stale_prices
-from tests.arena_site.dashboard.accounts import action_path, sign_in
+from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import run
 from tests.factories import WEEK
 from tests.venue import GPT, KIMI, SUNDAY, Failure, Venue
@@ -142,6 +142,21 @@ def test_alert_offers_the_action_against_its_cause(season: Venue, kind: str, act
     raise_alert(kind=kind, items={kind: kind}, message="Something is wrong.", at=NOW, urgent=False)
     (problem,) = problems()
     assert (problem.action_path, problem.severe) == (action_path(action), False)
+
+
+def test_test_alert_is_no_problem(season: Venue, settings: Any) -> None:
+    settings.ARENA_ALERT_WEBHOOK = "http://127.0.0.1:1/"
+    perform(sign_in("operator"), "test-alert")
+    assert open_kinds() == {"test"}
+    assert problems() == []
+
+
+@pytest.mark.parametrize(("cap", "severe"), [("0.0075", False), ("0.007", True)])
+def test_spending_near_its_cap_says_what_to_do(season: Venue, settings: Any, cap: str, severe: bool) -> None:
+    assert run("run_decisions", NOW)["cost_usd"] == "0.007000"
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(cap)
+    (problem,) = problems()
+    assert (problem.severe, problem.remedy) == (severe, "Raise the limit on the dashboard.")
 
 
 def test_alert_of_nothing_else_is_a_problem_with_its_own_remedy(season: Venue) -> None:
