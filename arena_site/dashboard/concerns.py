@@ -35,6 +35,7 @@ MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
 """Commands that fail with the tasks that they ask, or for the same reason."""
 SINGLE_DECISION = "arena_site.jobs.decision"
 """The function of one agent's retry, which runs `run_decisions` for it."""
+READ_LOG = "Read why, remove the cause, then run it again."
 VENUE_JOBS = ("sync_markets", "take_snapshots")
 """Commands that fail with a venue, which has an alert of its own."""
 
@@ -77,7 +78,8 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
         if refusal := host_refusal():
             yield Concern(refusal[0].upper() + refusal[1:], list_path(HostClaim))
         if not any(schedule.next_at or schedule.paused for schedule in panel.schedules):
-            yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule))
+            remedy = "Install them: manage.py install_schedules."
+            yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule), remedy=remedy)
         elif not infrastructure.has_live_worker:
             workers = infrastructure.workers
             absence = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
@@ -90,7 +92,8 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
                 explains=frozenset({(NO_WORKER, "workers"), *stale}),
             )
         elif panel.overdue:
-            yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
+            remedy = "A worker is alive but does not take it: look at the queue, then restart its service."
+            yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due", remedy=remedy)
     if line := maintenance_line():
         path = ACTIONS["end-maintenance"].path()
         yield Concern(line[0].upper() + line[1:], list_path(Maintenance), False, "End maintenance", path)
@@ -104,7 +107,8 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             action_path=path, count=len(overview.pauses))  # fmt: skip
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
-        yield Concern(message, "#infrastructure", explains=frozenset({(DISK_LOW, "disks")}))
+        remedy = "Make room, or move backups, archives or the database to a larger disk."
+        yield Concern(message, "#infrastructure", remedy=remedy, explains=frozenset({(DISK_LOW, "disks")}))
 
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
@@ -119,7 +123,7 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
         if job.run and job.failed and not (venue_alerts and is_of_venue) and not is_of_tasks:
             yield Concern(
                 f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path,
-                explains=frozenset({(JOB_FAILED, job.kind)}),
+                remedy=READ_LOG, explains=frozenset({(JOB_FAILED, job.kind)}),
             )  # fmt: skip
     yield from _failing_functions(overview)
     yield from _failed_tasks(causes, overview)
@@ -130,7 +134,9 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
             yield Concern(message, tasks.expired_path, severe=False, count=number, remedy=remedy)
     run = overview.last_verification
     if run and isinstance(run.summary, dict) and (violations := run.summary.get("violations")):
-        yield Concern(f"The last ledger verification found {_count(violations, 'violation')}", row_path(run))
+        remedy = "Its log names each row: manage.py rebuild_derived mends derived ones, a backup has the others."
+        message = f"The last ledger verification found {_count(violations, 'violation')}"
+        yield Concern(message, row_path(run), remedy=remedy)
 
 
 def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern]:
@@ -170,7 +176,8 @@ def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator
             yield _alert_concern(row)
     number, path = overview.alerts.older()
     if number:
-        yield Concern(f"{_count(number, 'older alert')} not acknowledged", path, severe=False, count=number)
+        message, remedy = f"{_count(number, 'older alert')} not acknowledged", "Each names its own remedy."
+        yield Concern(message, path, severe=False, count=number, remedy=remedy)
 
 
 def _alert_concern(row: OpenAlert, explains: frozenset[tuple[str, str]] = frozenset()) -> Concern:
@@ -192,14 +199,14 @@ def _failing_functions(overview: "Overview") -> Iterator[Concern]:
         task = failing.get(job.path)
         if task is not None and job.command not in failed_commands:
             message = f"{job.name}: its last run ended at {task.stopped:%d %B, %H:%M} UTC without a result"
-            yield Concern(message, row_path(Failure(pk=task.pk)))
+            yield Concern(message, row_path(Failure(pk=task.pk)), remedy=READ_LOG)
     functions = sorted(failing.keys() - {job.path for job in jobs.JOBS})
     if functions:
         since = (overview.now - DAY).isoformat()
         number = Failure.objects.filter(stopped__gte=since, func__in=functions).count()
         message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
         path = list_path(Failure, stopped__gte=since, func__in=",".join(functions))
-        yield Concern(message, path, severe=False, count=number)
+        yield Concern(message, path, severe=False, count=number, remedy=READ_LOG)
 
 
 def _markets(overview: "Overview") -> Iterator[Concern]:
@@ -214,7 +221,8 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
     if (number := overview.stale_count) and not overview.alerts.of_venues():
         message = f"{_count(number, 'held price')} stale"
-        yield Concern(message, overview.stale_path, severe=False, count=number)
+        remedy = "Nothing, unless it lasts: the next price that is accepted ends it."
+        yield Concern(message, overview.stale_path, severe=False, count=number, remedy=remedy)
 
 
 def _spending(overview: "Overview") -> Iterator[Concern]:
@@ -238,7 +246,8 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
 def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:
     if number := infrastructure.unsent_notices:
         message = f"{_count(number, 'alert')} could not be sent yet"
-        yield Concern(message, infrastructure.unsent_path, severe=False, count=number)
+        remedy = "Each names why: correct its channel's setting and restart; it is tried again until it arrives."
+        yield Concern(message, infrastructure.unsent_path, severe=False, count=number, remedy=remedy)
 
 
 def _count(number: int, noun: str) -> str:
