@@ -96,8 +96,11 @@ class Diagnosis:
             missing = missing_migrations()
         except DatabaseError as error:
             reason = connection_fault() or one_line(error)
-            is_missing = reason.startswith('database "') and reason.endswith("does not exist")
-            remedy = "Make it with createdb" if is_missing else "Start the database"
+            remedy = "Start the database"
+            if reason.startswith('database "') and reason.endswith("does not exist"):
+                remedy = "Make it with createdb"
+            elif reason.startswith("the folder "):
+                remedy = "Make the folder"
             return _item("database", False, reason, f"{remedy}, or correct DATABASE_URL in .env.")
         if not tables:
             return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")

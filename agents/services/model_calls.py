@@ -209,7 +209,7 @@ def cap_message(spend: Spend, limit: Decimal) -> str:
 
 def cap_remedy(spend: Spend) -> str:
     """The remedy for a run that the spend limit stops."""
-    limit = "the limit, on the dashboard."
+    limit = "the limit on the dashboard."
     if spend.booked:
         return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"
     return f"Raise {limit}"

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -349,24 +349,34 @@ def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypat
         assert connection_fault() == "the folder /no/such/folder is missing"
 
 
-def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
-    env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{tmp_path}/new.sqlite3",
+def diagnose(env: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    """The exit code of a `doctor` with this environment, and its items by their names."""
+    command = [sys.executable, "manage.py", "doctor", "--json", "--at", "2026-03-08T00:00:00Z"]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    return ran.returncode, {item["name"]: item for item in json.loads(ran.stdout)["items"]}
+
+
+def environment(sandbox: Addresses, database: str) -> dict[str, str]:
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{database}",
         "OPENROUTER_BASE_URL": sandbox.openrouter, "OPENROUTER_API_KEY": KEY, "ARENA_LINEUP": "approve",
         "GAMMA_BASE_URL": sandbox.gamma, "CLOB_BASE_URL": sandbox.clob,
     }  # fmt: skip
 
-    def diagnose() -> tuple[int, dict[str, Any]]:
-        command = [sys.executable, "manage.py", "doctor", "--json", "--at", "2026-03-08T00:00:00Z"]
-        ran = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-        return ran.returncode, {item["name"]: item for item in json.loads(ran.stdout)["items"]}
 
-    code, items = diagnose()
+def test_remedy_for_a_missing_folder_is_to_make_it(sandbox: Addresses) -> None:
+    _, items = diagnose(environment(sandbox, "/no/such/folder/arena.sqlite3"))
+    assert items["database"]["remedy"] == "Make the folder, or correct DATABASE_URL in .env."
+
+
+def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
+    env = environment(sandbox, f"{tmp_path}/new.sqlite3")
+    code, items = diagnose(env)
     assert (code, items["database"]["ok"], items[RELEASE]["ok"]) == (0, True, True)
     httpx.post(f"{sandbox.root}/sandbox/models", json={"id": GEMINI, "ends": "2026-03-01"}).raise_for_status()
-    code, items = diagnose()
+    code, items = diagnose(env)
     assert (code, items[f"release {GEMINI}"]["remedy"]) == (1, "uv run manage.py arena --current")
     migrate = [sys.executable, "manage.py", "migrate", "-v0", "markets"]
     subprocess.run(migrate, env=env, check=True, cwd=Path(__file__).parents[2])
-    code, items = diagnose()
+    code, items = diagnose(env)
     assert (code, items["database"]["remedy"]) == (1, "uv run manage.py migrate")

@@ -25,7 +25,7 @@ from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
 from cohorts.models import Cohort
-from cohorts.services import MAX_START_DELAY
+from cohorts.services import is_left_to_a_person
 from cohorts.weeks import week_start
 from foundation.models import Run
 from markets.models import Universe
@@ -240,8 +240,8 @@ class StartCohort(Action):
         names = [f"{release.family}: {release.model_id}" for release in lineup_releases(at)]
         if not names:
             return Preview("The approved line-up names no active family.", possible=False)
-        late = at >= week + MAX_START_DELAY
-        warning = "The week began over a day ago: its decisions are no longer asked for." if late else ""
+        late = "No schedule asks for its decisions this late: run them from here once it has started."
+        warning = late if is_left_to_a_person(at) else ""
         cohort = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance"
         summary = f"{cohort}. {cost_sentence(at)}"
         return Preview(summary, names, warning)
