@@ -11,6 +11,7 @@ import pytest
 from tests.captured import CAPTURED
 from tests.databases import ON_POSTGRES
 
+TESTS = Path(__file__).parent
 PROGRAMS = {
     "browser": ("chromium-headless-shell", "chromium"),  # the shell takes two thirds of the processor time
     "redis": ("redis-server",),
@@ -77,6 +78,7 @@ THOROUGH = (
     "arena_site/test_pgbouncer.py",
     "arena_site/test_postgres_pool.py",
     "arena_site/test_schemathesis.py",
+    "faults/test_answer_storage.py",
     "faults/test_clock.py",
     "faults/test_concurrent_commands.py",
     "faults/test_kills.py",
@@ -88,10 +90,15 @@ THOROUGH = (
     "faults/test_upstream_answers.py",
     "faults/test_upstream_fields.py",
     "faults/test_upstream_pages.py",
+    "season/test_demo.py",
     "season/test_year.py",
 )
-"""Kills, clocks, clusters, memory, servers that hang, made-up requests: CI runs them, `pytest` alone does not."""
+"""Kills, clocks, clusters, memory, whole demos, servers that hang, made-up requests: in CI, not by `pytest` alone.
+
+Single tests of other files have the marker `thorough`.
+"""
 ALL = os.environ.get("ARENA_TESTS") == "all"
+THOROUGH_REASON = "run in CI, or with ARENA_TESTS=all"
 WITHOUT_DATABASE = (
     "forecast_rank/",
     "agent_kit/test_check.py",
@@ -114,7 +121,7 @@ DESELECTED = pytest.StashKey[dict[str, list[str]]]()
 
 def mark(item: pytest.Item) -> None:
     """Marks a test `slow`, `thorough`, `browser` or `sqlite_only` by its file."""
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    path = item.path.relative_to(TESTS).as_posix()
     if path in SLOW:
         item.add_marker("slow")
     if path in THOROUGH:
@@ -123,6 +130,11 @@ def mark(item: pytest.Item) -> None:
         item.add_marker("browser")
     if path.startswith(WITHOUT_DATABASE) and not item.get_closest_marker("captured"):  # CI has those files in one run
         item.add_marker("sqlite_only")
+
+
+def is_ignored(path: Path) -> bool:
+    """Whether a file is not even read: its tests are thorough, and each worker collects all files."""
+    return not ALL and path.relative_to(TESTS).as_posix() in THOROUGH
 
 
 def program(marker: str) -> str | None:
@@ -135,7 +147,7 @@ def missing() -> dict[str, str]:
     marker, database = ("sqlite_only", "SQLite") if ON_POSTGRES else ("postgres_only", "PostgreSQL")
     reasons = {marker: f"run on {database} alone (see ARENA_TESTS_ON)"}
     if not ALL:
-        reasons["thorough"] = "run in CI, or with ARENA_TESTS=all"
+        reasons["thorough"] = THOROUGH_REASON
     if not CAPTURED.is_dir():
         reasons["captured"] = f"compare with captured files, which are not here ({CAPTURED})"
     for marker, (name, *_) in PROGRAMS.items():
@@ -181,6 +193,8 @@ class Summary:
         self.config.stash[DESELECTED] = getattr(node, "workeroutput", {}).get("deselected", {})
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not ALL:
+            terminalreporter.write_line(f"{len(THOROUGH)} files {THOROUGH_REASON}", yellow=True)
         for reason, tests in self.config.stash.get(DESELECTED, {}).items():
             terminalreporter.stats.setdefault("deselected", []).extend(map(_DeselectedTest, tests))
             terminalreporter.write_line(f"{len(tests)} tests {reason}", yellow=True)

@@ -14,11 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pandas as pd
 import polars as pl
 import pytest
 
 import forecast_rank as fr
+from tests.lazy_modules import LazyModule
+
+pd = LazyModule("pandas")
 
 
 class Tags(HTMLParser):
