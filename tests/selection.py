@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,18 @@ def mark(item: pytest.Item) -> None:
         item.add_marker("browser")
     if path.startswith(WITHOUT_DATABASE) and not item.get_closest_marker("captured"):  # CI has those files in one run
         item.add_marker("sqlite_only")
+
+
+def one_per_rule(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
+    """The cases of a parametrised test; those of a rule of which there has been one already are thorough."""
+    rules, parameters = set(), []
+    for case in cases:
+        marks = [pytest.mark.thorough] if rule(case) in rules else []
+        rules.add(rule(case))
+        parameters.append(
+            pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
+        )
+    return parameters
 
 
 def is_ignored(path: Path) -> bool:

@@ -206,6 +206,7 @@ def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path:
     assert not (tmp_path / "x.sqlite3").exists()
 
 
+@pytest.mark.thorough
 def test_migrate_then_start_cohort_needs_nothing_else(tmp_path: Path) -> None:
     where = {"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3", "ARENA_LINEUP": "unchecked"}
     assert manage("migrate", "-v0", **where).returncode == 0
