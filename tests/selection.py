@@ -79,6 +79,7 @@ THOROUGH = (
     "arena_site/test_pgbouncer.py",
     "arena_site/test_postgres_pool.py",
     "arena_site/test_schemathesis.py",
+    "benchmarks/test_generator.py",
     "faults/test_answer_storage.py",
     "faults/test_clock.py",
     "faults/test_concurrent_commands.py",
@@ -92,6 +93,7 @@ THOROUGH = (
     "faults/test_upstream_fields.py",
     "faults/test_upstream_pages.py",
     "season/test_demo.py",
+    "season/test_sandbox_faults.py",
     "season/test_year.py",
 )
 """Kills, clocks, clusters, memory, whole demos, servers that hang, made-up requests: in CI, not by `pytest` alone.

@@ -292,6 +292,7 @@ def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypat
         assert connection_fault() == "the folder /no/such/folder is missing"
 
 
+@pytest.mark.thorough
 def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{tmp_path}/new.sqlite3",
