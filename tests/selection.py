@@ -102,23 +102,24 @@ Single tests of other files have the marker `thorough`.
 """
 ALL = os.environ.get("ARENA_TESTS") == "all"
 THOROUGH_REASON = "run in CI, or with ARENA_TESTS=all"
-WITHOUT_DATABASE = (
-    "forecast_rank/",
-    "agent_kit/test_check.py",
-    "agent_kit/test_evaluate.py",
-    "agent_kit/test_openrouter.py",
-    "agent_kit/test_prophet.py",
-    "agent_kit/test_run.py",
-    "agent_kit/test_verify.py",
+OWN_DATABASE = (
     "arena_site/test_arena_start.py",
-    "arena_site/test_sandbox.py",
     "arena_site/test_settings.py",
     "faults/test_answer_storage.py",
     "season/test_demo.py",
     "scoring/exports/test_standalone_verifier.py",
     "scoring/exports/test_proofs.py",
+    "scoring/exports/test_rehearse.py",
 )
-"""Tests that use no database, or one of their own, whatever the suite runs on."""
+"""Tests of files and processes that have a database of their own, whatever the suite runs on."""
+ON_EACH_DATABASE = (
+    "arena_site/test_backup.py",
+    "arena_site/test_migrations.py",
+    "arena_site/test_schemathesis.py",
+    "faults/",
+)
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "migrated"}
+NEED_A_SERVER = ("postgres", "postgres_only", "pgbouncer", "captured")
 DESELECTED = pytest.StashKey[dict[str, list[str]]]()
 
 
@@ -131,8 +132,22 @@ def mark(item: pytest.Item) -> None:
         item.add_marker("thorough")
     if path.startswith("browser/"):
         item.add_marker("browser")
-    if path.startswith(WITHOUT_DATABASE) and not item.get_closest_marker("captured"):  # CI has those files in one run
+    if path.startswith("browser/") or not differs_by_database(item, path):
         item.add_marker("sqlite_only")
+
+
+def differs_by_database(item: pytest.Item, path: str) -> bool:
+    """Whether a test can fail on one database and pass on the other: it needs the suite's.
+
+    Thorough tests differ where processes meet, statements take values from outside, or SQL is the server's own.
+    """
+    if path.startswith(OWN_DATABASE):
+        return False
+    if path.startswith(ON_EACH_DATABASE) or any(map(item.get_closest_marker, NEED_A_SERVER)):
+        return True
+    if item.get_closest_marker("thorough"):
+        return False
+    return bool(item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 def one_per_rule(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
