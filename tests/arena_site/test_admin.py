@@ -89,9 +89,10 @@ def grow() -> None:
 grown = shared_rows(grow)
 
 
-def queries(client: Client, path: str) -> tuple[int, Any]:
+def queries(client: Client, path: str, *, again: bool = False) -> tuple[int, Any]:
     """How many queries a page costs, and the page; what Django remembers once is remembered by then."""
-    client.get(path)
+    if not again:
+        client.get(path)
     with CaptureQueriesContext(connection) as captured:
         page = client.get(path)
     assert page.status_code == 200, path
@@ -103,29 +104,29 @@ def test_every_model_is_registered() -> None:
 
 
 def test_query_count_of_lists_is_independent_of_rows(admin_client: Client) -> None:
-    def counted() -> dict[str, tuple[int, int]]:
-        pages = {name(model): queries(admin_client, url(model, "changelist")) for model in OURS}
+    def counted(*, again: bool = False) -> dict[str, tuple[int, int]]:
+        pages = {name(model): queries(admin_client, url(model, "changelist"), again=again) for model in OURS}
         return {of: (count, len(page.context["cl"].result_list)) for of, (count, page) in pages.items()}
 
     grow()
     before = counted()
     grow()
     grow()
-    after = counted()
+    after = counted(again=True)
     assert [of for of in before if not before[of][1]] == []
     assert {of for of in before if after[of][1] <= before[of][1]} <= {name(model) for model in FIXED}
     assert {of: count for of, (count, _) in after.items() if count != before[of][0] or count > 16} == {}
 
 
 def test_query_count_of_change_pages_is_independent_of_rows(admin_client: Client) -> None:
-    def counted(rows: dict[type[Model], Model]) -> dict[str, int]:
-        return {name(m): queries(admin_client, url(m, "change", row.pk))[0] for m, row in rows.items()}
+    def counted(rows: dict[type[Model], Model], *, again: bool = False) -> dict[str, int]:
+        return {name(m): queries(admin_client, url(m, "change", row.pk), again=again)[0] for m, row in rows.items()}
 
     grow()
     rows: Any = {model: model._default_manager.order_by("pk").first() for model in OURS}
     before = counted(rows)
     grow()
-    after = counted(rows)
+    after = counted(rows, again=True)
     assert {of: count for of, count in after.items() if count != before[of] or count > 20} == {}
 
 

@@ -256,6 +256,7 @@ def test_server_error_reveals_no_cause() -> None:
     assert (response.status_code, response["Content-Type"]) == (500, "application/problem+json")
 
 
+@pytest.mark.thorough
 def test_the_schema_is_sound_and_the_committed_one_has_not_drifted(tmp_path: Path) -> None:
     """After a change of the API: `manage.py spectacular --validate --fail-on-warn --file arena_site/schema.yml`."""
     fresh = tmp_path / "schema.yml"

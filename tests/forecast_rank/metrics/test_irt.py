@@ -199,6 +199,7 @@ def test_both_ways_agree_where_both_can_be_used() -> None:
     assert np.corrcoef(questions.difficulty, forecasters.difficulty)[0, 1] > 0.9
 
 
+@pytest.mark.thorough
 def test_errors_hold_for_forecasters_who_do_not_follow_the_model() -> None:
     """ConnectedComponents of 400 questions, two to an event, against what all 12,000 say.
 
