@@ -174,8 +174,7 @@ class TestRank:
         assert text["settings"]["gammas"] == ["0", "0.5"]
 
     @pytest.mark.parametrize(
-        ("setting", "message"),
-        [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")],
+        ("setting", "message"), [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")]
     )
     def test_setting_out_of_range_is_named(self, setting: dict[str, Any], message: str) -> None:
         with pytest.raises(fr.InvalidSetting, match=message):

@@ -52,8 +52,7 @@ def answer(kind: type[Answer], given: object) -> Answer:
 
 def walk(client: Client) -> None:
     board = answer(
-        PaginatedAnyLeaderboardEntryList,
-        leaderboard_list.sync(client=client, as_of=datetime(2026, 3, 20, tzinfo=UTC)),
+        PaginatedAnyLeaderboardEntryList, leaderboard_list.sync(client=client, as_of=datetime(2026, 3, 20, tzinfo=UTC))
     )
     leader = answer(LeaderboardEntry, board.results[0])
     assert leader.rank == 1

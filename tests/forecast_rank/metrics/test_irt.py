@@ -159,13 +159,7 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
     ("people", "asked", "seeds", "integrated", "shares"),
     [
         # 200 other fits: 0.944, 0.936 and 0.940, with standard errors for 25 of 0.014, 0.006 and 0.011.
-        (
-            12,
-            250,
-            25,
-            "questions",
-            ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97)),
-        ),
+        (12, 250, 25, "questions", ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97))),
         (300, 30, 4, "forecasters", ((0.93, 0.97), (0.88, 1), (0.88, 1))),
     ],
 )
