@@ -1,6 +1,6 @@
 """A walk through the examples of `docs/api.md` with the client that CI generates from the published description.
 
-Run by `.ci/run client`, with the client's folder on the path and the address of a running demo.
+Run by `.ci/run demo`, with the client's folder on the path and the address of a running demo.
 """
 
 import sys
