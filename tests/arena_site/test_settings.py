@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from arena_site import conf
+from tests.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,24 +108,25 @@ def test_wrong_line_of_the_settings_file_is_named_by_its_number(line: str, tmp_p
     assert conf.read_file(environ.Env(), tmp_path / "absent") is None  # type: ignore[func-returns-value]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["publish_archive", "export_dataset"])
 @pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        (("publish_archive",), {"SECRET_KEY": "x" * 50}),
-        (("export_dataset", "--out", "e"), {"ARENA_SIGNING_KEY": "ab" * 32}),
-    ],
+    ("name", "value"), [("SECRET_KEY_IS_SET", True), ("ARENA_SIGNING_KEY", bytes(32))], ids=["secret", "signing"]
 )
 def test_archive_is_not_signed_with_a_throw_away_key(
-    command: tuple[str, ...], key: dict[str, str], migrated_file: Path, tmp_path: Path
+    command: str, name: str, value: Any, settings: Any, tmp_path: Path
 ) -> None:
-    command = tuple(f"{tmp_path}/e" if word == "e" else word for word in command)
-    where = {"DATABASE_URL": f"sqlite:///{shutil.copy(migrated_file, tmp_path)}", "ARENA_EXPORT_DIR": f"{tmp_path}/e"}
-    for debug in ("false", "true"):
-        ran = manage(*command, DEBUG=debug, **where)
-        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
-        assert "SECRET_KEY is not set" in ran.stderr
-        assert not (tmp_path / "e").exists()
-    assert manage(*command, **key, **where).returncode == 0
+    folder = settings.ARENA_EXPORT_DIR = tmp_path / "archives"
+    options = {"out": folder} if command == "export_dataset" else {}
+    settings.SECRET_KEY_IS_SET, settings.ARENA_SIGNING_KEY = False, None
+    for settings.DEBUG in (False, True):
+        refused = run(command, **options)
+        assert refused.code == 2
+        assert "SECRET_KEY is not set" in refused.stderr
+        assert "\n" not in refused.stderr
+        assert not folder.exists()
+    setattr(settings, name, value)
+    assert run(command, **options).code == 0
 
 
 def test_example_file_names_every_setting_of_the_contract() -> None:
