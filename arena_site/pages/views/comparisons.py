@@ -1,7 +1,6 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from datetime import datetime
-from operator import attrgetter
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -120,4 +119,5 @@ def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figur
     for family in (comparison.first, comparison.second):
         if family_bins := bins.get(family.slug):
             diagrams.append(reliability_diagram(family.display_name, family_bins, family))
-    return reliability_figure(diagrams, forecasters=" or ".join(map(attrgetter("name"), diagrams)), at=at)
+    names = " or ".join(diagram.name for diagram in diagrams)
+    return reliability_figure(diagrams, forecasters=names, condition=ARMS[PRICED], at=at)

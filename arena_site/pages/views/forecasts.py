@@ -56,10 +56,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
-    events = report.get("data", {}).get("events", 0)
-    headline = forecast_headline(
-        entries, report.get("pairs", []), events=events, at=computed_at or now, arm=selection["arm"]
-    )
+    headline = forecast_headline(entries, report, at=computed_at or now, arm=selection["arm"])
     title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
@@ -145,9 +142,10 @@ def _figures(
             diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
-    title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
+    condition = ARMS[selection["arm"]]
+    title = f"Average return per $1 staked as questions resolved, {condition}, at risk aversion {selection['gamma']}."
     figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
-    return figure, reliability_figure(diagrams, at=at, query=query)
+    return figure, reliability_figure(diagrams, condition=condition, at=at, query=query)
 
 
 def _return_chart(
