@@ -14,6 +14,7 @@ from tests.markup import element, elements, get_page, visible_text
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 3, 15, 12, tzinfo=UTC)
+FEEDS = {"decisions": "decisions", "resolutions": "resolutions", "agents": "external agents", "chain": "chain heads"}
 NAMES = {"gpt-5.1": "GPT-5.2", "claude-opus-4.5": "Claude Opus 4.5", "grok-4": "Grok 4.1", "kimi-k2": "Kimi K2"}
 
 
@@ -149,6 +150,13 @@ def test_whatever_quotes_a_demo_says_so(client: Client, settings: Any) -> None:
         assert visible_text(cite).count("Forecaster Arena (demo with invented data): ") == 2
     description = element(page, 'meta[name="description"]').attributes["content"]
     assert description.startswith("Demo with invented data. GPT-5.2")
+    for address in ("/trading/", "/models/gpt-5.2/", "/agents/", "/cohorts/"):
+        for name in ('meta[name="description"]', 'meta[property="og:description"]'):
+            shared = element(get_page(client, address), name).attributes["content"] or ""
+            assert shared.startswith("Demo with invented data. ")
+    for feed, topic in FEEDS.items():
+        title = f"<title>Forecaster Arena (demo with invented data): {topic}<"
+        assert title in client.get(f"/feeds/{feed}.atom").content.decode()
     for address in ("/leaderboard.csv", "/charts/scores.csv"):
         assert 'filename="demo-' in client.get(address)["Content-Disposition"]
 
