@@ -133,6 +133,7 @@ def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_con
         retrieved_at=WEEK,
         sha256="0" * 64,
         states_outcome=True,
+        audited_at=END,
     )
     with guards_removed():
         snippet.save()
