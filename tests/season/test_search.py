@@ -223,6 +223,7 @@ def test_annotations_of_another_shape_are_no_results(venue: Venue, annotations: 
         ("https://user@www.kalshi.com:443/", "www.kalshi.com"),
         ("http://www.arena.example.org/leaderboard/", "www.arena.example.org"),
         ("https://forecasts.example.net/", "forecasts.example.net"),
+        ("https://web.archive.org/web/2026/https%3A%2F%2Fpolymarket.com/event", "polymarket.com"),
         ("https://notpolymarket.com/", ""),
         ("https://polymarket.com.example/", ""),
         ("https://example.com/polymarket.com", ""),
