@@ -495,6 +495,29 @@ def test_flagships_that_can_not_be_used_are_not_recommended_again(checked: Venue
     assert line_up_of(SUNDAY) == [GPT, *FLAGSHIPS[1:]]
 
 
+def test_last_hour_of_sunday_leaves_the_cohort_and_its_decisions_to_a_person(checked: Venue) -> None:
+    last_try, late = SUNDAY + timedelta(hours=23), SUNDAY + timedelta(hours=23, minutes=50)
+    listed(checked, *(row(model, pricing=FREE) for model in FLAGSHIPS[1:]), without=(GEMINI, GROK))
+    approval, *advice = run("start_cohort", late, current=True).stderr.splitlines()[1:]
+    assert approval == "Approve with: uv run manage.py approve_lineup gpt-5.1=MODEL --current"
+    assert advice == [
+        "No schedule starts this week's cohort any more. Once it is approved: uv run manage.py arena --now"
+    ]
+    assert run("start_cohort", last_try, current=True).stderr.splitlines()[-1] == approval
+    assert run("approve_lineup", late, f"gpt-5.1={GPT}", current=True).code == 0
+    started = run("start_cohort", late)
+    assert (started["created"], started.stderr.strip()) == (
+        True,
+        "No schedule asks for this week's decisions any more: uv run manage.py run_decisions",
+    )
+    again = run("start_cohort", late, current=True)
+    assert (again.code, again["created"], again.stderr.strip()) == (
+        0,
+        False,
+        "This week's cohort exists, with its line-up. For the next one: uv run manage.py approve_lineup --current",
+    )
+
+
 def test_flagship_that_ended_is_not_replaced_by_itself(checked: Venue) -> None:
     rows = [row(model, pricing=FREE) for model in FLAGSHIPS]
     listed(checked, *rows, without=(GEMINI, GROK))

@@ -15,7 +15,7 @@ from agents.services import model_calls
 from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.foundation.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, Venue
+from tests.venue import DECISION, GPT, HOLD, Failure, Venue
 
 ONE = {"family": "gpt-5.1"}
 HOUR = timedelta(hours=1)
@@ -283,3 +283,31 @@ def test_rate_limit_of_a_provider_stops_its_model_alone(venue: Venue, settings: 
         forecast = run("run_forecasts", DECISION, **ONE)
     assert (forecast["failed"], upstream.requests) == (1, 8)
     assert forecast["unasked"] >= 1
+
+
+OF_ACCOUNT = Failure(429, {"error": {"code": 429, "message": "Rate limit exceeded"}}, {"X-RateLimit-Remaining": "0"})
+OF_MODEL = Failure(429, {"error": {"code": 429, "message": "Provider returned error", "metadata": UPSTREAM}})
+
+
+@pytest.mark.parametrize("command", ["run_decisions", "run_forecasts"])
+def test_rate_limit_of_the_account_stops_all_and_a_models_that_model(venue: Venue, settings: Any, command: str) -> None:
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    for number in range(60):  # more than one batch of forecasts holds
+        venue.market(f"Question {number}?")
+    run("sync_markets", DECISION)
+    venue.says(GPT, OF_MODEL)
+    of_model = run(command, DECISION)
+    tasks = of_model["completed"] + of_model["failed"] + of_model["unasked"]
+    of_gpt = tasks // 7
+    assert (of_model["failed"], of_model["unasked"]) == (1, of_gpt - 1)
+    assert [prompt.model for prompt in venue.asked].count(GPT) == 1
+    assert len(venue.asked) == tasks - of_gpt + 1, "the six others answer all of theirs"
+    venue.asked.clear()
+    venue.says(GPT, OF_ACCOUNT)
+    following = DECISION + timedelta(weeks=1)
+    run("sync_markets", following)
+    of_account = run(command, following)
+    assert (of_account["failed"], len(venue.asked)) == (1, of_account["asked"])
+    assert of_account["unasked"] > 0
+    assert [prompt.model for prompt in venue.asked].count(GPT) == 1
+    assert venue.asked[-1].model == GPT, "after it nobody is asked"

@@ -14,11 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pandas as pd
 import polars as pl
 import pytest
 
 import forecast_rank as fr
+from tests.lazy_modules import LazyModule
+
+pd = LazyModule("pandas")
 
 
 class Tags(HTMLParser):
@@ -172,8 +174,7 @@ class TestRank:
         assert text["settings"]["gammas"] == ["0", "0.5"]
 
     @pytest.mark.parametrize(
-        ("setting", "message"),
-        [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")],
+        ("setting", "message"), [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")]
     )
     def test_setting_out_of_range_is_named(self, setting: dict[str, Any], message: str) -> None:
         with pytest.raises(fr.InvalidSetting, match=message):

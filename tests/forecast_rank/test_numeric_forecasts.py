@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
 
 import forecast_rank as fr
+from tests.lazy_modules import LazyModule
+
+pd = LazyModule("pandas")
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -94,20 +96,21 @@ def test_falling_quantiles_and_missing_columns_are_named() -> None:
         fr.numeric_scores(frame.drop("value"))
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(make: Any) -> None:
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(library: Any) -> None:
     numbers = {
         "Forecaster": ["ann", "bob"] * 2, "question ": ["q1", "q1", "q2", "q2"], "VALUE": [4, 1, 7, 8],
         "Outcome": [5, 5, 9, 9], "comment": ["x"] * 4,
     }  # fmt: skip
-    report = fr.rank_numeric(make(numbers), bootstrap=0)
+    report = fr.rank_numeric(library.DataFrame(numbers), bootstrap=0)
     assert report.ranked("crps") == {"ann": (1, 1.5), "bob": (2, 2.5)}
     assert report.to_dict()["data"]["ignored_columns"] == ["comment"]
     scores = {
         "forecaster": ["ann", "bob"] * 2, "question": ["q1", "q1", "q2", "q2"], "probability": [0.2, 0.3, 0.4, 0.5],
         "outcome": [1, 1, 0, 0], "Loss": [4.0, 1.0, 7.0, 8.0],
     }  # fmt: skip
-    assert fr.rank_scores(make(scores), lower="loss", bootstrap=0).ranked("loss") == {"bob": (1, 4.5), "ann": (2, 5.5)}
+    ranked = fr.rank_scores(library.DataFrame(scores), lower="loss", bootstrap=0).ranked("loss")
+    assert ranked == {"bob": (1, 4.5), "ann": (2, 5.5)}
 
 
 def test_different_questions_are_compared_by_the_adjusted_score_and_in_pairs() -> None:

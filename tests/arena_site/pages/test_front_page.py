@@ -66,11 +66,7 @@ def test_answer_names_who_is_statistically_tied(client: Client, p_values: tuple[
 
 @pytest.mark.parametrize(
     ("interval", "verb"),
-    [
-        ([0.01, 0.2], "beats"),
-        ([-0.01, 0.2], "does not differ significantly from"),
-        ([-0.2, -0.01], "trails"),
-    ],
+    [([0.01, 0.2], "beats"), ([-0.01, 0.2], "does not differ significantly from"), ([-0.2, -0.01], "trails")],
 )
 def test_answer_compares_the_leader_with_the_market(client: Client, interval: list[float], verb: str) -> None:
     store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001), alpha_ci=interval)

@@ -3,9 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
-from scipy.stats import ttest_rel
-from statsmodels.stats.multitest import multipletests
 
 import forecast_rank as fr
 from forecast_rank.metrics.bradley_terry import pairwise_ability
@@ -29,6 +26,10 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
+from tests.lazy_modules import LazyModule
+
+stats = LazyModule("scipy.stats")
+multitest = LazyModule("statsmodels.stats.multitest")
 
 nan = np.nan
 
@@ -111,8 +112,8 @@ class TestSimultaneousRanks:
         for spread in (0.0, 0.1, 0.4):
             values = generator.normal(np.linspace(0, spread, 6)[:, None], 0.3, (6, 60))
             pairs = [(i, j) for i in range(6) for j in range(i + 1, 6)]
-            p = [ttest_rel(values[i], values[j]).pvalue for i, j in pairs]
-            clear = multipletests(p, 0.1, "holm")[0]
+            p = [stats.ttest_rel(values[i], values[j]).pvalue for i, j in pairs]
+            clear = multitest.multipletests(p, 0.1, "holm")[0]
             expected = [[1, 6] for _ in range(6)]
             for (i, j), sure in zip(pairs, clear, strict=True):
                 if sure:
