@@ -41,10 +41,10 @@ class MethodologySerializer(api.MethodologySerializer):
 
     @extend_schema_field(ConditionSerializer(many=True))
     def get_conditions(self, methodology: Methodology) -> list[dict[str, Any]]:
-        rules = methodology.forecast_rules
+        rules, paused = methodology.forecast_rules, self.paused
         conditions = []
         for condition in rules.conditions if rules else ():
-            is_on = condition.is_on(configured_sources()) and condition.name not in self.paused
+            is_on = condition.is_on(configured_sources()) and condition.name not in paused
             conditions.append(condition.model_dump(mode="json") | {"on": is_on})
         return conditions
 

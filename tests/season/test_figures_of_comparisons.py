@@ -305,6 +305,22 @@ def test_all_pairs(season: SeasonApi) -> None:
     page.assert_compared(at_least=49)
 
 
+def test_the_conditions(season: SeasonApi) -> None:
+    page, rows = season.page("/conditions/"), season.rows("comparisons/conditions/")
+    columns = {
+        "Questions": lambda row: formats.count(row["n"]),
+        "Events": lambda row: formats.count(row["events"]),
+        "Difference in Brier score": lambda row: (
+            formats.signed_score(row["difference"]), formats.interval(row["interval"], formats.signed_score, " to "),
+        ),
+        "Corrected p": lambda row: formats.p_value(row["p_adjusted"]).replace("= ", ""),
+    }  # fmt: skip
+    page.table("pairs", rows, columns, no_figure=["Model", "Condition A", "Condition B"])
+    names = {slug: name for name, slug in season.names.items()}
+    assert [row["sentence"].startswith(names[row["family"]]) for row in rows] == [True] * len(rows)
+    page.assert_compared(at_least=4)
+
+
 def test_every_universe(season: SeasonApi) -> None:
     markets, labels = by(season.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
 
