@@ -29,14 +29,16 @@ def configured_sources() -> frozenset[str]:
     return frozenset(sources)
 
 
+def conditions_on(rule: SelectionRule) -> list[Condition]:
+    """The conditions that are on, with their sources configured. Reads no database."""
+    configured = configured_sources()
+    return [condition for condition in rule.conditions if condition.is_on(configured)]
+
+
 def conditions_to_ask(rule: SelectionRule) -> list[Condition]:
     """The conditions that are on and that no operator has paused."""
-    configured, paused = configured_sources(), paused_conditions()
-    conditions = []
-    for condition in rule.conditions:
-        if condition.is_on(configured) and condition.name not in paused:
-            conditions.append(condition)
-    return conditions
+    paused = paused_conditions()
+    return [condition for condition in conditions_on(rule) if condition.name not in paused]
 
 
 def evidence_gatherer(rule: SelectionRule, at: datetime) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:

@@ -15,6 +15,7 @@ from rest_framework.routers import Route, SimpleRouter
 from agents.api.chain import ChainLinkViewSet, ChainViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
 from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
+from agents.api.methodologies import MethodologyViewSet
 from agents.api.receipts import AttemptViewSet, ReceiptViewSet
 from agents.api.submissions import Attempts, OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
@@ -22,7 +23,7 @@ from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
 from arena_site.sealed_runs import PublicRuns
-from cohorts.api import CohortViewSet, MethodologyViewSet
+from cohorts.api import CohortViewSet
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
@@ -31,7 +32,7 @@ from scoring.api.agents import AgentViewSet, BrierScoreViewSet, SnapshotViewSet
 from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
-from scoring.api.comparisons import ComparisonView
+from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
@@ -41,6 +42,7 @@ from scoring.api.performance import PerformanceView
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
     "agents-board": AgentsBoardViewSet,
+    "comparisons/conditions": ConditionDifferenceViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

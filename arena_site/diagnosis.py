@@ -1,4 +1,4 @@
-"""The checks of `manage.py doctor`: each an item with one remedy. They read only, and buy no completion."""
+"""The checks of `manage.py doctor`: each an item with one remedy. They read only, and buy no completion unasked."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +24,7 @@ from agents.services.lineups import effective_from, lineup_releases
 from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
 from agents.services.run_settings import spend_limit
+from agents.services.search_check import check_schema, needs_check, search_condition
 from arena_site.checks import SETTINGS
 from arena_site.health import missing_migrations
 from cohorts.methodologies.v2 import V2
@@ -54,10 +55,13 @@ def _item(name: str, ok: bool, detail: str, remedy: str = "") -> Item:
 
 
 class Diagnosis:
-    """The items of one run, in the order in which a newcomer would mend them."""
+    """The items of one run, in the order in which a newcomer would mend them.
 
-    def __init__(self, at: datetime) -> None:
-        self.at = at
+    With `tests_search` each model that has not been tested is asked once with a search tool, which costs money.
+    """
+
+    def __init__(self, at: datetime, *, tests_search: bool = False) -> None:
+        self.at, self.tests_search = at, tests_search
         self.has_tables = False
         self.clocks: dict[str, float] = {}
         self.plan: CostPlan | None = None
@@ -74,6 +78,7 @@ class Diagnosis:
         catalogue, reachable = self._catalogue()
         yield reachable
         yield from self._releases(catalogue)
+        yield from self._searches()
         yield self._cost()
         yield from self._spending()
         yield self._credits(remaining)
@@ -91,8 +96,11 @@ class Diagnosis:
             missing = missing_migrations()
         except DatabaseError as error:
             reason = connection_fault() or one_line(error)
-            is_missing = reason.startswith('database "') and reason.endswith("does not exist")
-            remedy = "Make it with createdb" if is_missing else "Start the database"
+            remedy = "Start the database"
+            if reason.startswith('database "') and reason.endswith("does not exist"):
+                remedy = "Make it with createdb"
+            elif reason.startswith("the folder "):
+                remedy = "Make the folder"
             return _item("database", False, reason, f"{remedy}, or correct DATABASE_URL in .env.")
         if not tables:
             return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
@@ -194,6 +202,29 @@ class Diagnosis:
         self.plan = plan_costs(
             at=self.at, releases=releases, methodology=shipped, catalogue=catalogue, stored=self.has_tables
         )
+
+    def _searches(self) -> Iterator[Item]:
+        """What is known of the releases' schemas beside a search tool, where one is used or to be tested."""
+        methodology = Methodology.objects.forecasting() if self.has_tables else None
+        condition = search_condition(methodology)
+        if methodology is None or condition is None:
+            if self.tests_search:
+                detail = "no condition with a search tool is on"
+                yield _item("search", False, detail, "Put ARENA_SEARCH=true into .env, and publish methodology v3.")
+            return
+        untested = [release for release in self._line_up()[0] if needs_check(release)]
+        if not self.tests_search:
+            detail = f"{len(untested)} models whose answer's schema is not tested beside it"
+            yield _item("search", True, f"{detail}: doctor --test-search asks each once, for money")
+            return
+        with clients.gateway() as gateway:
+            for release in untested:
+                check = check_schema(release, methodology, condition, gateway, at=self.at)
+                words = {True: "keeps to the schema", False: "is asked without it", None: "not known"}[check.kept]
+                cost = "" if check.cost_usd is None else f"; cost ${check.cost_usd:.4f}, in no cap"
+                detail = f"{words}: {check.detail}{cost}"
+                yield _item(f"search {release.model_id}", check.kept is not None, detail, "Run this again later.")
+        yield _item("search", True, f"{len(untested)} models asked")
 
     def _line_up(self) -> tuple[list[Release], Methodology]:
         if self.has_tables:

@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
-
-from django.conf import settings
 
 from arena_site.orphans import end_with_parent
 
+PROJECT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 25
 """The time that a process may take to stop before it is killed."""
 POLL_S = 0.2
@@ -26,7 +26,7 @@ class StopRequested(Exception):
 
 
 def manage_command(*arguments: str) -> list[str]:
-    return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
+    return [sys.executable, str(PROJECT / "manage.py"), *arguments]
 
 
 def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[str]:
@@ -47,7 +47,7 @@ def start(command: Sequence[str], env: Mapping[str, str] | None = None, **option
     return subprocess.Popen(  # noqa: S603 - our own command lines
         command,
         env={**os.environ, **(env or {})},
-        cwd=settings.BASE_DIR,
+        cwd=PROJECT,
         start_new_session=True,
         preexec_fn=end_with_parent,
         text=True,

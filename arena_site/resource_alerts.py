@@ -38,7 +38,7 @@ def _refresh_spending(now: datetime) -> None:
         spend, cap = spend_in_week(protocol, week), spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
         if not spend.counted or spend.counted < cap * SPENDING_WARNING:
             continue
-        subject = f"{protocol} {week:%Y-%m-%d}"
+        _, subject = spend_alert(protocol, week)
         high.add(subject)
         raise_alert(
             kind=SPEND_HIGH,
@@ -50,6 +50,11 @@ def _refresh_spending(now: datetime) -> None:
             urgent=spend.counted >= cap,
         )
     clear_others(SPEND_HIGH, high, at=now)
+
+
+def spend_alert(protocol: str, week: datetime) -> tuple[str, str]:
+    """Kind and subject of the alert about a protocol's spending in a week."""
+    return SPEND_HIGH, f"{protocol} {week:%Y-%m-%d}"
 
 
 def _refresh_disks(now: datetime) -> None:

@@ -19,7 +19,7 @@ COMMON = {
     "market": "The market's id.",
     "question": "The question's id.",
     "display_name": "Its name on pages.",
-    "arm": "Prompt condition: priced (the market's prices are shown) or blind.",
+    "arm": "The name of the prompt condition; the methodology says what it shows.",
     "day": "00:00 UTC of the day.",
     "frozen_at": "Time at which prices and questions were frozen.",
     "week": "Decision week of the cohort, from 1.",

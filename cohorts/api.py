@@ -19,7 +19,7 @@ class MethodologySerializer(ReadSerializer):
 
     class Meta:
         model = Methodology
-        fields = (
+        fields: tuple[str, ...] = (
             "version", "title", "published_at", "sha256", "starting_balance", "minimum_bet",
             "maximum_bet_fraction", "universe_size", "universe_rule", "actions", "decision_weeks",
             "retry_window_hours", "malformed_retries", "refused_retries", "temperature", "max_tokens",

@@ -17,6 +17,11 @@ MAX_START_DELAY = 24 * HOUR
 """The longest delay into its week with which a cohort may start."""
 
 
+def is_left_to_a_person(at: datetime) -> bool:
+    """True once no schedule starts the cohort of the week of `at`, or asks for its decisions: both try hourly."""
+    return at > week_start(at) + MAX_START_DELAY - HOUR
+
+
 def sync_markets_in_play(
     *,
     catalogues: Sequence[Catalogue],

@@ -1,6 +1,3 @@
-"""The prompt conditions (arms) of the forecast protocol."""
+"""The sources that a condition of the forecast protocol may need."""
 
-PRICED, BLIND = ARMS = "priced", "blind"
-"""The same questions with and without market prices, which separates knowledge from copying the market."""
 EVIDENCE, SEARCH = "evidence", "search"
-"""The sources that a condition may need."""

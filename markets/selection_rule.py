@@ -67,6 +67,24 @@ class Condition(Rule):
     def has_evidence(self) -> bool:
         return "evidence" in self.blocks
 
+    def in_words(self, shown: str = "with", prices: str = "prices") -> str:
+        """What it shows, as an adverbial: "with the market’s prices", "with evidence, without prices"."""
+        blocks = ["the market’s prices"] if self.is_priced else []
+        blocks += ["evidence"] if self.has_evidence else []
+        parts = [f"{shown} {' and '.join(blocks)}"] if blocks else []
+        if self.tools is not None:
+            parts.append("with a search tool")
+        if not self.is_priced:
+            parts.append(f"without {prices}")
+        if "rules" not in self.blocks:
+            parts.append("without resolution rules")
+        return ", ".join(parts)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The blocks that it shows, and `search` where it has the tool."""
+        return frozenset(self.blocks) | (frozenset() if self.tools is None else {SEARCH})
+
     @property
     def samples_needed(self) -> int:
         """The fewest readable samples that make a forecast: half of those asked, rounded up."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, F, Q, Sum
 
 from agents.models import AgentVersion, Family, Forecast
-from markets.prompt_conditions import PRICED
+from scoring.competition import competition_index
 
 
 class ScoredAnswer(NamedTuple):
@@ -36,7 +36,8 @@ class VersionRecord(NamedTuple):
 
 def scored_answers(family: Family, *, until: datetime | None = None) -> list[ScoredAnswer]:
     """An agent's answers with forecasts on resolved questions, by time."""
-    forecasts = Forecast.objects.filter(family=family, arm=PRICED, score__isnull=False)
+    arm = competition_index().conditions.board()
+    forecasts = Forecast.objects.counted().filter(family=family, arm=arm, score__isnull=False)
     if until is not None:
         forecasts = forecasts.filter(score__resolved_at__lte=until)
     priced = Q(score__market_brier__isnull=False)

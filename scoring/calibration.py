@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Family
-from markets.prompt_conditions import PRICED
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
 from scoring.models import Leaderboard
@@ -63,7 +62,7 @@ class Calibration:
 
 
 def calibration(
-    arm: str = PRICED, methodology: str = ALL_METHODOLOGIES, category: str = "", *, at: datetime | None = None
+    arm: str, methodology: str = ALL_METHODOLOGIES, category: str = "", *, at: datetime | None = None
 ) -> Calibration:
     """The calibration that the stored leaderboards report, or those of a past instant."""
     families = competition_index().by_slug

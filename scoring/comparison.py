@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
-from markets.prompt_conditions import ARMS, PRICED
 from scoring.competition import CompetitionIndex
 from scoring.constants import FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
+from scoring.methodologies import arms_asked
 
 Pair = Mapping[str, Any]
 
@@ -86,6 +86,7 @@ class Comparison:
 
 def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
     """The comparison by the stored leaderboards, or by those of a past instant."""
+    arms = index.conditions.names(at=at)
     paths = (("returns",), ("weeks",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
     leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
     trading = leaderboards.get((TRADING, ""))
@@ -97,9 +98,9 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
         first,
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
-        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in ARMS if (FORECAST, arm) in leaderboards],
+        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in arms if (FORECAST, arm) in leaderboards],
         position_disagreements(first, second, at=at),
-        disagreements(first, second, PRICED, at=at),
+        disagreements(first, second, index.conditions.board(at=at), at=at),
     )
 
 
@@ -110,7 +111,7 @@ def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, s
     from scoring.services.trading_leaderboards import trading_leaderboard
 
     contents_by_key = {(TRADING, ""): trading_leaderboard(at=at)}
-    for arm in ARMS:
+    for arm in arms_asked():
         contents_by_key[FORECAST, arm] = past_forecast_contents(Selection(arm, until=at))
     past = {}
     for key, contents in contents_by_key.items():

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from agents.models import Agent, Family
 from agents.models.family import name_slug
+from cohorts.conditions import Conditions
 from cohorts.models import Cohort, Methodology
 from markets.services.cache_versions import Scope, current_versions
 
@@ -81,6 +82,11 @@ class CompetitionIndex:
     @cached_property
     def slugs_by_address(self) -> dict[str, str]:
         return {address: slug for slug, address in self.addresses.items()}
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The conditions of the forecast protocol."""
+        return Conditions(self.methodologies.values())
 
     @property
     def methodology(self) -> Methodology:

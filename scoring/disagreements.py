@@ -132,7 +132,7 @@ def _vectors(
     tasks = Elicitation.objects.filter(
         batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
     )
-    forecasts = Forecast.objects.filter(elicitation__in=tasks.order_by()).order_by("pk")
+    forecasts = Forecast.objects.counted().filter(elicitation__in=tasks.order_by()).order_by("pk")
     if at is not None:
         forecasts = forecasts.filter(made_at__lte=at)
     vectors: dict[int, dict[int, Vector]] = defaultdict(dict)

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from markets.prompt_conditions import PRICED
+from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
 
-PAST_REPORT = ("pairs", "data", "curves")
+PAST_REPORT = ("pairs", "data", "curves", "market")
 """The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
 
@@ -17,7 +17,7 @@ WHOLE_REPORT = ("report",)
 class ForecastBoard(NamedTuple):
     """A leaderboard's entries, its report or the parts of it that were asked for, and its instant.
 
-    pk : of the stored leaderboard; None for a past one, whose report has paired tests, numbers of rows and curves only
+    pk : of the stored leaderboard; None for a past one, whose report has tests, numbers of rows and curves only
     """
 
     entries: Sequence[Entry]
@@ -28,13 +28,17 @@ class ForecastBoard(NamedTuple):
 
 def forecast_board(
     *,
-    arm: str = PRICED,
+    arm: str = "",
     methodology: str = ALL_METHODOLOGIES,
     category: str = "",
     at: datetime | None = None,
     parts: Sequence[str] = (),
 ) -> ForecastBoard:
-    """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them."""
+    """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them.
+
+    Without an arm, that of the methodology's boards.
+    """
+    arm = arm or last_competition_index().conditions.board(methodology, at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant

@@ -12,7 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 
 from foundation.raw_sql import parse_timestamp
-from markets.prompt_conditions import PRICED
+from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
 
@@ -51,7 +51,7 @@ def leaderboard_entries(
     at: datetime | None = None,
 ) -> list[dict[str, Any]]:
     """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
-    arm = "" if protocol == TRADING else arm or PRICED
+    arm = "" if protocol == TRADING else arm or last_competition_index().conditions.board(methodology, at)
     if protocol == TRADING and (at is not None or category):
         from scoring.services.trading_leaderboards import category_entries, trading_leaderboard
 

@@ -494,9 +494,11 @@ def ask(
         entry.save()
         rules = Methodology.objects.get(version=methodology).forecast_rules
         assert rules is not None
-        for name in ("priced", "blind"):
-            block = question_block([entry], rules.condition(name), rules)
-            QuestionBatch.objects.create(question_set=entry.question_set, arm=name, number=1, block=block)
+        for condition in rules.conditions:
+            block, evidence = question_block([entry], condition, rules), "[]" if condition.has_evidence else ""
+            QuestionBatch.objects.create(
+                question_set=entry.question_set, arm=condition.name, number=1, block=block, evidence_block=evidence
+            )
     batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
     for slug, vector in (answers or {}).items():
         _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)

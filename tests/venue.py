@@ -48,6 +48,8 @@ class ModelAnswer:
     usage: Any = None
     provider: str | None = "Scripted"
     quantization: str | None = None
+    annotations: Any = ()
+    """What a search showed."""
 
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.001}
@@ -326,9 +328,13 @@ class Venue:
         if isinstance(answer, Failure):
             body = answer.body or {"error": {"code": answer.status, "message": f"scripted {answer.status}"}}
             return _json(body, answer.status, answer.headers)
+        if isinstance(answer, Response):
+            return answer
         if not isinstance(answer, ModelAnswer):
             answer = ModelAnswer(answer if isinstance(answer, str) else json.dumps(answer))
         message = {"role": "assistant", "content": answer.content, "refusal": answer.refusal}
+        if answer.annotations != ():
+            message["annotations"] = answer.annotations
         return _json(
             {
                 "id": f"gen-{len(self.asked)}",

@@ -1,5 +1,6 @@
 """Admin of families, releases, line-ups and agents."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -35,8 +36,25 @@ from foundation.admin.readonly import (
 from foundation.json_lines import json_line, json_number
 from markets.services.cache_versions import delete_competition_row, save_competition_row
 
+TOKEN_PRICES = ("price_prompt", "price_completion")
+MILLION_PRICES = ("prompt_per_million", "completion_per_million")
+"""The columns that show them."""
+PRICE_HELP = {
+    "price_prompt": "US dollars for one prompt token: $1.75 per million is 0.00000175.",
+    "price_completion": "US dollars for one completion token: $14 per million is 0.000014.",
+}
 MILLION = 1_000_000
 """Prices are shown for so many tokens, as providers state them."""
+
+
+def price_column(kind: str, *, relation: str = "") -> Callable[[Any, Any], str]:
+    """A method of an admin class that shows the price of prompt or completion tokens; of a relation if named."""
+
+    @admin.display(description=f"$ per million {kind} tokens", ordering=None if relation else f"price_{kind}")
+    def column(_: Any, row: Any) -> str:
+        return json_number(getattr(getattr(row, relation) if relation else row, f"price_{kind}") * MILLION)
+
+    return column
 
 
 @admin.register(Family)
@@ -66,13 +84,23 @@ class FamilyAdmin(BoundedSearchAdmin):
 
 @admin.register(Release)
 class ReleaseAdmin(FixedOnceUsedAdmin):
-    list_display = ("model_id", "family", "display_name", "effective_from", "price_prompt", "price_completion")
+    list_display = ("model_id", "family", "display_name", "effective_from", *MILLION_PRICES)
     list_filter = ("family",)
     list_select_related = ("family",)
     search_fields = ("model_id", "display_name", "family__slug")
     date_hierarchy = "effective_from"
     autocomplete_fields = ("family",)
+    readonly_fields = MILLION_PRICES
     actions: Any = None
+    prompt_per_million, completion_per_million = price_column("prompt"), price_column("completion")
+
+    def get_fields(self, request: HttpRequest, obj: Release | None = None) -> Any:
+        """Those of the prices for one token only in a form."""
+        hidden = MILLION_PRICES if obj is None else TOKEN_PRICES if self.is_used(obj) else ()
+        return [name for name in super().get_fields(request, obj) if name not in hidden]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, help_texts=PRICE_HELP, **options)
 
     def is_used(self, row: Release) -> bool:
         return row.agents.exists() or row.line_up_entries.exists()
@@ -80,17 +108,11 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
 
 class LineUpEntryInline(ReadOnlyTabularInline):
     model = LineUpEntry
-    fields = ("position", "family", "release", "price_prompt", "price_completion", "price_overrides")
-    readonly_fields = ("price_prompt", "price_completion", "price_overrides")
+    fields = ("position", "family", "release", *MILLION_PRICES, "price_overrides")
+    readonly_fields = (*MILLION_PRICES, "price_overrides")
     list_select_related = ("family", "release")
-
-    @admin.display(description="$ per million prompt tokens")
-    def price_prompt(self, entry: LineUpEntry) -> str:
-        return json_number(entry.release.price_prompt * MILLION)
-
-    @admin.display(description="$ per million completion tokens")
-    def price_completion(self, entry: LineUpEntry) -> str:
-        return json_number(entry.release.price_completion * MILLION)
+    prompt_per_million = price_column("prompt", relation="release")
+    completion_per_million = price_column("completion", relation="release")
 
     @admin.display(description="prices under conditions")
     def price_overrides(self, entry: LineUpEntry) -> SafeString | str:
@@ -148,7 +170,9 @@ class AgentAdmin(ReadOnlyAdmin):
     list_select_related = ("cohort", "family")
     search_fields = ("display_name", "model_id", "family__slug", "=cohort__number")
     ordering = ("-cohort_id", "family_id")
-    readonly_fields = ("records",)
+    exclude = TOKEN_PRICES
+    readonly_fields = (*MILLION_PRICES, "records")
+    prompt_per_million, completion_per_million = price_column("prompt"), price_column("completion")
 
     def records(self, agent: Agent) -> SafeString:
         links = []

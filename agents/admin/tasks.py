@@ -82,6 +82,10 @@ class VerbatimCallFields:
     def answer(self, call: ModelCall) -> SafeString:
         return verbatim(call.content or call.refusal)
 
+    @admin.display(description="search results")
+    def results_text(self, call: ModelCall) -> SafeString:
+        return verbatim_json(call.results)
+
 
 class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
     model = ModelCall
@@ -89,10 +93,10 @@ class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
         ("result", "late", "http_status", "finish_reason"),
         ("model", "returned_model", "provider", "quantization"), "parameters",
         ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
-        ("sent_at", "latency_ms", "attempt"),
-        "prompt_sha256", "error", "retry_note_text", "answer", "raw_response_text",
+        ("searches", "search_cost_usd", "excluded"), ("sent_at", "latency_ms", "attempt"),
+        "prompt_sha256", "error", "retry_note_text", "answer", "results_text", "raw_response_text",
     )  # fmt: skip
-    readonly_fields = ("retry_note_text", "answer", "raw_response_text")
+    readonly_fields = ("retry_note_text", "answer", "results_text", "raw_response_text")
 
 
 class TradeInline(ReadOnlyTabularInline):
@@ -250,7 +254,7 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
     )  # fmt: skip
     list_select_related = ("decision__agent", "elicitation__release", "elicitation__batch__question_set")
     list_defer = (
-        "raw_response", "content", "parsed", "portfolio_block", "positions_block", "questions_block",
+        "raw_response", "content", "parsed", "results", "portfolio_block", "positions_block", "questions_block",
         "decision__reasoning", "elicitation__batch__block",
     )  # fmt: skip
     search_fields = ("=decision__id", "=elicitation__id", "=generation_id", "=idempotency_key", "=prompt_sha256")
@@ -260,7 +264,8 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
         "task", ("sequence", "attempt", "idempotency_key"), ("result", "late", "http_status", "finish_reason"),
         ("model", "returned_model", "provider", "quantization", "generation_id"), "parameters",
         ("tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source", "booked_usd", "reconciled_at"),
-        ("sent_at", "latency_ms"), "prompt_sha256", "error", "answer", "raw_response_text", "retry_note_text", "prompt",
+        ("searches", "search_cost_usd", "excluded"), ("sent_at", "latency_ms"),
+        "prompt_sha256", "error", "answer", "results_text", "raw_response_text", "retry_note_text", "prompt",
     )  # fmt: skip
 
     cost = cost_column("cost_usd", ordering="cost_usd")

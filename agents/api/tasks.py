@@ -12,10 +12,15 @@ from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.changes import decision_changed
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from agents.text_search import matching_decisions
+from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort, Methodology
-from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.filters import (
+    ChangedSinceFilter,
+    KnownNamesFilter,
+    ReferenceFilter,
+    SearchFilter,
+)
 from foundation.rest.serializers import DecimalStringField, ReadSerializer, limit_related_fields
-from markets.prompt_conditions import ARMS
 
 COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 """The fields that need `TaskQuerySet.with_costs`."""
@@ -29,10 +34,21 @@ class TaskCostSerializer(SealableSerializer):
     cost_usd = DecimalStringField(help_text="Sum over all calls, failed ones included.")
 
 
+class SearchResultSerializer(serializers.Serializer):
+    """What a search showed the model; it comes from strangers."""
+
+    url = serializers.CharField(help_text="Empty unless it is a web address.")
+    title = serializers.CharField(help_text="May be empty.")
+    content = serializers.CharField(help_text="The pieces of the page that the gateway cut out for it.")
+
+
 class ModelCallSerializer(ReadSerializer):
     portfolio = serializers.CharField(source="portfolio_block", read_only=True)
     positions = serializers.CharField(source="positions_block", read_only=True)
     questions = serializers.CharField(source="questions_block", read_only=True)
+    results = SearchResultSerializer(
+        many=True, read_only=True, allow_null=True, help_text="Null where it had no search tool."
+    )
 
     class Meta:
         model = ModelCall
@@ -41,7 +57,8 @@ class ModelCallSerializer(ReadSerializer):
             "idempotency_key", "prompt_sha256", "portfolio", "positions", "awaiting", "retry_note", "questions",
             "parameters", "result", "late", "raw_response", "content", "refusal", "parsed", "finish_reason",
             "http_status", "error", "tokens_input", "tokens_output", "tokens_reasoning", "cost_usd", "cost_source",
-            "booked_usd", "reconciled_at", "latency_ms", "sent_at",
+            "booked_usd", "reconciled_at", "searches", "results", "search_cost_usd", "excluded", "latency_ms",
+            "sent_at",
         )  # fmt: skip
 
 
@@ -167,6 +184,6 @@ class ElicitationViewSet(TaskViewSet):
     filters = {
         "family": ReferenceFilter(Family, by="slug"),
         "methodology": ReferenceFilter(Methodology, by="version"),
-        "arm": KnownChoiceFilter([(arm, arm) for arm in ARMS], field_name="batch__arm"),
+        "arm": KnownNamesFilter("arm", lambda: stored_conditions().names(), field_name="batch__arm"),
     }
     orderings = ("id", "made_at")

@@ -200,7 +200,7 @@ class CompletionParser:
 
     def _fail_with(self, error: Any, body: dict[str, Any]) -> NoReturn:
         error = _flatten_error(error)
-        metadata, availability = _object(error.get("metadata")), _object(error.get("availability"))
+        metadata, availability = parse_object(error.get("metadata")), parse_object(error.get("availability"))
         status = _status(error, _error_type(error, metadata, body), self.http.status)
         message = one_line(error.get("message") or "no message")
         detail = one_line(metadata.get("raw") or "")
@@ -224,7 +224,7 @@ class CompletionParser:
             return FailureScope.ACCOUNT
         if status != 429:
             return SCOPE_OF_STATUS.get(status, FailureScope.REQUEST)
-        limits = [self.http.headers, _object(metadata.get("headers"))]
+        limits = [self.http.headers, parse_object(metadata.get("headers"))]
         used_up = any(str(headers.get("X-RateLimit-Remaining", "")).strip() == "0" for headers in limits)
         daily = metadata.get("limit_source") == DAILY_LIMIT or "per-day" in message
         return FailureScope.ACCOUNT if (used_up or daily) and not of_model else FailureScope.MODEL
@@ -232,7 +232,7 @@ class CompletionParser:
     def _retry_after(self, metadata: dict[str, Any], availability: dict[str, Any]) -> float | None:
         """Seconds to wait: from the header, else the body, else the reset time of the quota."""
         now = datetime.now(UTC)
-        inner_headers = {str(key): str(value) for key, value in _object(metadata.get("headers")).items()}
+        inner_headers = {str(key): str(value) for key, value in parse_object(metadata.get("headers")).items()}
         body_delay = retry_after_s({"Retry-After": str(availability.get("retry_after", ""))}, now=now)
         for seconds in (retry_after_s(self.http.headers, now=now), body_delay, retry_after_s(inner_headers, now=now)):
             if seconds is not None:
@@ -245,37 +245,37 @@ class CompletionParser:
 
 def parse_accounting(body: dict[str, Any], headers: Mapping[str, str]) -> Accounting:
     """The cost and origin that a body, whole or in part, states."""
-    usage = _object(body.get("usage"))
-    details = _object(usage.get("completion_tokens_details"))
+    usage = parse_object(body.get("usage"))
+    details = parse_object(usage.get("completion_tokens_details"))
     return Accounting(
         returned_model=_short_text(body.get("model")),
         provider=_short_text(body.get("provider")),
         quantization=_short_text(body.get("quantization"), MAX_QUANTIZATION),
         generation_id=_short_text(body.get("id")) or _short_text(headers.get("X-Generation-Id")),
-        tokens_input=_tokens(usage.get("prompt_tokens")),
-        tokens_output=_tokens(usage.get("completion_tokens")),
-        tokens_reasoning=_tokens(details.get("reasoning_tokens")),
+        tokens_input=parse_count(usage.get("prompt_tokens")),
+        tokens_output=parse_count(usage.get("completion_tokens")),
+        tokens_reasoning=parse_count(details.get("reasoning_tokens")),
         cost_usd=_billed(usage),
     )
 
 
 def parse_generation(body: Any) -> Accounting | None:
     """The bill of one generation as `/generation` states it; None where it states no cost."""
-    data = _object(_object(body).get("data"))
+    data = parse_object(parse_object(body).get("data"))
     upstream = {"upstream_inference_cost": data.get("upstream_inference_cost")}
     cost = _billed({"cost": data.get("total_cost"), "is_byok": data.get("is_byok"), "cost_details": upstream})
     if cost is None:
         return None
     return Accounting(
-        tokens_input=_tokens(data.get("native_tokens_prompt")),
-        tokens_output=_tokens(data.get("native_tokens_completion")),
+        tokens_input=parse_count(data.get("native_tokens_prompt")),
+        tokens_output=parse_count(data.get("native_tokens_completion")),
         cost_usd=cost,
     )
 
 
 def parse_credits(body: Any) -> tuple[str, Decimal] | None:
     """The label of a key and the US dollars used with it, as `/key` states them."""
-    data = _object(_object(body).get("data"))
+    data = parse_object(parse_object(body).get("data"))
     usage, byok = _decimal(data.get("usage")), _decimal(data.get("byok_usage"))
     total = (usage or Decimal(0)) + (byok or 0)
     return None if usage is None or total > MAX_CREDITS else (_short_text(data.get("label")) or "", total)
@@ -283,13 +283,13 @@ def parse_credits(body: Any) -> tuple[str, Decimal] | None:
 
 def parse_remaining_credits(body: Any) -> Decimal | None:
     """The US dollars that a key may still spend, as `/key` states them."""
-    remaining = _decimal(_object(_object(body).get("data")).get("limit_remaining"))
+    remaining = _decimal(parse_object(parse_object(body).get("data")).get("limit_remaining"))
     return None if remaining is None or remaining > MAX_CREDITS else remaining
 
 
 def parse_account_credits(body: Any) -> Decimal | None:
     """The US dollars that an account has left, as `/credits` states them."""
-    data = _object(_object(body).get("data"))
+    data = parse_object(parse_object(body).get("data"))
     total, used = _decimal(data.get("total_credits")), _decimal(data.get("total_usage"))
     return None if total is None or used is None else total - used
 
@@ -357,7 +357,7 @@ def _is_transient(status: int) -> bool:
     return status in RETRYABLE_STATUSES or status >= 500
 
 
-def _object(raw: Any) -> dict[str, Any]:
+def parse_object(raw: Any) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
@@ -365,19 +365,20 @@ def _short_text(raw: Any, limit: int | None = MAX_NAME) -> str | None:
     return (storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
 
 
-def _tokens(raw: Any) -> int | None:
+def parse_count(raw: Any) -> int | None:
     return raw if type(raw) is int and 0 <= raw <= MAX_TOKENS else None
 
 
 def _billed(usage: dict[str, Any]) -> Decimal | None:
     """The cost that a usage states. With one's own provider key the gateway's is its fee alone."""
-    cost, upstream = _cost(usage.get("cost")), _cost(_object(usage.get("cost_details")).get("upstream_inference_cost"))
+    details = parse_object(usage.get("cost_details"))
+    cost, upstream = parse_cost(usage.get("cost")), parse_cost(details.get("upstream_inference_cost"))
     if usage.get("is_byok") is not True:
         return cost
     return None if upstream is None else (cost or Decimal(0)) + upstream
 
 
-def _cost(raw: Any) -> Decimal | None:
+def parse_cost(raw: Any) -> Decimal | None:
     cost = _decimal(raw)
     return cost if cost is not None and cost <= MAX_COST else None
 

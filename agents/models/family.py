@@ -188,6 +188,13 @@ class Release(models.Model):
         ),
     )
 
+    schema_beside_search = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Does the model keep to an answer's schema beside a search tool, as `doctor --test-search` found? "
+        "Where it was not tested, the schema is sent, and left out once it is refused.",
+    )
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["family", "effective_from"], name="one_release_per_family_and_instant"),

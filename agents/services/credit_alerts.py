@@ -35,6 +35,6 @@ def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> Decimal | None:
         message=f"The gateway's key has ${remaining:.2f} left; a week like the last takes ${minimum_usd:.2f}.",
         at=now,
         path="/admin/",
-        remedy="Buy credits, or raise the key's limit at the gateway; the next hourly reconcile_costs resolves this.",
+        remedy="Buy credits, or raise the key's limit at the gateway; the next reconcile_costs resolves this.",
     )
     return remaining

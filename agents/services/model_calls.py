@@ -19,14 +19,16 @@ from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
 from agents.gateway.model_ids import same_model
+from agents.gateway.searches import read_searches, search_parameters
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
 from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
-from agents.services.costs import response_cost, worst_case
+from agents.services.costs import response_cost, search_price, worst_case
 from agents.services.run_settings import spend_limit
 from foundation.failpoints import failpoint
+from foundation.site_hosts import site_hosts
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
@@ -115,6 +117,9 @@ def request_parameters(task: Task, max_tokens: int, *, formatted: bool = True) -
         parameters["temperature"] = task.temperature
     if methodology.reasoning and release.honours("reasoning"):
         parameters["reasoning"] = methodology.reasoning
+    if task.search_tool is not None:
+        parameters |= search_parameters(task.search_tool, site_hosts())
+        formatted = formatted and release.schema_beside_search is not False
     formatted = formatted and not methodology.free_form_answers
     if formatted and "structured_outputs" in (release.supported_parameters or ()):
         schema = {"name": task.PROTOCOL, **task.answer_schema}
@@ -140,7 +145,7 @@ def request_answer(
         _check_spend_limit(settings, claim)
         claim.renew()
         parameters = request_parameters(claim.task, max_tokens, formatted=formatted)
-        booked = worst_case(system, user, max_tokens, claim.task.token_prices)
+        booked = worst_case(system, user, max_tokens, claim.task.token_prices, claim.task.search_tool)
         call = _create_call(claim, parts, attempt, parameters=parameters, booked=booked)
         log.info("asked", extra=claim.task.log_context | {"model": call.model, "attempt": attempt})
         failpoint("call.sent")
@@ -204,7 +209,7 @@ def cap_message(spend: Spend, limit: Decimal) -> str:
 
 def cap_remedy(spend: Spend) -> str:
     """The remedy for a run that the spend limit stops."""
-    limit = "the limit, on the dashboard."
+    limit = "the limit on the dashboard."
     if spend.booked:
         return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"
     return f"Raise {limit}"
@@ -247,7 +252,7 @@ def read_answer(task: Task, completion: Completion) -> AnswerReading:
     try:
         return AnswerReading(results.ANSWERED, parsed=task.parse(completion.content))
     except Malformed as malformed:
-        result, error = _unreadable(completion, str(malformed))
+        result, error = _unreadable(completion, str(malformed), offers_tool=task.search_tool is not None)
         parsed = task.parse_cut(completion.content) if result == results.CUT else None
         return AnswerReading(result, error, parsed)
 
@@ -259,13 +264,15 @@ def _store_answer(call: ModelCall, claim: Claim[Any], completion: Completion, re
     _store_response(call, claim, completion, completion, billable=True)
 
 
-def _unreadable(completion: Completion, fault: str) -> tuple[ModelCall.Result, str]:
+def _unreadable(completion: Completion, fault: str, *, offers_tool: bool) -> tuple[ModelCall.Result, str]:
     """The result and the error of an answer that is empty or can not be read: told by its end."""
     results = ModelCall.Result
     reasons = " and ".join(filter(None, (completion.finish_reason, completion.native_finish_reason))) or "none"
     match completion.end:
         case AnswerEnd.CUT:
             return results.CUT, f"out of tokens before the answer was complete: {_spent(completion)}"
+        case AnswerEnd.TOOL_CALL if offers_tool:
+            return results.FAILED, "the model went on searching, and the gateway ended its answer"
         case AnswerEnd.TOOL_CALL:
             return results.MALFORMED, f"the answer calls a tool, and none was offered; {fault}"
         case AnswerEnd.REFUSAL:
@@ -295,7 +302,14 @@ def _store_response(
     for name in ("tokens_input", "tokens_output", "tokens_reasoning"):
         setattr(call, name, getattr(accounting, name))
     call.raw_response, call.http_status, call.latency_ms = response.raw, response.status, response.latency_ms
-    if (cost := response_cost(accounting, claim.task.token_prices, billable=billable)) is not None:
+    made = read_searches(call.parameters, call.raw_response)
+    call.searches, call.results = made.searches, made.results
+    call.search_cost_usd, call.excluded = made.search_cost_usd, made.excluded
+    tool, searches_usd = claim.task.search_tool, Decimal(0)
+    if tool is not None and made.searches:
+        searches_usd = made.searches * search_price(tool, dearest=True)
+    cost = response_cost(accounting, claim.task.token_prices, billable=billable, searches_usd=searches_usd)
+    if cost is not None:
         call.cost_usd, call.cost_source = cost
     claim.spent.append(call.cost_usd)
     if call.cost_source == ModelCall.CostSource.BOOKED:

@@ -17,6 +17,7 @@ from agents.models.call import RECONCILED
 from agents.prices import COST_UNIT
 from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.model_calls import CallSettings, spent_in_week
+from agents.services.run_settings import spend_limit
 from cohorts.weeks import week_start
 from foundation.models import Run
 from foundation.run_log import FailureLines, ReportLines
@@ -68,7 +69,7 @@ def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> Seque
 
     Returns a line for each correction. A gateway that does not answer is the run's own failure, not this one's.
     """
-    if spent_in_week(protocol, week_start(at)) >= settings.spend_limit:
+    if spent_in_week(protocol, week_start(at)) >= spend_limit(protocol, settings.spend_limit):
         return reconcile_costs(settings.gateway, now=timezone.now()).log
     if settings.gateway.has_key:
         with suppress(GatewayFailure):

@@ -50,7 +50,7 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
         at=at,
         path=_path(failed),
         remedy="Remove the cause that the message names (402: add credit at the gateway; spend cap: run "
-        "reconcile_costs, or raise ARENA_SPEND_LIMIT_USD). Every run within 24 hours of the freeze asks again; "
+        "reconcile_costs, or raise the limit on the dashboard). Every run within 24 hours of the freeze asks again; "
         "Retry on the dashboard asks at once.",
     )
     Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)

@@ -1,12 +1,12 @@
 """The dashboard's open alerts, each with the action that removes its cause."""
 
 from collections import defaultdict
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Max
 
+from agents.services.credit_alerts import CREDITS_LOW
 from agents.services.lineups import PROPOSED_ALERT
 from agents.services.release_check import UNUSABLE_ALERT
 from agents.services.settlement import OVERDUE_ALERT
@@ -14,12 +14,23 @@ from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.notices import channels
+from arena_site.resource_alerts import BACKUP_OLD, SPEND_HIGH
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
 from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
+from markets.services.venue_traffic import VENUE_OF_SERVICE
 
 ALERTS_SHOWN = 12
+BUTTONS = {
+    VENUE_DOWN: ("Sync now", "sync_markets"),
+    PRICES_STALE: ("Sync now", "sync_markets"),
+    UNUSABLE_ALERT: ("Propose a line-up", "propose-line-up"),
+    CREDITS_LOW: ("Reconcile", "reconcile_costs"),
+    SPEND_HIGH: ("Change the cap", "set-cap"),
+    BACKUP_OLD: ("Back up now", "backup"),
+}
+"""The action against the cause of an alert by its kind, and its name, where it does not depend on the alert's items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,13 @@ class OpenAlert:
     @property
     def key(self) -> tuple[str, str]:
         return self.alert.kind, self.alert.subject
+
+    @property
+    def venue(self) -> str:
+        """The venue of an alert about one, else empty."""
+        if self.alert.kind == VENUE_DOWN:
+            return VENUE_OF_SERVICE.get(self.alert.subject, self.alert.subject)
+        return self.alert.subject if self.alert.kind == PRICES_STALE else ""
 
     @property
     def items_path(self) -> str:
@@ -51,20 +69,25 @@ class AlertPanel:
         overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
-        self.shown_as_concerns = [row for row in self.alerts if row.alert.kind in (VENUE_DOWN, PRICES_STALE)]
-        """Alerts of problems that no other part of the dashboard shows."""
         self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
         return [row for row in self.alerts if row.alert.kind == kind]
 
-    def besides(self, explained: Collection[tuple[str, str]]) -> tuple[int, str]:
-        """The number and the list of open alerts whose kind and subject are no problem above already."""
-        alert_ids = [row.alert.pk for row in self.alerts if row.key in explained]
-        if not alert_ids:
-            return self.count, self.path
-        remainder = Alert.objects.open().exclude(pk__in=alert_ids).values_list("pk", flat=True)
-        return len(remainder), list_path(Alert, id__in=",".join(map(str, remainder)))
+    def of_venues(self) -> list[list[OpenAlert]]:
+        """The alerts about each venue, first those that say that a service of it is down."""
+        venues: defaultdict[str, list[OpenAlert]] = defaultdict(list)
+        for row in [*self.of_kind(VENUE_DOWN), *self.of_kind(PRICES_STALE)]:
+            venues[row.venue].append(row)
+        return list(venues.values())
+
+    def older(self) -> tuple[int, str]:
+        """The number and the list of open alerts besides the newest."""
+        if self.count <= len(self.alerts):
+            return 0, self.path
+        shown = [row.alert.pk for row in self.alerts]
+        older = Alert.objects.open().exclude(pk__in=shown).values_list("pk", flat=True)
+        return len(older), list_path(Alert, id__in=",".join(map(str, older)))
 
 
 def _last_deliveries() -> list[tuple[str, datetime | None]]:
@@ -87,10 +110,9 @@ def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
         return "Retry", ACTIONS["retry"].path(**tasks)
     if alert.kind == JOB_FAILED and alert.subject in ACTIONS:
         return "Run again", ACTIONS[alert.subject].path()
-    if alert.kind in (VENUE_DOWN, PRICES_STALE):
-        return "Sync now", ACTIONS["sync_markets"].path()
     if alert.kind == PROPOSED_ALERT:
         return "Approve", ACTIONS["approve-line-up"].path(line_up=alert.subject)
-    if alert.kind == UNUSABLE_ALERT:
-        return "Propose a line-up", ACTIONS["propose-line-up"].path()
+    if alert.kind in BUTTONS:
+        button, action = BUTTONS[alert.kind]
+        return button, ACTIONS[action].path()
     return "", ""

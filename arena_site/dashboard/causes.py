@@ -4,21 +4,26 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agents.gateway.completions import KEY_LIMIT
 from agents.models import Decision, Elicitation
+from agents.services.credit_alerts import CREDITS_LOW
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.failed_tasks import WeekTasks
 
 NAMES_SHOWN = 3
-ACCOUNT_STATUS = re.compile(r"\bHTTP (401|402)\b")
-SPEND_CAP = "spend cap reached"
+ACCOUNT_STATUS = re.compile(r"\bgateway(?:: \S+ \S+)? answered (401|402)\b")
+SPEND_CAP, BOOKED = "spend cap reached", "booked and not billed yet"
 NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 REMEDIES = {
     "401": "The gateway refuses the key: set OPENROUTER_API_KEY to a valid one and restart the worker, then retry.",
     "402": "The gateway's account is out of credit: add credit there, then retry.",
+    KEY_LIMIT: "The gateway's key has reached a limit of its own: raise that there, then retry.",
     SPEND_CAP: "Raise the cap, then retry; or wait for next week.",
 }
 """The remedies of the causes that concern every model."""
+RELEASE = "Run reconcile_costs, which releases what was booked and not billed, or raise the cap; then retry."
+WAIT = "The next run within the window asks again; Retry asks at once."
 
 
 @dataclass(slots=True)
@@ -36,16 +41,28 @@ class Cause:
         return sum(number for _, number in self.counts)
 
     @property
+    def is_booked(self) -> bool:
+        """Whether costs that are not billed yet reached the spend cap."""
+        return self.key == SPEND_CAP and any(BOOKED in text for text in self.texts)
+
+    @property
     def remedy(self) -> str:
-        return REMEDIES.get(self.key, "")
+        return RELEASE if self.is_booked else REMEDIES.get(self.key, WAIT)
 
     @property
     def action(self) -> str:
-        return "Change the cap" if self.key == SPEND_CAP else "Retry"
+        return "Reconcile" if self.is_booked else "Change the cap" if self.key == SPEND_CAP else "Retry"
 
     @property
     def action_path(self) -> str:
+        if self.is_booked:
+            return ACTIONS["reconcile_costs"].path()
         return ACTIONS["set-cap"].path() if self.key == SPEND_CAP else self.retry_path
+
+    @property
+    def alerts(self) -> set[tuple[str, str]]:
+        """Kind and subject of the alerts about the gateway's account that tell of the same."""
+        return {(CREDITS_LOW, CREDITS_LOW)} if self.key in ("402", KEY_LIMIT) else set()
 
     @property
     def retry_path(self) -> str:
@@ -88,10 +105,10 @@ def is_explained(error: str, causes: Iterable[Cause]) -> bool:
 
 
 def cause_key(error: str) -> str:
-    """The same key for equal causes: the status or the cap that concerns all models, else the text."""
+    """The same key for equal causes: the status or the limit that concerns all models, else the text."""
     if status := ACCOUNT_STATUS.search(error):
         return status[1]
-    return SPEND_CAP if SPEND_CAP in error else NUMBERS.sub("#", error)
+    return next((limit for limit in (SPEND_CAP, KEY_LIMIT) if limit in error), NUMBERS.sub("#", error))
 
 
 def failure_causes(protocols: Iterable[WeekTasks]) -> list[Cause]:

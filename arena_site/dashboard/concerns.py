@@ -1,33 +1,41 @@
 """The problems that need an operator, each with the rows that it counts and the action against it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django_q.models import Failure, Schedule
 
 from agents.models import Maintenance, RunSetting
+from agents.services.lineups import PROPOSED_ALERT
 from agents.services.maintenance import maintenance_line
+from agents.services.release_check import UNUSABLE_ALERT
 from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions.maintenance import SendTestAlert
+from arena_site.dashboard.alert_panel import OpenAlert
 from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
+from arena_site.resource_alerts import DISK_LOW, spend_alert
+from arena_site.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
+from markets.services.venue_alerts import PRICES_STALE
 
 if TYPE_CHECKING:
     from arena_site.dashboard.overview import Overview
 
-MODEL_JOBS = ("run_decisions", "run_forecasts")
-"""Commands that fail with the tasks that they ask."""
+MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
+"""Commands that fail with the tasks that they ask, or for the same reason."""
 SINGLE_DECISION = "arena_site.jobs.decision"
 """The function of one agent's retry, which runs `run_decisions` for it."""
+READ_LOG = "Read why, remove the cause, then run it again."
 VENUE_JOBS = ("sync_markets", "take_snapshots")
 """Commands that fail with a venue, which has an alert of its own."""
 
@@ -47,9 +55,14 @@ class Concern:
     """Kind and subject of the alerts that tell of the same problem."""
 
 
+def is_without_worker(overview: "Overview") -> bool:
+    """Whether no job runs, so that what jobs renew is old."""
+    return not settings.ARENA_DEMO and not overview.infrastructure.has_live_worker
+
+
 def concerns(overview: "Overview") -> list[Concern]:
     """The severe ones first."""
-    problems = [*_infrastructure(overview), *_failures(overview)]
+    problems = [*_infrastructure(overview), *_failures(overview), *_line_up(overview)]
     further_problems = [*_markets(overview), *_spending(overview)]
     problems += [
         *_other_alerts(overview, [*problems, *further_problems]),
@@ -65,18 +78,22 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
         if refusal := host_refusal():
             yield Concern(refusal[0].upper() + refusal[1:], list_path(HostClaim))
         if not any(schedule.next_at or schedule.paused for schedule in panel.schedules):
-            yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule))
+            remedy = "Install them: manage.py install_schedules."
+            yield Concern("No schedules are installed: no job runs by itself", list_path(Schedule), remedy=remedy)
         elif not infrastructure.has_live_worker:
             workers = infrastructure.workers
             absence = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
             overdue = f" (overdue: {', '.join(panel.overdue)})" if panel.overdue else ""
+            stale = {row.key for row in overview.alerts.of_kind(PRICES_STALE)}
             yield Concern(
                 f"No worker has been seen {absence}: no job runs by itself{overdue}",
                 "#infrastructure",
                 remedy="Start one: manage.py arena, or restart its service.",
+                explains=frozenset({(NO_WORKER, "workers"), *stale}),
             )
         elif panel.overdue:
-            yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due")
+            remedy = "A worker is alive but does not take it: look at the queue, then restart its service."
+            yield Concern(f"Overdue: {', '.join(panel.overdue)}", "#due", remedy=remedy)
     if line := maintenance_line():
         path = ACTIONS["end-maintenance"].path()
         yield Concern(line[0].upper() + line[1:], list_path(Maintenance), False, "End maintenance", path)
@@ -90,16 +107,15 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
             action_path=path, count=len(overview.pauses))  # fmt: skip
     if infrastructure.disk.is_short:
         message = f"The disk is full in {_count(infrastructure.disk.days_left or 0, 'day')} at this week's growth"
-        yield Concern(message, "#infrastructure")
+        remedy = "Make room, or move backups, archives or the database to a larger disk."
+        yield Concern(message, "#infrastructure", remedy=remedy, explains=frozenset({(DISK_LOW, "disks")}))
 
 
 def _failures(overview: "Overview") -> Iterator[Concern]:
-    venue_alerts = overview.alerts.shown_as_concerns
-    for row in venue_alerts:
-        yield Concern(
-            row.alert.message, row_path(row.alert), action=row.button, action_path=row.path,
-            remedy=row.alert.remedy, explains=frozenset({row.key}),
-        )  # fmt: skip
+    venue_alerts = overview.alerts.of_venues()
+    for rows in venue_alerts:
+        if rows[0].alert.kind != PRICES_STALE or not is_without_worker(overview):
+            yield _alert_concern(rows[0], explains=frozenset(row.key for row in rows))
     causes = overview.causes
     for job in overview.jobs.jobs:
         is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
@@ -107,7 +123,7 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
         if job.run and job.failed and not (venue_alerts and is_of_venue) and not is_of_tasks:
             yield Concern(
                 f"{job.name}: {job.result}", row_path(job.run), action="Run again", action_path=job.action_path,
-                explains=frozenset({(JOB_FAILED, job.kind)}),
+                remedy=READ_LOG, explains=frozenset({(JOB_FAILED, job.kind)}),
             )  # fmt: skip
     yield from _failing_functions(overview)
     yield from _failed_tasks(causes, overview)
@@ -118,7 +134,9 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
             yield Concern(message, tasks.expired_path, severe=False, count=number, remedy=remedy)
     run = overview.last_verification
     if run and isinstance(run.summary, dict) and (violations := run.summary.get("violations")):
-        yield Concern(f"The last ledger verification found {_count(violations, 'violation')}", row_path(run))
+        remedy = "Its log names each row: manage.py rebuild_derived mends derived ones, a backup has the others."
+        message = f"The last ledger verification found {_count(violations, 'violation')}"
+        yield Concern(message, row_path(run), remedy=remedy)
 
 
 def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern]:
@@ -130,16 +148,45 @@ def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern
         text = cause.text or "Without a message"
         yield Concern(
             f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
-            action_path=cause.action_path, count=cause.number, remedy=cause.remedy, explains=frozenset(alerts),
+            action_path=cause.action_path, count=cause.number, remedy=cause.remedy,
+            explains=frozenset(alerts | cause.alerts | _cap_alerts(overview, cause)),
         )  # fmt: skip
+
+
+def _cap_alerts(overview: "Overview", cause: Cause) -> set[tuple[str, str]]:
+    """The alerts about the spend caps at which tasks failed."""
+    if cause.key != SPEND_CAP:
+        return set()
+    return {spend_alert(tasks.protocol, overview.week_start) for tasks, _ in cause.counts}
+
+
+def _line_up(overview: "Overview") -> Iterator[Concern]:
+    """Releases that no cohort can use, with the line-up that is proposed in their place."""
+    unusable, proposals = overview.alerts.of_kind(UNUSABLE_ALERT), overview.alerts.of_kind(PROPOSED_ALERT)
+    if unusable and proposals:
+        concern = _alert_concern(unusable[0], frozenset(row.key for row in [*unusable, *proposals]))
+        yield replace(concern, action=proposals[0].button, action_path=proposals[0].path)
 
 
 def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator[Concern]:
     """The open alerts that tell of none of the problems found already."""
     explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
-    number, path = overview.alerts.besides(explained)
+    for row in overview.alerts.alerts:
+        if row.key not in explained and row.alert.kind != SendTestAlert.KIND:
+            yield _alert_concern(row)
+    number, path = overview.alerts.older()
     if number:
-        yield Concern(f"{_count(number, 'alert')} not acknowledged", path, severe=False, count=number)
+        message, remedy = f"{_count(number, 'older alert')} not acknowledged", "Each names its own remedy."
+        yield Concern(message, path, severe=False, count=number, remedy=remedy)
+
+
+def _alert_concern(row: OpenAlert, explains: frozenset[tuple[str, str]] = frozenset()) -> Concern:
+    """An alert as a problem: with the action against its cause, else that by which a person ends it."""
+    acknowledge = ACTIONS["acknowledge"].path(alert=row.alert.pk)
+    return Concern(
+        row.alert.message, row_path(row.alert), row.alert.urgent, row.button or "Acknowledge", row.path or acknowledge,
+        remedy=row.alert.remedy, explains=explains,
+    )  # fmt: skip
 
 
 def _failing_functions(overview: "Overview") -> Iterator[Concern]:
@@ -152,14 +199,14 @@ def _failing_functions(overview: "Overview") -> Iterator[Concern]:
         task = failing.get(job.path)
         if task is not None and job.command not in failed_commands:
             message = f"{job.name}: its last run ended at {task.stopped:%d %B, %H:%M} UTC without a result"
-            yield Concern(message, row_path(Failure(pk=task.pk)))
+            yield Concern(message, row_path(Failure(pk=task.pk)), remedy=READ_LOG)
     functions = sorted(failing.keys() - {job.path for job in jobs.JOBS})
     if functions:
         since = (overview.now - DAY).isoformat()
         number = Failure.objects.filter(stopped__gte=since, func__in=functions).count()
         message = f"{_count(number, 'job')} failed or {'was' if number == 1 else 'were'} stopped in the last day"
         path = list_path(Failure, stopped__gte=since, func__in=",".join(functions))
-        yield Concern(message, path, severe=False, count=number)
+        yield Concern(message, path, severe=False, count=number, remedy=READ_LOG)
 
 
 def _markets(overview: "Overview") -> Iterator[Concern]:
@@ -172,9 +219,10 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
         alerts = frozenset(row.key for row in overview.alerts.of_kind(OVERDUE_ALERT))
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
-    if (number := overview.stale_count) and not overview.alerts.shown_as_concerns:
+    if (number := overview.stale_count) and not overview.alerts.of_venues():
         message = f"{_count(number, 'held price')} stale"
-        yield Concern(message, overview.stale_path, severe=False, count=number)
+        remedy = "Nothing, unless it lasts: the next price that is accepted ends it."
+        yield Concern(message, overview.stale_path, severe=False, count=number, remedy=remedy)
 
 
 def _spending(overview: "Overview") -> Iterator[Concern]:
@@ -188,13 +236,18 @@ def _spending(overview: "Overview") -> Iterator[Concern]:
                 message += f", ${spending.booked:.2f} of it booked and not billed yet"
                 action, path = "Reconcile", ACTIONS["reconcile_costs"].path()
             severe = spending.css_class == "bad"
-            yield Concern(message, spending.path, severe=severe, action=action, action_path=path)
+            alerts = frozenset({spend_alert(spending.protocol, overview.week_start)})
+            yield Concern(
+                message, spending.path, severe=severe, action=action, action_path=path, remedy=spending.remedy,
+                explains=alerts,
+            )  # fmt: skip
 
 
 def _notices(infrastructure: Infrastructure) -> Iterator[Concern]:
     if number := infrastructure.unsent_notices:
         message = f"{_count(number, 'alert')} could not be sent yet"
-        yield Concern(message, infrastructure.unsent_path, severe=False, count=number)
+        remedy = "Each names why: correct its channel's setting and restart; it is tried again until it arrives."
+        yield Concern(message, infrastructure.unsent_path, severe=False, count=number, remedy=remedy)
 
 
 def _count(number: int, noun: str) -> str:

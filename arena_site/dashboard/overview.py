@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from agents.models import ModelCall, RunSetting
-from agents.services.model_calls import TASK_MODELS, spend_in_week
+from agents.services.model_calls import TASK_MODELS, cap_remedy, spend_in_week
 from agents.services.run_settings import spend_limit
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site import operational_metrics
@@ -39,6 +39,7 @@ class Spending:
         self.protocol, self.cap = protocol, spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
         spend = spend_in_week(protocol, week)
         self.spent, self.billed, self.booked = spend.counted, spend.billed, spend.booked
+        self.remedy = cap_remedy(spend)
         self.path = list_path(ModelCall, preset=protocol)
         self.reached_at = self._reached_at(week, now)
         self.fraction = self.spent / self.cap if self.cap else Decimal(1)

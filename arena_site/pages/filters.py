@@ -276,6 +276,30 @@ def release_of(family: Family) -> SafeString | str:
     return format_html("<small><code>{}</code></small>", release) if release else ""
 
 
+def condition_label(name: str, prices: str = "prices") -> str:
+    """What a prompt condition shows, in words; `prices` are what one without them lacks."""
+    conditions = last_competition_index().conditions
+    condition = conditions.by_name.get(name)
+    return conditions.label(name) if condition is None or prices == "prices" else condition.in_words(prices=prices)
+
+
+def sampling(forecast: Any) -> str:
+    """How many samples of a forecast could be read, their spread, and its searches; empty where it has neither."""
+    parts = []
+    if forecast.samples_asked > 1:
+        parts.append(f"{forecast.samples_read} of {forecast.samples_asked} samples")
+    if forecast.spread is not None:
+        parts.append(f"spread {number(forecast.spread)}")
+    if forecast.searches is not None:
+        parts.append(f"{count(forecast.searches)} search{'' if forecast.searches == 1 else 'es'}")
+    return ", ".join(parts)
+
+
+def is_board_condition(name: str) -> bool:
+    """Whether a prompt condition is the one of the boards."""
+    return name == last_competition_index().conditions.board()
+
+
 def decision_badge(decision: Decision) -> SafeString:
     """A decision's action, or its status while it has none."""
     if decision.status == Decision.Status.COMPLETED:

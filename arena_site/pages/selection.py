@@ -1,15 +1,13 @@
 """Choices in a page's address, and links to the same page with other choices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
 
-from markets.prompt_conditions import BLIND, PRICED
-
-ARMS = {PRICED: "with the market’s prices", BLIND: "without prices"}
+from cohorts.conditions import Conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,11 @@ class PageSelection:
             if len(labels) > 1:
                 link_rows.append({"caption": caption, "links": self.links(name, labels)})
         return link_rows
+
+
+def condition_labels(conditions: Conditions, selection: PageSelection, arms: Collection[str]) -> dict[str, str]:
+    """Labels of the conditions that have boards, and of the chosen one."""
+    return {name: conditions.label(name) for name in selection.choices["arm"] if name in {*arms, selection["arm"]}}
 
 
 def all_or_one(label: str, values: Sequence[str], *, minimum: int = 1) -> dict[str, str]:

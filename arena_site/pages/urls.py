@@ -14,6 +14,7 @@ from arena_site.pages.views import (
     calibration,
     cohorts,
     comparisons,
+    conditions,
     data,
     decisions,
     families,
@@ -67,6 +68,7 @@ urlpatterns = [
     path("questions/", questions.questions, name="questions"),
     *with_charts("questions/<int:pk>/", questions.question, questions.question_figures, name="question"),
     *with_charts("calibration/", calibration.calibration, calibration.calibration_figures, name="calibration"),
+    *with_charts("conditions/", conditions.conditions, conditions.conditions_figures, name="conditions"),
     path("compare/", comparisons.comparisons, name="comparisons"),
     *with_charts(
         "compare/<str:first>/<str:second>/",

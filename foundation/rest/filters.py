@@ -192,6 +192,26 @@ class ExistingValueFilter(SingleValueFilter, filters.CharFilter):
         return super().filter_any(qs, values)
 
 
+class KnownNamesFilter(ExistingValueFilter):
+    """A filter by a text column of which a function gives the valid values for each request; the error lists them."""
+
+    def __init__(self, parameter: str, names: Callable[[], Sequence[str]], **options: Any) -> None:
+        super().__init__(**options)
+        self.parameter, self.names = parameter, names
+
+    def filter(self, qs: QuerySet, value: str) -> QuerySet:
+        return self._of_known(qs, self.parameter, [value]) if value else qs
+
+    def filter_any(self, qs: QuerySet, values: Sequence[Any]) -> QuerySet:
+        return self._of_known(qs, f"{self.parameter}__in", values)
+
+    def _of_known(self, qs: QuerySet, parameter: str, values: Sequence[Any]) -> QuerySet:
+        known = self.names()
+        if unknown := sorted(set(values) - set(known)):
+            raise ValidationError({parameter: [f"{', '.join(unknown)} is unknown; known are {', '.join(known)}"]})
+        return qs.filter(**{f"{self.field_name}__in": values})
+
+
 class AnyOfFilter(filters.BaseCSVFilter):
     """`X__in`: any of several values of the filter `X`, separated by commas. An unknown one is an error, as there."""
 

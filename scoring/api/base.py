@@ -11,15 +11,20 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 
 from cohorts.models import Methodology
-from foundation.rest.filters import INSTANT_SCHEMA
+from foundation.rest.filters import INSTANT_SCHEMA, past_instant
 from foundation.rest.views import NegotiatedView
 from foundation.rest.viewsets import query_parameter
 from markets.models import Market
+from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
 AS_OF = query_parameter(
     "as_of", "As known at a past time: what had been asked, traded and resolved.", kind=INSTANT_SCHEMA
+)
+
+ARM = query_parameter(
+    "arm", "Prompt condition (arm) of the forecasts, one of a methodology. Default: that of the methodology's boards."
 )
 
 
@@ -49,6 +54,12 @@ class IntervalField(serializers.ListField):
 @extend_schema_field(OpenApiTypes.OBJECT)
 class ObjectField(serializers.JSONField):
     """A JSON object as it is stored."""
+
+
+def selected_arm(request: Request, methodology: str = ALL_METHODOLOGIES) -> str:
+    """The query parameter `arm`, by default that of the methodology's boards. Raises ValidationError for another."""
+    conditions, at = competition_index().conditions, past_instant(request, "as_of")
+    return selected_name(request, "arm", conditions.names(), conditions.board(methodology, at))
 
 
 def selected_name(request: Request, name: str, values: Iterable[str], default: str) -> str:

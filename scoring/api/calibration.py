@@ -7,15 +7,15 @@ from rest_framework.response import Response
 
 from foundation.rest.filters import check_parameters, past_instant
 from foundation.rest.viewsets import extend_schema, query_parameter
-from markets.prompt_conditions import ARMS, PRICED
 from scoring.api.base import (
+    ARM,
     AS_OF,
     ComputedView,
     IntervalField,
     NumberField,
+    selected_arm,
     selected_category,
     selected_methodology,
-    selected_name,
 )
 from scoring.calibration import calibration
 
@@ -100,7 +100,7 @@ class StakesSerializer(serializers.Serializer):
 
 
 class CalibrationSerializer(serializers.Serializer):
-    arm = serializers.ChoiceField(choices=ARMS)
+    arm = serializers.CharField()
     methodology = serializers.CharField(allow_null=True, help_text="Null: over all.")
     category = serializers.CharField(allow_null=True, help_text="Category of the forecasts; null: over all.")
     forecasts = ProtocolCalibrationSerializer()
@@ -121,7 +121,7 @@ class CalibrationView(ComputedView):
 
     @extend_schema(
         parameters=[
-            query_parameter("arm", f"Arm of the forecasts. Default: {PRICED}.", enum=ARMS),
+            ARM,
             query_parameter("methodology", "A version. Default: over all versions."),
             query_parameter("category", "Forecasts on questions of this category only; trades stay over all."),
             AS_OF,
@@ -129,8 +129,8 @@ class CalibrationView(ComputedView):
     )
     def get(self, request: Request) -> Response:
         check_parameters(request, {"arm", "methodology", "category", "as_of"})
-        arm = selected_name(request, "arm", ARMS, PRICED)
         methodology, category = selected_methodology(request), selected_category(request)
+        arm = selected_arm(request, methodology)
         result = calibration(arm, methodology, category, at=past_instant(request, "as_of"))
         selection = {"arm": arm, "methodology": methodology or None, "category": category or None}
         body = selection | {name: getattr(result, name) for name in ("forecasts", "trades", "stakes")}

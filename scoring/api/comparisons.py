@@ -1,4 +1,7 @@
-"""Comparisons of two families."""
+"""Comparisons of two families, and of the conditions of one."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -6,17 +9,28 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
 from agents.models import Family
 from foundation.rest.filters import check_parameters, past_instant
-from foundation.rest.serializers import MoneyStringField
+from foundation.rest.negotiation import FORMAT_PARAMETER
+from foundation.rest.pagination import StrictPagination
+from foundation.rest.serializers import (
+    FIELDS_PARAMETER,
+    MoneyStringField,
+    field_names,
+    requested_fields,
+    select_fields,
+)
+from foundation.rest.views import ListView
 from foundation.rest.viewsets import extend_schema
-from markets.prompt_conditions import ARMS
-from scoring.api.base import AS_OF, ComputedView, NumberField
+from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
+from scoring.condition_differences import ConditionDifference, condition_figures
+from scoring.models import Leaderboard
 
 
 class PairedTestSerializer(serializers.Serializer):
@@ -69,7 +83,7 @@ class BrierTestSerializer(PairedTestSerializer):
 class ForecastComparisonSerializer(serializers.Serializer):
     """The two families in one arm of the forecast protocol."""
 
-    arm = serializers.ChoiceField(choices=ARMS)
+    arm = serializers.CharField()
     first = ForecastLeaderboardEntrySerializer(allow_null=True)
     second = ForecastLeaderboardEntrySerializer(allow_null=True)
     test = BrierTestSerializer(allow_null=True, help_text="Null where the two have no common forecasts.")
@@ -109,7 +123,8 @@ class ComparisonSerializer(serializers.Serializer):
     forecasts = ForecastComparisonSerializer(many=True, help_text="By arm; an arm without a leaderboard is left out.")
     position_disagreements = PositionDisagreementsSerializer()
     disagreements = DisagreementSerializer(
-        many=True, help_text="The widest differences of forecasts in the priced arm and the newest question sets."
+        many=True,
+        help_text="The widest differences of forecasts in the arm of the boards and the newest question sets.",
     )
 
 
@@ -141,3 +156,47 @@ class ComparisonView(ComputedView):
                 raise NotFound(f"there is no family {slug}")
         at = past_instant(request, "as_of")
         return Response(self.get_serializer(comparison(families[first], families[second], index, at=at)).data)
+
+
+class ConditionDifferenceSerializer(serializers.Serializer):
+    """The Brier scores of a model under two conditions, on the questions that it answered under both."""
+
+    family = serializers.CharField()
+    condition_a = serializers.CharField(help_text="The name of the one condition.")
+    condition_b = serializers.CharField(help_text="The name of the other.")
+    n = serializers.IntegerField(help_text="Common questions; one asked on several days counts once.")
+    forecasts = serializers.IntegerField(help_text="Common forecasts, on the same question on the same day.")
+    events = serializers.IntegerField(help_text="Events of these questions.")
+    difference = serializers.FloatField(help_text="The Brier score under A less that under B: below 0 A is better.")
+    interval = IntervalField(help_text="95 %, corrected as p_adjusted is.")
+    p = NumberField(help_text="Two-sided, events as clusters; null of fewer than two events.")
+    p_adjusted = NumberField(help_text="Corrected by Holm for all rows.")
+    sentence = serializers.SerializerMethodField(help_text="The difference in words.")
+
+    def get_sentence(self, row: ConditionDifference) -> str:
+        competition = last_competition_index()
+        return row.sentence(competition.by_slug[row.family].display_name, competition.conditions)
+
+
+class ConditionDifferenceViewSet(ListView, GenericViewSet):
+    """The differences of each model and pair of conditions, now or at a past time."""
+
+    takes_fields = True
+    queryset = Leaderboard.objects.all()
+    serializer_class = ConditionDifferenceSerializer
+    pagination_class: Any = StrictPagination
+    filter_backends = ()
+
+    def row_names(self) -> Sequence[str]:
+        names = self.requested_names()
+        return [name for name in field_names(ConditionDifferenceSerializer) if name in names]
+
+    def requested_names(self) -> frozenset[str]:
+        return requested_fields(self.request, ConditionDifferenceSerializer)
+
+    @extend_schema(parameters=[AS_OF], filters=False)
+    def list(self, request: Request) -> Response:
+        check_parameters(request, {"as_of", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
+        differences = condition_figures(at=past_instant(request, "as_of")).differences
+        serializer = self.get_serializer(self.paginate_queryset(differences), many=True)
+        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)

@@ -1,10 +1,11 @@
 """Forecasts, questions with their forecasts, and the leaderboards of the forecast protocol."""
 
 from django.db.models import Prefetch, QuerySet
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.api.sealed import SealableSerializer, SealableViewSet
-from agents.api.tasks import ModelCallSerializer
+from agents.api.tasks import ModelCallSerializer, SearchResultSerializer
 from agents.models import Family, Forecast, ModelCall
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
@@ -94,7 +95,8 @@ class ForecastLeaderboardDetailSerializer(ForecastLeaderboardSerializer):
     entries = ForecastLeaderboardEntrySerializer(many=True, read_only=True)
     report = ObjectField(
         read_only=True,
-        help_text="Results besides the ranking: pairs, return curves, reliability, agreement, forecasts and trades.",
+        help_text="Results besides the ranking: pairs, tests against the market, return curves, reliability, agreement,"
+        " forecasts and trades.",
     )
 
     class Meta(ForecastLeaderboardSerializer.Meta):
@@ -130,6 +132,7 @@ class ForecastSerializer(SealableSerializer):
     forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the leaderboards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
+    excluded = NullableCharField(help_text="Why it counts on no board; null of one that counts.")
     brier = ScoreField(help_text="Mean form; null until the question is resolved.")
     log = ScoreField(help_text="Natural, clipped at 1e-6.")
     spherical = ScoreField()
@@ -140,13 +143,24 @@ class ForecastSerializer(SealableSerializer):
         model = Forecast
         fields: tuple[str, ...] = (
             "id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "probabilities",
-            "normalised", "rationale", "made_at", "brier", "log", "spherical", "accuracy", "market_brier",
-            "sealed_until",
+            "normalised", "rationale", "made_at", "samples_asked", "samples_read", "spread", "searches", "excluded",
+            "brier", "log", "spherical", "accuracy", "market_brier", "sealed_until",
         )  # fmt: skip
 
 
 class ForecastDetailSerializer(ForecastSerializer):
     stated = serializers.DictField(child=serializers.CharField(), read_only=True, help_text="As it was written.")
+    samples = serializers.DictField(
+        child=serializers.DictField(child=serializers.FloatField()), read_only=True, allow_null=True,
+        help_text="By sample, the probabilities of those that could be read; null of a single one.",
+    )  # fmt: skip
+    log_odds_mean = serializers.DictField(
+        child=serializers.FloatField(), read_only=True, allow_null=True,
+        help_text="The probabilities of the samples' mean clipped log odds; null of a single one.",
+    )  # fmt: skip
+    results = serializers.SerializerMethodField(
+        help_text="What searches showed the model, of all its samples; null where it had no search tool."
+    )
     system_prompt = serializers.CharField(source="call.system_prompt", read_only=True)
     user_prompt = serializers.CharField(source="call.user_prompt", read_only=True, help_text="Byte for byte.")
     calls = ModelCallSerializer(
@@ -154,7 +168,29 @@ class ForecastDetailSerializer(ForecastSerializer):
     )
 
     class Meta(ForecastSerializer.Meta):
-        fields = (*ForecastSerializer.Meta.fields, "stated", "system_prompt", "user_prompt", "calls")
+        fields = (
+            *ForecastSerializer.Meta.fields, "stated", "samples", "log_odds_mean", "results", "system_prompt",
+            "user_prompt", "calls",
+        )  # fmt: skip
+
+    @extend_schema_field(SearchResultSerializer(many=True, allow_null=True))
+    def get_results(self, forecast: Forecast) -> list[dict[str, str]] | None:
+        return search_results(forecast)
+
+
+def search_results(forecast: Forecast) -> list[dict[str, str]] | None:
+    """What searches showed the model for a forecast, each result once; None where it had no search tool."""
+    if forecast.searches is None:
+        return None
+    calls = ModelCall.objects.filter(pk=forecast.call_id)
+    if forecast.samples is not None:
+        task = forecast.elicitation
+        calls = ModelCall.objects.filter(elicitation__batch=task.batch_id, elicitation__release=task.release_id)
+        calls = calls.filter(late=False, result__in=ModelCall.READ).order_by("elicitation__sample", "sequence")
+    results: list[dict[str, str]] = []
+    for shown in calls.values_list("results", flat=True):
+        results += [result for result in shown or () if result not in results]
+    return results
 
 
 SCORES = ("brier", "log", "spherical", "accuracy", "market_brier")

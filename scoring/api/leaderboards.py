@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -14,8 +14,15 @@ from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.views import ListView
 from foundation.rest.viewsets import extend_schema, query_parameter
-from markets.prompt_conditions import ARMS, PRICED
-from scoring.api.base import IntervalField, NumberField, selected_category, selected_methodology, selected_name
+from scoring.api.base import (
+    ARM,
+    IntervalField,
+    NumberField,
+    selected_arm,
+    selected_category,
+    selected_methodology,
+    selected_name,
+)
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import TRADING
 from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
@@ -95,7 +102,7 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         parameters=[
             query_parameter("protocol", "Default: trading.", enum=PROTOCOLS),
             query_parameter("methodology", "A version. Default: over all versions."),
-            query_parameter("arm", "Prompt condition (arm) of the forecast protocol. Default: priced.", enum=ARMS),
+            ARM,
             query_parameter("category", "Scores of bets on markets of this category only; values stay over all."),
             query_parameter(
                 "as_of",
@@ -110,9 +117,9 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         check_parameters(request, names | StrictPagination.parameters)
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
-        arm = request.query_params.get("arm", "" if protocol == TRADING else PRICED)
-        if arm and arm not in ARMS:
-            raise ValidationError({"arm": [f"{arm} is unknown; known are {', '.join(ARMS)}"]})
+        arm = ""
+        if protocol != TRADING or request.query_params.get("arm"):
+            arm = selected_arm(request, methodology)
         if arm and protocol == TRADING:
             raise NotFound("arm: the trading protocol has none; ask with protocol=forecast")
         at = past_instant(request, "as_of")

@@ -9,6 +9,7 @@ from typing import Any
 from agents.models import Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
+from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
 from scoring.agents_boards import ALL_TIME
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -19,6 +20,7 @@ from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.agents_boards import agents_board, board_keys
+from scoring.services.condition_differences import condition_differences
 from scoring.services.forecast_leaderboards import SLOW_FIGURES, forecast_leaderboard, leaderboard_selections
 from scoring.services.forecast_panels import family_names, resolved_entries
 from scoring.services.trading_leaderboards import trading_leaderboard
@@ -169,6 +171,11 @@ def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
                 yield {**entry, "track": key.track, "protocol": key.protocol}
 
 
+def _condition_differences(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    if selection.is_whole:
+        yield from map(asdict, condition_differences(stored_conditions()))
+
+
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
     iterator = iter(rows)
     while batch := list(islice(iterator, size)):
@@ -182,6 +189,7 @@ COMPUTED_TABLES: dict[str, Any] = {
     "leaderboard_trading": _trading_leaderboard,
     "leaderboard_forecast": _forecast_leaderboards,
     "leaderboard_agents": _agents_boards,
+    "condition_differences": _condition_differences,
 }
 
 

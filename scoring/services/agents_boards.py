@@ -15,8 +15,8 @@ from django.db.models import Count, Min, QuerySet, Sum
 
 from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
 from agents.sealing import respecting_seals
+from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
-from markets.prompt_conditions import PRICED
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import (
     AGENT_PERIODS,
@@ -135,19 +135,19 @@ def _inputs(protocol: str) -> dict[str, Any]:
     by_status = tasks.order_by("status").values_list("status").annotate(Count("pk"), Sum("refusals"))
     attempts = list(Attempt.objects.order_by("origin", "kind").values_list("origin", "kind").annotate(Count("pk")))
     inputs = {"tasks": list(by_status), "attempts": attempts}
-    return inputs | (inputs_version(Selection(PRICED)) if protocol == FORECAST else {})
+    return inputs | (inputs_version(Selection(stored_conditions().board())) if protocol == FORECAST else {})
 
 
 def _forecast_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
-    selection = Selection(PRICED, until=until, since=since)
+    selection = Selection(stored_conditions().board(), until=until, since=since)
     of_track = Family.objects.filter(external=True, track=track).values_list("slug", flat=True)
     agents = {slug: name for slug, name in family_names(selection, external=True).items() if slug in set(of_track)}
-    forecasts = Forecast.objects.filter(arm=PRICED, family__slug__in=list(agents)).order_by()
+    forecasts = Forecast.objects.counted().filter(arm=selection.arm, family__slug__in=list(agents)).order_by()
     first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
     tasks = selection.elicitations().filter(family__slug__in=list(agents))
     frozen_at = "batch__question_set__frozen_at"
     asked = _tasks(tasks, "family__slug", frozen_at, since, until)
-    attempts = _attempts(Attempt.objects.filter(batch__arm=PRICED), frozen_at, since, until)
+    attempts = _attempts(Attempt.objects.filter(batch__arm=selection.arm), frozen_at, since, until)
     return forecast_agents_board(resolved_entries(selection), family_names(selection), agents, first, asked, attempts)
 
 

@@ -21,7 +21,7 @@ from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes, spa
 from forecast_rank.metrics.panel import Panel, Questions
 from foundation.bulk import rows_with_json
 from foundation.consistent_reads import consistent_reads
-from markets.models import Question, QuestionBatch, QuestionEntry, QuestionOption
+from markets.models import EvidenceSnippet, Question, QuestionBatch, QuestionEntry, QuestionOption
 from scoring.constants import REFERENCES
 from scoring.services.reference_forecasts import reference_vectors
 
@@ -95,7 +95,7 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
     `without` names categories to leave out.
     """
     entries = asked_and_resolved(selection).exclude(question__category__in=list(without))
-    forecasts = Forecast.objects.filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
+    forecasts = Forecast.objects.counted().filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     forecasts = forecasts.order_by("release__effective_from", "release", "pk")
     columns = ("entry", "family__slug", "family__external")
@@ -123,6 +123,36 @@ def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
 
 
 def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:
+    """The entries of resolved questions that were asked in the selection's arm, and whose evidence was no outcome."""
+    return _resolved(selection).exclude(_shown_outcome(selection.arm))
+
+
+class LeftOut(NamedTuple):
+    """Resolved questions whose evidence stated the outcome, and forecasts of others that are excluded."""
+
+    questions: int
+    forecasts: int
+
+
+def left_out(selection: Selection, category: str = "") -> LeftOut:
+    """What was asked in the selection's arm and does not count there; in one category if named."""
+    of_category = Q(question__category=category) if category else Q()
+    stated = _resolved(selection).filter(of_category, _shown_outcome(selection.arm)).order_by()
+    entries = asked_and_resolved(selection).filter(of_category).order_by()
+    excluded = Forecast.objects.filter(entry__in=entries.values("pk"), arm=selection.arm).exclude(excluded="")
+    return LeftOut(stated.values("question").distinct().count(), excluded.count())
+
+
+def _shown_outcome(arm: str) -> Exists:
+    """Whether a snippet of an entry states the outcome, and the arm's prompts showed it."""
+    shown = QuestionBatch.objects.filter(
+        question_set=OuterRef("entry__question_set"), number=OuterRef("entry__batch"), arm=arm
+    ).exclude(evidence_block="")
+    snippets = EvidenceSnippet.objects.filter(entry=OuterRef("pk"), states_outcome=True)
+    return Exists(snippets.filter(Exists(shown)))
+
+
+def _resolved(selection: Selection) -> QuerySet[QuestionEntry]:
     """The entries of resolved questions that were asked in the selection's arm."""
     batches = QuestionBatch.objects.filter(
         question_set=OuterRef("question_set"), number=OuterRef("batch"), arm=selection.arm

@@ -76,10 +76,6 @@ def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[Scored
     for (resolved_at, forecast, *_), figures in zip(rows, forecast_figures(vectors), strict=True):
         scores.append(ScoredForecast(forecast=forecast, resolved_at=resolved_at or at, scored_at=at, **figures))
     return scores
-    return [
-        ScoredForecast(forecast=pk, resolved_at=resolved_at or at, scored_at=at, **measured)
-        for (pk, _, resolved_at, _), measured in zip(rows, forecast_figures(vectors), strict=True)
-    ]
 
 
 def forecast_figures(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> list[dict[str, Any]]:

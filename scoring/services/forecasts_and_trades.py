@@ -214,7 +214,7 @@ def _market_forecasts(
     entries = QuestionEntry.objects.filter(question__in=options, question_set__day__in=days).order_by()
     columns = ("pk", "question", "question_set__day", "prices")
     entry_by_id = {entry.pk: entry for entry in entries.values_list(*columns, named=True)}
-    rows = Forecast.objects.filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
+    rows = Forecast.objects.counted().filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
     market_forecasts = {}
     for row in rows.values_list("pk", "entry", "release", "methodology", "probabilities", named=True):
         entry = entry_by_id[row.entry]

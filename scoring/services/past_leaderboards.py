@@ -56,7 +56,7 @@ def past_bet_calibration(methodology: str, *, at: datetime) -> Leaderboard:
 def _forecast_inputs(selection: Selection, category: str) -> Any:
     """The inputs of a past leaderboard, as numbers and newest changes: a late forecast or a reversal changes them."""
     entries = asked_and_resolved(selection).order_by()
-    forecasts = Forecast.objects.resolved().filter(arm=selection.arm).order_by()
+    forecasts = Forecast.objects.counted().resolved().filter(arm=selection.arm).order_by()
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
     if selection.until is not None:

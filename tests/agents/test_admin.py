@@ -24,6 +24,7 @@ from tests.factories import (
     bet,
 )
 from tests.guards import guards_removed
+from tests.markup import get_page, visible_text
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "</pre><script>alert(1)</script>"
@@ -131,6 +132,28 @@ def test_unused_release_can_be_changed(admin_client: Client) -> None:
     assert answer.status_code == 302, answer.context["errors"]
     release.refresh_from_db()
     assert release.price_prompt == Decimal("0.000000071")
+
+
+def test_prices_are_shown_for_a_million_tokens(admin_client: Client) -> None:
+    agent = AgentFactory()
+    unused = ReleaseFactory(price_prompt=Decimal("0.00000031"), price_completion=Decimal("0.0000027"))
+
+    def page_of(row: Any, page: str = "change") -> str:
+        path = reverse(f"admin:agents_{row._meta.model_name}_{page}", args=[row.pk] if page == "change" else [])
+        return visible_text(get_page(admin_client, path))
+
+    listed = page_of(unused, "changelist")
+    assert "$ per million prompt tokens" in listed
+    for text, prices in (
+        (listed, ("0.31", "2.7")),
+        (page_of(agent), ("1.75", "14")),
+        (page_of(agent.release), ("14",)),
+    ):
+        assert [price for price in prices if price not in text.split()] == []
+        assert "0.0000" not in text, "no price for one token"
+    form = page_of(unused)
+    assert "$1.75 per million is 0.00000175" in form
+    assert {"0.31", "2.7"} <= set(form.split())
 
 
 def test_release_of_an_agent_can_not_be_changed_or_deleted(admin_client: Client) -> None:

@@ -18,7 +18,7 @@ from arena_site import jobs
 from cohorts.models import Methodology
 from foundation.models import Run
 from markets.models import Universe
-from tests.arena_site.dashboard.accounts import action_path, sign_in
+from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import CommandOutput, run
 from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Failure, ModelAnswer, Prompt, Venue
 
@@ -238,6 +238,14 @@ def test_run_at_the_cap_first_releases_what_was_not_billed(venue: Venue, setting
     booked = ModelCall.objects.get().cost_usd
     said = f"spend cap reached: ${booked:.2f} of $0.01 for the week, ${booked:.2f} of it booked and not billed yet"
     assert (at_cap.code, said in at_cap.stderr) == (1, True)
+    assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
+
+
+def test_run_at_an_operators_cap_first_releases_what_was_not_billed(venue: Venue, settings: Any) -> None:
+    venue.bills["key"] = KEY | {"usage": 5}
+    time_out(venue, settings, SUNDAY_RUN)
+    settings.ARENA_SPEND_LIMIT_USD = Decimal(25)
+    perform(sign_in("operator"), "set-cap", protocol="trading", limit="0.01")
     assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
 
 

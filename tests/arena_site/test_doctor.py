@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -20,11 +20,11 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_httpserver import HTTPServer
 
-from agents.models import Agent, LineUp, LineUpEntry, ModelCall
+from agents.models import Agent, LineUp, LineUpEntry, ModelCall, Release
 from agents.services.cost_estimate import plan_costs
 from agents.services.release_check import current_releases
 from arena_site.diagnosis import connection_fault
-from cohorts.models import Cohort
+from cohorts.models import Cohort, Methodology
 from foundation.models import Run
 from markets.models import QuestionSet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
@@ -117,6 +117,43 @@ def test_source_of_evidence_is_asked_where_one_is_configured(healthy: Any, sandb
     assert (evidence()["ok"], evidence()["detail"]) == (True, "1 texts read, 0 not readable")
     (tmp_path / "texts.jsonl").write_text("{")
     assert (evidence()["ok"], evidence()["detail"]) == (False, "0 texts read, 1 not readable")
+
+
+def search_is_on(settings: Any) -> None:
+    settings.ARENA_SEARCH = True
+    Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
+    Release.objects.update(supported_parameters=["structured_outputs"])
+
+
+def test_search_is_tested_once_on_the_operators_word(healthy: Any) -> None:
+    """One model of the sandbox refuses a schema beside the tool."""
+    search_is_on(healthy)
+    unasked = run("doctor", SUNDAY)
+    (item,) = [item for item in unasked["items"] if item["name"].startswith("search")]
+    assert (item["ok"], item["detail"][:8]) == (True, "7 models")
+    assert not Release.objects.exclude(schema_beside_search=None).exists()
+    tested = run("doctor", SUNDAY, test_search=True)
+    found = {item["name"]: item["detail"] for item in tested["items"] if item["name"].startswith("search ")}
+    assert len(found) == 7
+    assert "is asked without it: gateway answered 400" in found[f"search {GEMINI}"]
+    assert re.search(r"keeps to the schema: .*; cost \$0\.\d{4}, in no cap", found[f"search {GPT}"])
+    known = dict(Release.objects.filter(model_id__in=(GPT, GEMINI)).values_list("model_id", "schema_beside_search"))
+    assert known == {GPT: True, GEMINI: False}
+    assert not ModelCall.objects.exists()
+    again = run("doctor", SUNDAY, test_search=True)
+    assert f"search {GPT}" not in [item["name"] for item in again["items"]]
+
+
+def test_search_that_is_off_is_not_tested(healthy: Any) -> None:
+    assert failed(run("doctor", SUNDAY, test_search=True))["search"][0] == "no condition with a search tool is on"
+
+
+def test_failure_of_the_gateway_tells_nothing_about_a_release(healthy: Any, httpserver: HTTPServer) -> None:
+    search_is_on(healthy)
+    gateway(httpserver, healthy)
+    httpserver.expect_request("/chat/completions").respond_with_json({"error": {"code": 503}}, status=503)
+    assert "not known: gateway answered 503" in failed(run("doctor", SUNDAY, test_search=True))[f"search {GPT}"][0]
+    assert not Release.objects.exclude(schema_beside_search=None).exists()
 
 
 def gateway(server: HTTPServer, settings: Any, *, key: Any = None, status: int = 200, **changed: Any) -> None:
@@ -312,24 +349,35 @@ def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypat
         assert connection_fault() == "the folder /no/such/folder is missing"
 
 
-def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
-    env = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{tmp_path}/new.sqlite3",
+def diagnose(env: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    """The exit code of a `doctor` with this environment, and its items by their names."""
+    command = [sys.executable, "manage.py", "doctor", "--json", "--at", "2026-03-08T00:00:00Z"]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    return ran.returncode, {item["name"]: item for item in json.loads(ran.stdout)["items"]}
+
+
+def environment(sandbox: Addresses, database: str) -> dict[str, str]:
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": "arena_site.settings", "DATABASE_URL": f"sqlite:///{database}",
         "OPENROUTER_BASE_URL": sandbox.openrouter, "OPENROUTER_API_KEY": KEY, "ARENA_LINEUP": "approve",
         "GAMMA_BASE_URL": sandbox.gamma, "CLOB_BASE_URL": sandbox.clob,
     }  # fmt: skip
 
-    def diagnose() -> tuple[int, dict[str, Any]]:
-        command = [sys.executable, "manage.py", "doctor", "--json", "--at", "2026-03-08T00:00:00Z"]
-        ran = subprocess.run(command, env=env, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-        return ran.returncode, {item["name"]: item for item in json.loads(ran.stdout)["items"]}
 
-    code, items = diagnose()
+def test_remedy_for_a_missing_folder_is_to_make_it(sandbox: Addresses) -> None:
+    _, items = diagnose(environment(sandbox, "/no/such/folder/arena.sqlite3"))
+    assert items["database"]["remedy"] == "Make the folder, or correct DATABASE_URL in .env."
+
+
+@pytest.mark.thorough
+def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
+    env = environment(sandbox, f"{tmp_path}/new.sqlite3")
+    code, items = diagnose(env)
     assert (code, items["database"]["ok"], items[RELEASE]["ok"]) == (0, True, True)
     httpx.post(f"{sandbox.root}/sandbox/models", json={"id": GEMINI, "ends": "2026-03-01"}).raise_for_status()
-    code, items = diagnose()
+    code, items = diagnose(env)
     assert (code, items[f"release {GEMINI}"]["remedy"]) == (1, "uv run manage.py arena --current")
     migrate = [sys.executable, "manage.py", "migrate", "-v0", "markets"]
     subprocess.run(migrate, env=env, check=True, cwd=Path(__file__).parents[2])
-    code, items = diagnose()
+    code, items = diagnose(env)
     assert (code, items["database"]["remedy"]) == (1, "uv run manage.py migrate")

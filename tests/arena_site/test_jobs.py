@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import time_machine
 from croniter import croniter
+from django.core.management import get_commands, load_command_class
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
@@ -15,7 +16,8 @@ from agents.models import Decision
 from arena_site import jobs
 from arena_site.queue_messages import STARTED
 from cohorts.models import Cohort, MissedWeek
-from foundation.models import Run
+from foundation.commands import CommandResult
+from foundation.models import Alert, Run
 from markets.models import Universe
 from scoring.models import Snapshot
 from tests.commands import run
@@ -99,6 +101,19 @@ def test_forecast_run_that_was_killed_or_cut_short_is_taken_up_within_the_hour(
         result = jobs.resume_forecasts()
     assert (result != "no run of the day has to be taken up") == goes_on
     assert bool(venue.asked) == goes_on
+
+
+@pytest.mark.parametrize("name", sorted({job.command for job in jobs.JOBS} - {"", "send_alerts"}))
+def test_failure_of_any_jobs_command_is_an_alert(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = load_command_class(get_commands()[name], name)
+
+    def fail(self: Any, at: datetime, options: dict[str, Any]) -> CommandResult:
+        return CommandResult({}, failures=["no reason given"])
+
+    monkeypatch.setattr(type(command), "perform", fail)
+    assert run(name, SUNDAY).code == 1
+    alert = Alert.objects.open().get()
+    assert (alert.kind, alert.subject, alert.message) == ("job-failed", name, f"{name} failed: no reason given")
 
 
 def test_some_forecast_job_starts_in_every_hour_of_the_day() -> None:

@@ -18,8 +18,9 @@ pytestmark = pytest.mark.django_db
 QUERIES: dict[str, tuple[int, int | None]] = {
     "leaderboard": (2, None),
     "agents-board": (1, None),
+    "comparisons/conditions": (1, None),
     "cohorts": (4, 3),
-    "methodologies": (2, 1),
+    "methodologies": (3, 2),
     "universes": (2, 2),
     "families": (2, 1),
     "releases": (2, 1),

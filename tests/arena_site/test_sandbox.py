@@ -634,6 +634,26 @@ def test_idempotency_key_repeats_answers_but_not_failures(season: Season) -> Non
         ({"model": GPT}, 400, "Input required"),
         ({"model": GPT, "messages": ["hi"]}, 400, "messages: "),
         ({"model": GPT, "messages": [{"role": "user", "content": "hi"}], "max_tokens": "many"}, 400, "max_tokens: "),
+        ({"model": GPT, "messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "web"}]}, 400, "tools: "),
+        (
+            {
+                "model": GPT,
+                "messages": [{"role": "user", "content": "hi"}],
+                "tools": [{"type": "openrouter:web_search", "parameters": {"engine": "auto"}}],
+            },
+            400,
+            "engine: ",
+        ),
+        (
+            {
+                "model": GPT,
+                "messages": [{"role": "user", "content": "hi"}],
+                "max_tool_calls": 0,
+                "tools": [{"type": "openrouter:web_search"}],
+            },
+            400,
+            "max_uses, ",
+        ),
         ({"model": "acme/none", "messages": [{"role": "user", "content": "hi"}]}, 404, "No endpoints found for acme"),
     ],
 )

@@ -17,7 +17,6 @@ from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.python._constants.orchestrator import build_constants_pool
 
 from arena_site.api import schema_view
-from markets.prompt_conditions import PRICED
 from scoring.constants import FORECAST
 from scoring.models import Leaderboard
 from tests.arena_site.test_api import SCHEMA
@@ -46,7 +45,7 @@ def _one_connection() -> Iterator[None]:
 def play() -> None:
     """A week, and a row whose category is a value of every list that has the parameter."""
     play_week()
-    Leaderboard.objects.create(protocol=FORECAST, arm=PRICED, category="Weather", computed_at=WEEK, entries=[])
+    Leaderboard.objects.create(protocol=FORECAST, arm="priced", category="Weather", computed_at=WEEK, entries=[])
 
 
 season = shared_rows(play)

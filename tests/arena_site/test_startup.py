@@ -27,3 +27,9 @@ def test_startup_leaves_heavy_modules_unloaded(code: str) -> None:
     env = os.environ | {"DJANGO_SETTINGS_MODULE": "arena_site.settings", "DEBUG": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     assert set(HEAVY) & set(done.stdout.split()) == set()
+
+
+def test_process_that_watches_over_worker_and_web_loads_no_django() -> None:
+    program = "import arena_site.supervisor, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"django", "httpx", "psycopg"} & set(done.stdout.split()) == set()

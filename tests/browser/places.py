@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tests.season.running_site import Site
+from tests.selection import one_per_rule
 
 MARKETS = {
     "market resolved": "market.status = 'resolved' AND question LIKE '%rain%'",
@@ -84,6 +85,8 @@ FORECASTS = {
     "external forecast": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
+EVERY_KIND = one_per_rule(NAMES, lambda name: name.split()[0])
+"""The first of each kind; the others of a kind, with other rows on the same template, are thorough."""
 STATUS = {"not found": 404, "application without its link": 410}
 FOREIGN = {"API documentation"}
 """Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""

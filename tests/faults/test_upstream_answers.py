@@ -15,7 +15,7 @@ from agents.services import model_calls
 from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.foundation.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, Venue
+from tests.venue import DECISION, GPT, HOLD, Failure, Venue
 
 ONE = {"family": "gpt-5.1"}
 HOUR = timedelta(hours=1)
@@ -48,6 +48,8 @@ TOOL_END = {"finish_reason": "tool_calls", "native_finish_reason": "tool_use"}
 NETWORK = {"finish_reason": "stop", "native_finish_reason": "network_error"}
 RESOURCES = {"finish_reason": "insufficient_system_resource", "native_finish_reason": "insufficient_system_resource"}
 TOOL_NETWORK = {"finish_reason": "tool_calls", "native_finish_reason": "network_error"}
+FILTER_NETWORK = {"finish_reason": "content_filter", "native_finish_reason": "network_error"}
+LENGTH_RESOURCES = {"finish_reason": "length", "native_finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}
 NO_REASON = {"finish_reason": None, "native_finish_reason": None}
 NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
 NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
@@ -149,6 +151,23 @@ CASES = {
     "a stream that ends without a reason": ("failed", 0, FAILS, stream({"delta": {"content": ""}, **NO_REASON})),
     "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
     "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
+    "filtered, says the gateway, and a network failed": ("failed", 1, FAILS, completion("", choice=FILTER_NETWORK)),
+    "cut, says the gateway, for want of resources": ("failed", 1, FAILS, completion("{", choice=LENGTH_RESOURCES)),
+    **{
+        f"filtered by {native}": (
+            "declined",
+            1,
+            HOLDS,
+            completion("", choice={"finish_reason": "stop", "native_finish_reason": native}),
+        )
+        for native in ("RECITATION", "SPII", "guardrail_intervened", "IMAGE_SAFETY", "MODEL_ARMOR", "sensitive")
+    },
+    "filtered, by a name of the provider's own": (
+        "declined",
+        1,
+        HOLDS,
+        completion("", choice={"finish_reason": "content_filter", "native_finish_reason": "policy_7"}),
+    ),
     "nothing but thinking": ("cut cut", 2, FAILS, completion("", choice=LENGTH)),
     "nothing but thinking, then good": ("cut answered", 2, COMPLETES, completion(None, choice=LENGTH), GOOD),
     "whole, then cut in the prose": ("answered", 1, COMPLETES, completion(f"{HELD} I say", choice=LENGTH)),
@@ -283,3 +302,31 @@ def test_rate_limit_of_a_provider_stops_its_model_alone(venue: Venue, settings: 
         forecast = run("run_forecasts", DECISION, **ONE)
     assert (forecast["failed"], upstream.requests) == (1, 8)
     assert forecast["unasked"] >= 1
+
+
+OF_ACCOUNT = Failure(429, {"error": {"code": 429, "message": "Rate limit exceeded"}}, {"X-RateLimit-Remaining": "0"})
+OF_MODEL = Failure(429, {"error": {"code": 429, "message": "Provider returned error", "metadata": UPSTREAM}})
+
+
+@pytest.mark.parametrize("command", ["run_decisions", "run_forecasts"])
+def test_rate_limit_of_the_account_stops_all_and_a_models_that_model(venue: Venue, settings: Any, command: str) -> None:
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 0
+    for number in range(60):  # more than one batch of forecasts holds
+        venue.market(f"Question {number}?")
+    run("sync_markets", DECISION)
+    venue.says(GPT, OF_MODEL)
+    of_model = run(command, DECISION)
+    tasks = of_model["completed"] + of_model["failed"] + of_model["unasked"]
+    of_gpt = tasks // 7
+    assert (of_model["failed"], of_model["unasked"]) == (1, of_gpt - 1)
+    assert [prompt.model for prompt in venue.asked].count(GPT) == 1
+    assert len(venue.asked) == tasks - of_gpt + 1, "the six others answer all of theirs"
+    venue.asked.clear()
+    venue.says(GPT, OF_ACCOUNT)
+    following = DECISION + timedelta(weeks=1)
+    run("sync_markets", following)
+    of_account = run(command, following)
+    assert (of_account["failed"], len(venue.asked)) == (1, of_account["asked"])
+    assert of_account["unasked"] > 0
+    assert [prompt.model for prompt in venue.asked].count(GPT) == 1
+    assert venue.asked[-1].model == GPT, "after it nobody is asked"

@@ -6,7 +6,6 @@ import pytest
 
 from agents.models import Agent, Family
 from markets.models import Market
-from markets.prompt_conditions import PRICED
 from scoring.disagreements import disagreements, position_disagreements
 from tests.factories import (
     AgentFactory,
@@ -51,7 +50,7 @@ def test_the_most_at_stake_and_the_widest_gap_come_first(agents: dict[str, Agent
         ("NO", Decimal("300.00"), "YES", Decimal("900.00")),
         ("YES", Decimal("950.00"), "NO", Decimal("50.00")),
     ]
-    apart = disagreements(family(GROK), family(GPT), PRICED)
+    apart = disagreements(family(GROK), family(GPT), "priced")
     assert [(each.first, each.second) for each in apart] == [(0.4, 0.9), (0.3, 0.2)]
 
 
@@ -67,7 +66,7 @@ def test_a_bet_shows_at_once(agents: dict[str, Agent]) -> None:
 def test_a_forecast_shows_at_once(agents: dict[str, Agent]) -> None:
     question = QuestionFactory()
     ask(question, {GPT: [1.0, 0.0], GROK: [0.0, 1.0]})
-    assert disagreements(family(GPT), family(GROK), PRICED)[0].question.pk == question.pk
+    assert disagreements(family(GPT), family(GROK), "priced")[0].question.pk == question.pk
 
 
 def test_a_resolution_shows_at_once(agents: dict[str, Agent]) -> None:

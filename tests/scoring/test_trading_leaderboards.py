@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from scipy import stats
 
 from agents.models import Agent, Family
 from cohorts.models import Methodology
@@ -36,7 +35,10 @@ from tests.factories import (
     reverse_to,
     sale,
 )
+from tests.lazy_modules import LazyModule
 from tests.scoring.reads import statements
+
+stats = LazyModule("scipy.stats")
 
 pytestmark = pytest.mark.django_db
 SETTLED = WEEK + timedelta(days=30)

@@ -13,12 +13,14 @@ import time_machine
 from django.db.models import Sum
 from django.utils import timezone
 
-from agents.models import Decision, ModelCall
+from agents.models import Decision, Forecast, ModelCall, Release
 from agents.services import model_calls
+from agents.services.run_settings import set_condition_paused
+from cohorts.models import Methodology
 from foundation.models import Run
 from markets.models import UniverseEntry
 from tests.commands import CommandOutput, run
-from tests.venue import DECISION, GPT, SUNDAY
+from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY
 from venue_sandbox.server import Addresses, running
 
 ONE = {"family": "gpt-5.1"}
@@ -109,6 +111,31 @@ def test_own_key_costs_the_providers_price_and_the_gateways_fee(sandbox: Address
     assert call.cost_usd == price * Decimal("1.05")
     key = client().get(f"{sandbox.openrouter}/key").json()["data"]
     assert (key["usage"], key["byok_usage"]) == pytest.approx((float(price) * 0.05, float(price)))
+
+
+def test_searches_of_a_day_are_stored_as_they_are_billed(sandbox: Addresses, settings: Any) -> None:
+    """One model is shown an excluded host, one never ends its search, one takes no schema beside the tool."""
+    settings.ARENA_SEARCH = True
+    Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
+    for name in ("priced", "blind"):
+        set_condition_paused(name, paused=True)
+    Release.objects.update(supported_parameters=["structured_outputs"])
+    post(sandbox, "faults", model=GPT, faults=["excluded"])
+    post(sandbox, "faults", model=GROK, faults=["endless"])
+    ran = at_clock(sandbox, "run_forecasts", START + timedelta(hours=2), questions=4)
+    assert (ran["asked"], ran["failed"]) == (7, 1), ran.stderr
+    calls = ModelCall.objects.filter(http_status=200)
+    assert all(0 <= call.searches <= 3 and len(call.results) <= 15 for call in calls)
+    assert {call.searches for call in calls} > {0, 3}
+    for call in calls:
+        assert call.search_cost_usd == call.searches * Decimal("0.007")
+    endless = ModelCall.objects.get(model=GROK)
+    assert (endless.result, endless.searches, endless.finish_reason) == ("failed", 3, "tool_calls")
+    marked = set(Forecast.objects.exclude(excluded="").values_list("family__slug", flat=True))
+    assert marked == {"gpt-5.1"}
+    schemas = ModelCall.objects.filter(model=GEMINI).order_by("sequence").values_list("http_status", "parameters")
+    assert [(status, "response_format" in sent) for status, sent in schemas] == [(400, True), (200, False)]
+    assert cost_on_record() == billed(sandbox) > 0
 
 
 def credits_left(sandbox: Addresses) -> str:

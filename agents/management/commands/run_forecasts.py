@@ -5,7 +5,8 @@ from typing import Any
 
 from agents import clients
 from agents.models import Elicitation, Family
-from agents.services.cost_estimate import estimate_forecasts, plan_costs
+from agents.services.cost_estimate import plan_costs
+from agents.services.forecast_estimate import estimate_forecasts
 from agents.services.forecasts import ForecastReport, run_forecasts
 from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import spent_in_week
@@ -60,12 +61,13 @@ class Command(ArenaCommand):
     def _dry_run(self, at: datetime, questions: int | None, family: str | None) -> CommandResult:
         catalogue = clients.reachable_catalogue()
         estimate = estimate_forecasts(at=at, questions=questions, family=family, catalogue=catalogue)
-        for release, batches in estimate.releases:
-            self.stderr.write(f"would ask {release}: {batches} batch{'es' if batches != 1 else ''}")
+        for requests in estimate.releases:
+            self.stderr.write(f"would ask {requests}")
         summary = ForecastReport().summary() | {
             "dry_run": True,
             "questions": estimate.questions,
-            "asked": sum(batches for _, batches in estimate.releases),
+            "asked": sum(requests.requests for requests in estimate.releases),
+            "searches": sum(requests.searches for requests in estimate.releases),
             "cost_usd": f"{estimate.cost_usd:.6f}",
             "spent_usd": f"{spent_in_week(Elicitation.PROTOCOL, week_start(at)):.6f}",
             "basis": estimate.basis,

@@ -12,8 +12,13 @@ from agents.services.catalogue_check import check_lineup
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from cohorts.models import Cohort, Methodology
+from cohorts.services import is_left_to_a_person
 from cohorts.weeks import week_start
 from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult
+
+LATE_START = "No schedule starts this week's cohort any more. Once it is approved: uv run manage.py arena --now"
+LATE_DECISIONS = "No schedule asks for this week's decisions any more: uv run manage.py run_decisions"
+STARTED = "This week's cohort exists, with its line-up. For the next one: uv run manage.py approve_lineup --current"
 
 
 class Command(ArenaCommand):
@@ -56,7 +61,13 @@ class Command(ArenaCommand):
                 return CommandResult(summary, failures=lines)
             check_lineup(catalogue, at=at)  # alerts, and a proposal for the dashboard
             lines = approval_lines(error.unusable, current=error.current)
+            if is_left_to_a_person(at):
+                lines.append(LATE_START)
             return CommandResult(summary, failures=lines, alerted=len(lines))
+        if options["current"] and not start.created:
+            self.stderr.write(STARTED)
+        if start.created and is_left_to_a_person(at):
+            self.stderr.write(LATE_DECISIONS)
         summary = {"cohort": start.cohort.number, "created": start.created, "agents": start.agents}
         if automatic:
             summary["replaced"] = [change.as_row() for change in start.replaced]

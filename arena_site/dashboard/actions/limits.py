@@ -8,8 +8,9 @@ from django.conf import settings
 
 from agents.models import Family, RunSetting
 from agents.services.model_calls import spent_in_week
-from agents.services.run_settings import set_paused, set_spend_limit, spend_limit
+from agents.services.run_settings import set_condition_paused, set_paused, set_spend_limit, spend_limit
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path
+from cohorts.models import Methodology
 from cohorts.weeks import week_start
 
 Protocol = RunSetting.Protocol
@@ -40,7 +41,7 @@ class SetSpendCap(Action):
         return list_path(RunSetting)
 
     def state(self, data: FormData) -> dict[str, Any]:
-        row = RunSetting.objects.filter(protocol=data["protocol"], family=None).first()
+        row = RunSetting.objects.filter(protocol=data["protocol"], family=None, condition="").first()
         return {"cap": None if row is None or row.spend_limit_usd is None else f"{row.spend_limit_usd:.2f}"}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
@@ -65,6 +66,15 @@ class SetSpendCap(Action):
         return ActionResult(f"The {self.target(data)} is ${cap:.2f} a week.")
 
 
+def condition_choices() -> list[tuple[str, str]]:
+    """The names of the conditions of all methodologies."""
+    names = set()
+    for methodology in Methodology.objects.all():
+        if (rules := methodology.forecast_rules) is not None:
+            names |= {condition.name for condition in rules.conditions}
+    return [("", "every condition"), *((name, name) for name in sorted(names))]
+
+
 class PauseForm(forms.Form):
     protocol = forms.MultipleChoiceField(
         choices=Protocol.choices, initial=Protocol.values, label="Of", widget=forms.CheckboxSelectMultiple
@@ -73,10 +83,21 @@ class PauseForm(forms.Form):
         Family.objects.filter(external=False), to_field_name="slug", required=False, empty_label="every model",
         label="Model",
     )  # fmt: skip
+    condition = forms.ChoiceField(
+        choices=condition_choices, required=False, help_text="Of the forecasts of every model."
+    )
+
+    def clean(self) -> FormData:
+        data = super().clean() or {}
+        if data.get("condition"):
+            data["protocol"] = [Protocol.FORECAST]
+            if data.get("family"):
+                self.add_error("condition", "A condition is paused for every model: name no model.")
+        return data
 
 
 class PauseModels(Action):
-    name, title, confirm_label = "pause-models", "Pause a model or a protocol", "Yes, pause"
+    name, title, confirm_label = "pause-models", "Pause a model, a condition or a protocol", "Yes, pause"
     description = "Runs ask nobody who is paused, and say so. A request that has been sent goes on."
     permission = "arena_site.manage_schedules"
     form = PauseForm
@@ -89,6 +110,8 @@ class PauseModels(Action):
     past_verb = "Paused"
 
     def target(self, data: FormData) -> str:
+        if data["condition"]:
+            return str(RunSetting(protocol=Protocol.FORECAST, condition=data["condition"]))
         protocols = " and ".join(Protocol(protocol).label for protocol in data["protocol"])
         return f"{protocols} of {data['family'] or 'every family'}"
 
@@ -96,7 +119,12 @@ class PauseModels(Action):
         return list_path(RunSetting)
 
     def state(self, data: FormData) -> dict[str, Any]:
-        rows = RunSetting.objects.filter(protocol__in=data["protocol"], family=data["family"], paused=True)
+        condition = data["condition"]
+        rows = RunSetting.objects.filter(
+            protocol__in=data["protocol"], family=data["family"], condition=condition, paused=True
+        )
+        if condition:
+            return {condition: rows.exists()}
         paused = set(rows.values_list("protocol", flat=True))
         return {Protocol(protocol).label: protocol in paused for protocol in data["protocol"]}
 
@@ -108,14 +136,16 @@ class PauseModels(Action):
         return Preview(self.summary, [self.target(data)])
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        changed = 0
-        for protocol in data["protocol"]:
+        condition, changed = data["condition"], 0
+        if condition:
+            changed = int(set_condition_paused(condition, paused=self.paused))
+        for protocol in data["protocol"] if not condition else ():
             changed += set_paused(protocol, data["family"], paused=self.paused)
         return ActionResult(f"{self.past_verb}: {self.target(data)}.") if changed else None
 
 
 class ResumeModels(PauseModels):
-    name, title, confirm_label = "resume-models", "Resume a model or a protocol", "Yes, resume"
+    name, title, confirm_label = "resume-models", "Resume a model, a condition or a protocol", "Yes, resume"
     description = "Runs ask those again that were paused."
     paused = False
     nothing_affected = "Not paused."

@@ -14,8 +14,9 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
-from agents.services.cost_estimate import estimate_forecasts, estimate_run, plan_costs
+from agents.services.cost_estimate import estimate_run, plan_costs
 from agents.services.decisions import cohorts_with_open_window
+from agents.services.forecast_estimate import estimate_forecasts
 from agents.services.lineups import lineup_releases
 from agents.services.model_calls import cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import UnusableLineUp
@@ -24,7 +25,7 @@ from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
 from cohorts.models import Cohort
-from cohorts.services import MAX_START_DELAY
+from cohorts.services import is_left_to_a_person
 from cohorts.weeks import week_start
 from foundation.models import Run
 from markets.models import Universe
@@ -126,7 +127,7 @@ class RunForecasts(EnqueueJob):
         if not estimate.releases:
             reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = [f"{release}: {batches} batch{'es' if batches != 1 else ''}" for release, batches in estimate.releases]
+        lines = [str(requests) for requests in estimate.releases]
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
@@ -239,8 +240,8 @@ class StartCohort(Action):
         names = [f"{release.family}: {release.model_id}" for release in lineup_releases(at)]
         if not names:
             return Preview("The approved line-up names no active family.", possible=False)
-        late = at >= week + MAX_START_DELAY
-        warning = "The week began over a day ago: its decisions are no longer asked for." if late else ""
+        late = "No schedule asks for its decisions this late: run them from here once it has started."
+        warning = late if is_left_to_a_person(at) else ""
         cohort = f"A cohort for the week of {week:%d %B %Y}, each agent with its starting balance"
         summary = f"{cohort}. {cost_sentence(at)}"
         return Preview(summary, names, warning)

@@ -1,12 +1,12 @@
 """`manage.py arena`: the whole arena, live, in one process tree."""
 
-import time
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 from django.utils import timezone
 
 from agents import clients
@@ -17,14 +17,12 @@ from agents.services.release_check import UnusableLineUp, approval_lines, renew_
 from arena_site import jobs
 from arena_site.host_claims import claim_host, has_claims_table, host_id, host_refusal, take_over
 from arena_site.preparation_lock import preparation_lock
-from arena_site.processes import StopRequested, manage_command, start, stop, stoppable, watch, web_server
+from arena_site.supervisor import become_supervisor
 from cohorts.models import Cohort
 from foundation.commands import BAD_USAGE
 
 FIRST_STEPS = ("sync_markets", "start_cohort", "run_decisions", "run_forecasts")
 """The commands of `--now`, in their order."""
-RESTART_PAUSE_S = 2
-"""Between the end of a worker and the start of the next, which may end as quickly."""
 
 
 def site_url(host: str, port: int) -> str:
@@ -78,28 +76,11 @@ class Command(BaseCommand):
             self.stdout.write(line)
         if not get_user_model().objects.filter(is_superuser=True).exists():
             self.stdout.write("no admin yet; make the first one with: uv run manage.py createsuperuser")
-        address = f"http://{options['host']}:{options['port']}/"
-        env = {} if settings.SITE_URL_IS_SET else {"ARENA_SITE_URL": site_url(options["host"], options["port"])}
-        with stoppable():
-            tree = {}
-            try:
-                tree["worker"] = start(manage_command("qcluster"), env)
-                web = web_server(options["port"], host=options["host"], workers=options["web_workers"])
-                tree["web"] = start(web, env)
-                self.stdout.write(f"serving {address} (Ctrl-C stops)")
-                self.stdout.flush()
-                while (name := watch(tree)) == "worker":
-                    self.stdout.write(f"the worker ended with {tree[name].returncode}: it is started again")
-                    self.stdout.flush()
-                    stop(tree[name])  # what is left of its session
-                    time.sleep(RESTART_PAUSE_S)
-                    tree[name] = start(manage_command("qcluster"), env)
-                raise CommandError(f"the {name} process ended with {tree[name].returncode}: stopping")
-            except StopRequested:
-                self.stdout.write("stopping")
-            finally:
-                for process in tree.values():
-                    stop(process)
+        self.stdout.flush()
+        connections.close_all()
+        host, port = options["host"], options["port"]
+        url = "" if settings.SITE_URL_IS_SET else site_url(host, port)
+        become_supervisor(host=host, port=port, web_workers=options["web_workers"], site_url=url)
 
     def _begin(self, *, current: bool) -> None:
         """Does at once what waits for Sunday. Each step does only what is still to be done."""

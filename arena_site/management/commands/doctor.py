@@ -9,13 +9,21 @@ from foundation.commands import ArenaCommand, CommandResult, table_text
 
 
 class Command(ArenaCommand):
-    help = "Checks settings, database, clock, venues, gateway and line-up; buys nothing and changes nothing."
+    help = "Checks settings, database, clock, venues, gateway and line-up; buys and changes nothing without an option."
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--test-search",
+            action="store_true",
+            help="ask each model, once, whether it takes an answer's schema beside a search tool; costs money",
+        )
 
     def records_run(self, options: dict[str, Any]) -> bool:
         return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        items = list(Diagnosis(at).items())
+        items = list(Diagnosis(at, tests_search=options["test_search"]).items())
         failed = sum(not item.ok for item in items)
         summary = {"checks": len(items), "failed": failed, "items": [asdict(item) for item in items]}
         return CommandResult(summary, failed=failed > 0)

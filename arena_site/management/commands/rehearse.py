@@ -25,6 +25,7 @@ from agents.services.registrations import register_external_agent
 from arena_agent.loading import UnusableAgent
 from arena_agent.worker import AgentProcess
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable
+from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import ArchiveTooLarge, unpacked
 from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.management.commands.export_dataset import window_bound
@@ -44,8 +45,6 @@ SETTINGS_OF_THE_ARENA = (
     "DATABASE_REPLICA_URL",
 )  # fmt: skip
 """Left empty in the scratch arena, which shares nothing with the one that starts it."""
-TITLES = {"priced": "Forecasts with prices", "blind": "Forecasts without prices"}
-BOARD_ARM = "priced"
 
 
 class Command(ArenaCommand):
@@ -166,7 +165,7 @@ class Command(ArenaCommand):
         trading = trading_board(tables, timeline, family) if player.trades and timeline.cohorts else []
         forecasts = forecast_boards(tables, timeline, family) if player.forecasts else {}
         agent = next((row for row in trading if row["rehearsed"]), None)
-        brier = [row["brier"] for row in forecasts.get(BOARD_ARM, ()) if row["rehearsed"]]
+        brier = [row["brier"] for row in forecasts.get(stored_conditions().board(), ()) if row["rehearsed"]]
         return asdict(report) | {
             "total_value": agent and agent["total_value"],
             "brier": brier[0] if brier else None,
@@ -180,7 +179,8 @@ class Command(ArenaCommand):
         if board["trading"]:
             self.stdout.write(table_text(_trading_table(board["trading"])))
         for arm, rows in board["forecasts"].items():
-            self.stdout.write(table_text(_forecast_table(TITLES.get(arm, f"Forecasts, {arm}"), rows)))
+            title = f"Forecasts {stored_conditions().label(arm)}"
+            self.stdout.write(table_text(_forecast_table(title, rows)))
         for reason in summary["reasons"]:
             self.stdout.write(ascii(reason)[1:-1] if not reason.isprintable() else reason)
         self.stdout.write(summary["note"])

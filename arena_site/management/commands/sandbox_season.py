@@ -20,11 +20,11 @@ from rich.table import Table
 from agents.models import Registration
 from agents.services.registrations import register_external_agent
 from arena_site.processes import freeze_loaded_objects
+from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
 from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
 from foundation.models import Run
-from markets.prompt_conditions import PRICED
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.models import Leaderboard
 
@@ -125,7 +125,9 @@ class Command(ArenaCommand):
                 if not number:
                     freeze_loaded_objects()
             self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))
-            forecasts = leaderboard_table("Forecasts", FORECASTS, protocol="forecast", arm=PRICED, category="")
+            forecasts = leaderboard_table(
+                "Forecasts", FORECASTS, protocol="forecast", arm=stored_conditions().board(), category=""
+            )
             self.stdout.write(table_text(forecasts))
             # Before the open week: while its answers are sealed, an archive would hold no boards.
             self._run("publish_archive", open_week_starts(options["weeks"]))

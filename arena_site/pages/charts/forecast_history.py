@@ -9,8 +9,8 @@ from typing import Any
 from agents.models import Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import Curve, family_curve, line_chart
-from arena_site.pages.selection import ARMS
 from markets.models import Question, QuestionEntry
+from scoring.competition import last_competition_index
 
 MARKET_COLOR = "#8a8f98"
 BINARY_SIDES = ("YES", "NO")
@@ -39,7 +39,8 @@ def forecast_histories(
     market = Curve("Market", MARKET_COLOR, list(map(prices.get, instants)), dashed=True)
     drawn = option if option in BINARY_SIDES else "this option"
     histories = []
-    for arm, condition in ARMS.items():
+    conditions = last_competition_index().conditions
+    for arm in conditions.names():
         curves = [market]
         for family, by_day in sorted(probabilities[arm].items()):
             curves.append(family_curve(families[family], list(map(by_day.get, instants))))
@@ -47,7 +48,7 @@ def forecast_histories(
             continue
         y_title = f"Probability of {drawn} (%)"
         if chart := line_chart(instants, curves, y_title=y_title, height=340, unit="fraction"):
-            title = f"Each model’s probability for {drawn}, by day, {condition}."
+            title = f"Each model’s probability for {drawn}, by day, {conditions.label(arm)}."
             note = "The dashed line is the market’s price at the same time."
             histories.append((option, Figure(arm, title, chart, note, at=instants[-1])))
     return histories

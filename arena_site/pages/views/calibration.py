@@ -12,9 +12,10 @@ from arena_site.pages.charts.calibration import confidence_figure, reliability_f
 from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram, scatter_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
-from arena_site.pages.selection import ARMS, PageSelection, all_or_one
+from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
+from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
@@ -28,7 +29,7 @@ def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibratio
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
-    selection, versions, categories = _selection(request)
+    selection, arms, versions, categories = _selection(request)
     as_of = requested_instant(request, timezone.now())
     result = _calibration(selection, as_of)
     forecasts, bets, stakes = _figures(result, selection, as_of)
@@ -39,7 +40,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", ARMS),
+                    ("Prompt condition", "arm", condition_labels(competition_index().conditions, selection, arms)),
                     ("Category", "category", all_or_one("all", categories)),
                     ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                 ]
@@ -56,21 +57,23 @@ def calibration(request: HttpRequest) -> HttpResponse:
 
 def calibration_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
-    selection, _, _ = _selection(request)
+    selection, *_ = _selection(request)
     as_of = requested_instant(request, timezone.now())
     return list(filter(None, _figures(_calibration(selection, as_of), selection, as_of)))
 
 
-def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[str], Sequence[str]]:
-    """The choices in the request, and the methodology versions and categories that there are."""
-    leaderboards = set(Leaderboard.objects.order_by().values_list("methodology", "category").distinct())
-    versions = sorted({version for version, _ in leaderboards if version})
-    categories = sorted({category for _, category in leaderboards if category})
+def _selection(request: HttpRequest) -> tuple[PageSelection, set[str], Sequence[str], Sequence[str]]:
+    """The choices in the request, and the arms, methodology versions and categories that there are."""
+    leaderboards = set(Leaderboard.objects.order_by().values_list("arm", "methodology", "category").distinct())
+    versions = sorted({version for _, version, _ in leaderboards if version})
+    categories = sorted({category for *_, category in leaderboards if category})
+    arms = {arm for arm, *_ in leaderboards}
+    names = competition_index().conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
     selection = PageSelection.from_request(
         request,
-        {"arm": list(ARMS), "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
+        {"arm": names, "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
     )
-    return selection.with_text("as_of", request.GET.get("as_of", "")), versions, categories
+    return selection.with_text("as_of", request.GET.get("as_of", "")), arms, versions, categories
 
 
 def _figures(
@@ -82,7 +85,11 @@ def _figures(
     stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
-            _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"
+            _reliability(forecasts.forecasters),
+            at=forecast_at,
+            query=query,
+            name="stated-probabilities",
+            condition=competition_index().conditions.label(selection["arm"]),
         ),
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),

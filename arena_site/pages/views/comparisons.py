@@ -1,7 +1,6 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from datetime import datetime
-from operator import attrgetter
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -16,8 +15,6 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
 from arena_site.pages.freshness import requested_instant
-from arena_site.pages.selection import ARMS
-from markets.prompt_conditions import PRICED
 from scoring.cohort_returns import cohort_returns
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
@@ -36,7 +33,8 @@ def comparisons(request: HttpRequest) -> HttpResponse:
         return redirect(page_url("comparison", family_slug(first), family_slug(second)))
     families = list(Family.objects.order_by("external", "pk"))
     ranked = [family for family in families if not family.external]
-    leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, PRICED))
+    board = competition_index().conditions.board()
+    leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, board))
     pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
     rows = []
     for family in ranked:
@@ -57,10 +55,8 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     first_family, second_family = _families(competition, first, second)
     result = comparison_of(first_family, second_family, competition)
     ranked = [family for family in competition.families.values() if not family.external]
-    returns, calibration = (
-        _returns_figure(first_family, second_family, competition, as_of),
-        _calibration_figure(result, as_of),
-    )
+    returns = _returns_figure(first_family, second_family, competition, as_of)
+    calibration = _calibration_figure(result, competition.conditions.board(at=as_of), as_of)
     return render(
         request,
         "comparison.html",
@@ -68,7 +64,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "first": first_family,
             "second": second_family,
             "comparison": result,
-            "forecasts": [(arm, ARMS[arm.arm]) for arm in result.forecasts],
+            "forecasts": [(arm, competition.conditions.label(arm.arm)) for arm in result.forecasts],
             "returns": returns,
             "calibration": calibration,
             "shared_figure": returns or calibration,
@@ -85,7 +81,8 @@ def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Fi
     competition = competition_index()
     first_family, second_family = _families(competition, first, second)
     as_of = requested_instant(request, timezone.now())
-    calibration = _calibration_figure(comparison_of(first_family, second_family, competition), as_of)
+    result, arm = comparison_of(first_family, second_family, competition), competition.conditions.board(at=as_of)
+    calibration = _calibration_figure(result, arm, as_of)
     return list(filter(None, [_returns_figure(first_family, second_family, competition, as_of), calibration]))
 
 
@@ -107,17 +104,19 @@ def _returns_figure(
     return returns_figure(returns, agents, {family.slug: family, rival.slug: rival}, title, height=360)
 
 
-def _calibration_figure(comparison: Comparison, as_of: datetime | None) -> Figure | None:
-    """Both families' reliability when they are shown the market's prices, now or as of an instant."""
-    priced = next((arm for arm in comparison.forecasts if arm.arm == PRICED), None)
-    if priced is None:
+def _calibration_figure(comparison: Comparison, arm: str, as_of: datetime | None) -> Figure | None:
+    """Both families' reliability in an arm, now or as of an instant."""
+    board = next((forecasts for forecasts in comparison.forecasts if forecasts.arm == arm), None)
+    if board is None:
         return None
-    bins, at = priced.bins, priced.computed_at
+    bins, at = board.bins, board.computed_at
     if as_of is not None:
         slugs = (comparison.first.slug, comparison.second.slug)
-        bins, at = {slug: reliability_bins(slug, PRICED, as_of) for slug in slugs}, as_of
+        bins, at = {slug: reliability_bins(slug, arm, as_of) for slug in slugs}, as_of
     diagrams = []
     for family in (comparison.first, comparison.second):
         if family_bins := bins.get(family.slug):
             diagrams.append(reliability_diagram(family.display_name, family_bins, family))
-    return reliability_figure(diagrams, forecasters=" or ".join(map(attrgetter("name"), diagrams)), at=at)
+    names = " or ".join(diagram.name for diagram in diagrams)
+    condition = competition_index().conditions.label(arm)
+    return reliability_figure(diagrams, forecasters=names, condition=condition, at=at)

@@ -24,10 +24,14 @@ from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.decision_trades import COLUMNS, TradeSummary
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
-from arena_site.pages.selection import ARMS
-from markets.prompt_conditions import PRICED
 from scoring.cohort_returns import cohort_returns
-from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
+from scoring.competition import (
+    AgentSummary,
+    CompetitionIndex,
+    attach_competition,
+    competition_index,
+    last_competition_index,
+)
 from scoring.constants import FORECAST, TRADING
 from scoring.forecast_boards import reliability_bins
 from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
@@ -36,7 +40,10 @@ LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
-FORECAST_COLUMNS = ("pk", "arm", "made_at", "question__text", "score__brier")
+FORECAST_COLUMNS = (
+    *("pk", "arm", "made_at", "question__text", "score__brier"),
+    *("samples_asked", "samples_read", "spread", "searches"),
+)
 
 
 class LatestDecision(NamedTuple):
@@ -56,7 +63,7 @@ def families(request: HttpRequest) -> HttpResponse:
     """Every family with its current release and its rank under both protocols."""
     competition = competition_index()
     stored = overall_leaderboards()
-    trading, forecast = stored.get((TRADING, "")), stored.get((FORECAST, PRICED))
+    trading, forecast = stored.get((TRADING, "")), stored.get((FORECAST, competition.conditions.board()))
     cohorts = Counter(agent.family.pk for agent in competition.counted)
     released: Any = Family.objects.with_release(timezone.now())
     releases = {family.pk: family.release for family in released}
@@ -88,15 +95,16 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     usage = usage_of_family(family)
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
     leaderboard = leaderboards.get((TRADING, ""))
-    forecast_leaderboards = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
-    forecasts_and_trades = (PRICED in forecast_leaderboards and forecast_leaderboards[PRICED].parts[0]) or ()
+    forecast_leaderboards = _by_arm(leaderboards, competition)
+    board = forecast_leaderboards.get(competition.conditions.board())
+    forecasts_and_trades = (board and board.parts[0]) or ()
     returns = _returns_figure(family, agents, as_of)
     calibration = _calibration_figure(family, forecast_leaderboards, as_of)
     forecasts = []
     for arm, forecast_leaderboard in forecast_leaderboards.items():
         entry = forecast_leaderboard.entries.get(slug)
         if entry and entry["n"]:
-            forecasts.append({"arm": arm, "label": ARMS[arm], "entry": entry})
+            forecasts.append({"arm": arm, "label": competition.conditions.label(arm), "entry": entry})
     rivals = [rival for rival in competition.families.values() if rival != family and not rival.external]
     return render(
         request,
@@ -131,10 +139,19 @@ def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
     competition = competition_index()
     family = competition.by_slug[slug]
     leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
-    by_arm = {arm: leaderboards[FORECAST, arm] for arm in ARMS if (FORECAST, arm) in leaderboards}
+    by_arm = _by_arm(leaderboards, competition)
     as_of = requested_instant(request, timezone.now())
     returns = _returns_figure(family, _agents(family, competition), as_of)
     return list(filter(None, [returns, _calibration_figure(family, by_arm, as_of)]))
+
+
+def _by_arm(
+    leaderboards: Mapping[tuple[str, str], StoredLeaderboard], competition: CompetitionIndex
+) -> dict[str, StoredLeaderboard]:
+    """The forecast leaderboards by arm, that of the boards first."""
+    return {
+        arm: leaderboards[FORECAST, arm] for arm in competition.conditions.names() if (FORECAST, arm) in leaderboards
+    }
 
 
 def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]:
@@ -157,7 +174,8 @@ def _calibration_figure(
     for arm, board in leaderboards.items():
         bins = board.parts[1] if as_of is None else reliability_bins(family.slug, arm, as_of)
         if bins:
-            diagrams.append(reliability_diagram(ARMS[arm], bins, family))
+            label = last_competition_index().conditions.label(arm)
+            diagrams.append(reliability_diagram(label, bins, family))
             instants.append(as_of or board.computed_at)
     at = max(filter(None, instants), default=None)
     return reliability_figure(diagrams, forecasters=family.display_name, at=at)

@@ -1,10 +1,12 @@
 """The leaderboard of the forecast protocol."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -22,15 +24,17 @@ from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, requested_instant
 from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.metrics import GROUPS, METRICS, disagreements
-from arena_site.pages.selection import ARMS, PageSelection, all_or_one
+from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from markets.models import Question, QuestionOption
-from markets.prompt_conditions import PRICED
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
+
+if TYPE_CHECKING:
+    from scoring.services.forecast_panels import LeftOut
 
 LATEST_QUESTIONS = 20
 DRAWN_REFERENCES = REFERENCES[:3]
@@ -51,16 +55,16 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     as_of = requested_instant(request, now)
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
+    arms = {arm for _, arm, _ in leaderboards}
     leaderboard = _leaderboard(selection, as_of)
     competition = competition_index()
+    conditions = competition.conditions
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
-    events = report.get("data", {}).get("events", 0)
-    headline = forecast_headline(
-        entries, report.get("pairs", []), events=events, at=computed_at or now, arm=selection["arm"]
-    )
-    title = "forecast leaderboard" + (", " + ARMS[selection["arm"]] if selection["arm"] != PRICED else "")
+    arm, at = selection["arm"], computed_at or now
+    headline = forecast_headline(entries, report, at=at, condition=conditions.phrase(arm))
+    title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
     bet_rows = []
@@ -71,6 +75,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         "forecasts.html",
         {
             "leaderboard": leaderboard,
+            "left_out": _left_out(selection, as_of),
             "selection": selection,
             "order": order,
             "rows": order.entry_rows(entries, families),
@@ -79,7 +84,11 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "report": report,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", ARMS),
+                    (
+                        "Prompt condition",
+                        "arm",
+                        condition_labels(conditions, selection, arms),
+                    ),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
@@ -118,9 +127,10 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
     )
     versions = sorted({version for version, *_ in leaderboards if version})
     categories = sorted({category for *_, category in leaderboards if category})
+    arms = competition_index().conditions.names(request.GET.get("methodology", ""))
     selection = PageSelection.from_request(
         request,
-        {"arm": list(ARMS), "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
+        {"arm": arms, "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
     )
     return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
 
@@ -128,6 +138,15 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
     return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
+
+
+def _left_out(selection: PageSelection, at: datetime | None) -> LeftOut | None:
+    """What the board leaves out; None for a condition that shows nothing for which it might."""
+    from scoring.services.forecast_panels import Selection, left_out
+
+    arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
+    has_sources = bool(competition_index().conditions.by_name[arm].sources)
+    return left_out(Selection(arm, methodology, at), category) if has_sources else None
 
 
 def _figures(
@@ -145,9 +164,10 @@ def _figures(
             diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
-    title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
+    condition = competition_index().conditions.label(selection["arm"])
+    title = f"Average return per $1 staked as questions resolved, {condition}, at risk aversion {selection['gamma']}."
     figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
-    return figure, reliability_figure(diagrams, at=at, query=query)
+    return figure, reliability_figure(diagrams, condition=condition, at=at, query=query)
 
 
 def _return_chart(

@@ -20,7 +20,6 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
-from markets.prompt_conditions import ARMS
 from markets.selectors.option_prices import (
     OptionPrice,
     leading_option,
@@ -42,9 +41,10 @@ RULES_OPEN = 600
 """Characters of a venue's rules; longer ones are folded away."""
 REFUSAL_COLUMNS = ("entry_id", "call__elicitation__batch__arm", "call__elicitation__family_id", "reason")
 
+SAMPLING_COLUMNS = ("samples_asked", "samples_read", "spread", "searches")
 CHART_COLUMNS = ("pk", "entry_id", "arm", "family_id", "probabilities")
 FORECAST_COLUMNS = (
-    *(*CHART_COLUMNS, "normalised", "rationale"),
+    *(*CHART_COLUMNS, "normalised", "rationale", *SAMPLING_COLUMNS, "excluded"),
     *("release__model_id", "score__brier", "score__market_brier"),
 )
 TRADE_COLUMNS = (
@@ -52,7 +52,8 @@ TRADE_COLUMNS = (
     *("decision_id", "executed_at", "price", "amount", "implied_confidence"),
 )
 FORECAST_PAGE_COLUMNS = (
-    *("arm", "methodology", "probabilities", "stated", "normalised", "rationale", "made_at"),
+    *("arm", "methodology", "probabilities", "stated", "normalised", "rationale", "made_at", "excluded"),
+    *SAMPLING_COLUMNS,
     *("question__text", "question__status", "family", "release__model_id", "entry__prices", "score"),
     *("elicitation__declined", "elicitation__made_at", "elicitation__release", "elicitation__family"),
     *("elicitation__methodology__version", "elicitation__methodology__forecast", "elicitation__link"),
@@ -242,7 +243,7 @@ def _question_days(
         key = (refusal.entry_id, refusal.call__elicitation__batch__arm)
         refused[key].append((refusal.call__elicitation__family_id, refusal.reason))
     days = []
-    for entry, arm in product(entries, ARMS):
+    for entry, arm in product(entries, competition_index().conditions.names()):
         key = (entry.pk, arm)
         if by_day[key] or refused[key]:
             day = {

@@ -7,6 +7,7 @@ from scoring.exports.tables.receipts import AGENT_TABLES
 from scoring.exports.tables.results import (
     AGENTS_BOARD,
     CHAIN,
+    CONDITION_DIFFERENCES,
     FORECAST_LEADERBOARD,
     PROMPT_BLOCKS,
     PROMPTS,
@@ -16,6 +17,6 @@ from scoring.exports.tables.trading import TRADING_TABLES
 
 TABLES: tuple[ArchiveTable, ...] = (
     *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, *AGENT_TABLES,
-    CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD,
+    CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD, CONDITION_DIFFERENCES,
 )  # fmt: skip
 TABLES_BY_NAME = {table.name: table for table in TABLES}

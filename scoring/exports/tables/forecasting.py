@@ -121,10 +121,13 @@ FORECAST_TABLES = (
         samples_read integer - How many of them could be read.
         log_odds_mean json - Option to the probability of the samples' mean clipped log odds; null of a single one.
         spread number - Standard deviation of the samples' clipped log odds, mean over options; null of one.
+        searches integer - Searches that the model made; null where it had none to make.
+        excluded text - Why it counts on no board; empty if it does.
     """), "agents.Forecast", batch_size=500,
         recomputed=(
             "elicitation entry question family release methodology arm probabilities stated "
-            "normalised rationale made_at samples samples_asked samples_read log_odds_mean spread"
+            "normalised rationale made_at samples samples_asked samples_read log_odds_mean spread "
+            "searches excluded"
         ),
     ),
     ArchiveTable("refused_forecasts", "Forecasts in answers that broke the rules.", columns("""

@@ -52,7 +52,7 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
         "resolved_events cost_usd")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
-        arm text - priced or blind.
+        arm text - The prompt condition's name in the methodology.
         methodology text - The version; empty over all.
         category text - The category; empty over all.
         forecaster text - A family's slug, or the name of a reference.
@@ -78,6 +78,19 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
     """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high "
         "ranked_by n forecasts coverage brier brier_se brier_ci log spherical accuracy alpha adjusted_brier "
         "average_return")  # fmt: skip
+CONDITION_DIFFERENCES = ArchiveTable("condition_differences", "Paired differences between the conditions of one model "
+        "on common questions.", columns("""
+        family text - The family's slug.
+        condition_a text - The name of the one condition.
+        condition_b text - The name of the other.
+        n integer - Common questions; one asked on several days counts once.
+        forecasts integer - Common forecasts, on the same question on the same day.
+        events integer - Events of these questions.
+        difference number - The Brier score under A less that under B.
+        interval json - 95 % interval of the difference, corrected as p_adjusted is.
+        p number - Two-sided p of no difference, events as clusters; null of fewer than two events.
+        p_adjusted number - p corrected by Holm for all rows.
+    """), recomputed="family condition_a condition_b n forecasts events difference interval p p_adjusted")  # fmt: skip
 AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents by track and protocol, models and "
         "baselines beside them on the same questions or cohorts.", columns("""
         track text - closed or open.

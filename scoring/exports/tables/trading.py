@@ -51,10 +51,17 @@ TRADING_TABLES = (
         cost_source text - stated by the gateway, computed from tokens and price, or booked as the worst case.
         booked_usd decimal usd - Worst case that counted from the sending until the cost was known.
         reconciled_at time - When the gateway told the cost of a call that had stayed booked.
+        searches integer - Searches that the gateway made for it; null where it had no search tool.
+        results json - What searches showed the model: url, title and content of each result.
+        search_cost_usd decimal usd - The part of the cost that is of searches; null where it is not stated apart.
+        excluded text - Why its forecasts count on no board; empty if they do.
         latency_ms integer - Latency in milliseconds.
         sent_at time - Time of sending, by the real clock.
     """), "agents.ModelCall", batch_size=20,
-        recomputed="portfolio_block positions_block awaiting retry_note questions_block prompt_sha256",
+        recomputed=(
+            "portfolio_block positions_block awaiting retry_note questions_block prompt_sha256 searches results "
+            "search_cost_usd excluded"
+        ),
         chained=(
             "sequence attempt model returned_model provider quantization result raw_response "
             "finish_reason error"

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from arena_verifier.rows import Row, mismatches
-from markets.prompt_conditions import PRICED
 from scoring.constants import FORECAST
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import ForecastRecords
@@ -21,15 +20,15 @@ def check_agents_boards(archive: Archive) -> Iterator[str]:
     for row in archive.rows("leaderboard_agents"):
         if row["protocol"] == FORECAST:
             boards[row["track"]][row["forecaster"]] = row
-    records = ForecastRecords(archive)
-    resolved = records.resolved(PRICED, "")
-    models = records.families(PRICED, "", external=False)
+    records, arm = ForecastRecords(archive), archive.board_condition()
+    resolved = records.resolved(arm, "")
+    models = records.families(arm, "", external=False)
     first: dict[str, int] = {}
     for forecast in records.forecasts.values():
-        if forecast["arm"] == PRICED:
+        if forecast["arm"] == arm and not forecast.get("excluded"):
             first[forecast["family"]] = min(forecast["entry"], first.get(forecast["family"], forecast["entry"]))
     tracks = {family["slug"]: family["track"] for family in archive.rows("families")}
-    externals = records.families(PRICED, "", external=True)
+    externals = records.families(arm, "", external=True)
     for track, board in boards.items():
         agents = {slug: name for slug, name in externals.items() if tracks[slug] == track}
         for entry in forecast_agents_board(resolved, models, agents, first, {}, {}).entries:

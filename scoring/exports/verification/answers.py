@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -14,17 +15,22 @@ from agents.forecast_answers import (
     parse_forecasts,
 )
 from agents.gateway.completions import stored_content
+from agents.gateway.searches import read_searches
 from arena_verifier.rows import Row, mismatches
 from scoring.exports.verification.archive_reader import Archive
 
+Samples = dict[tuple[int, int], dict[int, dict[str, Any]]]
+"""By batch and release, entry and sample: its probabilities, its searches, and why it counts on no board."""
 READ = ("answered", "cut")
 """Results of calls whose answers were read."""
 
 
 def check_answers(archive: Archive) -> Iterator[str]:
-    """Actions, reasoning, instructions and forecasts are those of the answers, and nothing else is recorded of any."""
+    """What is recorded of the answers is what they state, and of their searches what the gateway stated beside them."""
     decisions, elicitations = _Decisions(archive), _Elicitations(archive)
     for call in archive.rows("calls"):
+        searches = read_searches(call["parameters"], call["raw_response"])
+        yield from mismatches(f"calls: call {call['id']}", call, asdict(searches))
         reader = decisions if call["decision"] is not None else elicitations
         yield from reader.read(call)
     yield from decisions.check_rest()
@@ -113,6 +119,8 @@ class _Elicitations:
             self.entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
         self.read_so_far: dict[int, dict[int, tuple[int, CheckedForecast]]] = {}
         self.refused_calls: dict[int, dict[int, CheckedForecast]] = {}
+        self.searches: dict[int, tuple[int | None, str]] = {}
+        """The number of searches of each call that was read, and why it counts on no board."""
         self.forecasts: dict[int, list[Row]] = defaultdict(list)
         self.sampled: dict[tuple[int, int], dict[int, Row]] = defaultdict(dict)
         for forecast in archive.rows("forecasts"):
@@ -126,6 +134,7 @@ class _Elicitations:
         task = self.elicitations.get(call["elicitation"])
         if task is None or call["late"] or call["result"] not in (*READ, "refused"):
             return
+        self.searches[call["id"]] = call["searches"], call["excluded"]
         content = stored_content(call["raw_response"], call["http_status"])
         try:
             forecasts = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
@@ -149,7 +158,7 @@ class _Elicitations:
     def check_rest(self) -> Iterator[str]:
         """The forecasts and refusals of each elicitation are those of its answers together."""
         refused_by_call: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
-        samples: dict[tuple[int, int], dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+        samples: Samples = defaultdict(lambda: defaultdict(dict))
         for pk, task in self.elicitations.items():
             completed = task["status"] == "completed"
             if (task["made_at"] is not None) != completed:
@@ -161,14 +170,15 @@ class _Elicitations:
                 yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
             if task["samples"] > 1:
                 for entry, forecast in valid.items():
-                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = forecast.probabilities
+                    made = forecast.probabilities, *self.searches[read[entry][0]]
+                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = made
             elif len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
                 yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
                 continue
             for entry, forecast in valid.items() if task["samples"] == 1 else ():
-                yield from mismatches(
-                    f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], _figures(forecast)
-                )
+                searches, excluded = self.searches[read[entry][0]]
+                figures = _figures(forecast) | {"searches": searches, "excluded": excluded}
+                yield from mismatches(f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], figures)
             if valid:
                 for entry, (call, forecast) in read.items():
                     if forecast.probabilities is None:
@@ -186,7 +196,7 @@ class _Elicitations:
                 row, computed = row_by_entry[entry], {"stated": forecast.stated, "reason": forecast.reason}
                 yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row, computed)
 
-    def _check_samples(self, samples: dict[tuple[int, int], dict[int, dict[str, Any]]]) -> Iterator[str]:
+    def _check_samples(self, samples: Samples) -> Iterator[str]:
         """The samples of each forecast are those of the answers; the rules of the package check what follows."""
         archived: dict[tuple[int, int], set[str]] = defaultdict(set)
         for task in self.elicitations.values():
@@ -195,8 +205,15 @@ class _Elicitations:
             for entry, forecast in recorded.items():
                 # A window may hold some of the samples alone.
                 stored = {name: vector for name, vector in forecast["samples"].items() if name in archived[pair]}
-                if stored != samples[pair][entry]:
+                read = samples[pair][entry]
+                if stored != {name: vector for name, (vector, *_) in read.items()}:
                     yield f"forecasts: the samples of forecast {forecast['id']} are not those of the answers"
+                elif len(stored) == len(forecast["samples"]):
+                    in_order = [read[name] for name in sorted(read, key=int)]
+                    numbers = [searches for _, searches, _ in in_order if searches is not None]
+                    figures = {"searches": sum(numbers) if numbers else None}
+                    figures["excluded"] = next((reason for *_, reason in in_order if reason), "")
+                    yield from mismatches(f"forecasts: forecast {forecast['id']}", forecast, figures)
 
 
 def _figures(forecast: CheckedForecast) -> dict[str, Any]:

@@ -66,10 +66,14 @@ class ForecastRecords:
         for pk, row in self.entries.items():
             question_set, question = question_sets[row["question_set"]], self.questions[row["question"]]
             is_asked = (row["question_set"], row["batch"]) in batches
-            if is_asked and question["status"] == "resolved" and methodology in ("", question_set["methodology"]):
+            is_counted = question["status"] == "resolved" and self.archive.counts_in(arm, row)
+            if is_asked and is_counted and methodology in ("", question_set["methodology"]):
                 by_day[question_set["day"], pk] = self.entry(pk)
         entries = {pk: entry for (_, pk), entry in sorted(by_day.items())}
-        forecasts = [f for f in self.forecasts.values() if f["arm"] == arm and f["entry"] in entries]
+        forecasts = []
+        for forecast in self.forecasts.values():
+            if forecast["arm"] == arm and forecast["entry"] in entries and not forecast.get("excluded"):
+                forecasts.append(forecast)
         # Where two releases of a family answered the same batch, the newer one counts.
         forecasts.sort(key=lambda f: (self.releases[f["release"]]["effective_from"], f["release"], f["id"]))
         externals = {family["slug"] for family in self.archive.rows("families") if family["external"]}

@@ -22,6 +22,7 @@ OF_A_WINDOW = {
     "leaderboard_trading": "a window has no leaderboards",
     "leaderboard_forecast": "a window has no leaderboards",
     "leaderboard_agents": "a window has no leaderboards",
+    "condition_differences": "a window has no leaderboards",
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
@@ -29,6 +30,7 @@ OF_A_COHORT = {
     "leaderboard_trading": "the archive of a cohort has no leaderboards",
     "leaderboard_forecast": "the archive of a cohort has no leaderboards",
     "leaderboard_agents": "the archive of a cohort has no leaderboards",
+    "condition_differences": "the archive of a cohort has no leaderboards",
 }
 """By table, the rows that are not in the archive."""
 

@@ -14,8 +14,8 @@ from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
-    "evidence": ("entry", "position"), "forecast_scores": ("forecast",), "instructions": ("call", "sequence"),
-    "journal": ("agent", "sequence"),
+    "condition_differences": ("family", "condition_a", "condition_b"), "evidence": ("entry", "position"),
+    "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
     "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",), "question_options": ("question", "index"),

@@ -23,6 +23,7 @@ from scoring.exports.verification.agents_boards import check_agents_boards
 from scoring.exports.verification.answers import check_answers
 from scoring.exports.verification.archive_files import check_tables
 from scoring.exports.verification.archive_reader import Archive
+from scoring.exports.verification.conditions import check_condition_differences
 from scoring.exports.verification.forecasts import check_forecast_leaderboards
 from scoring.exports.verification.partial import Unproven, unproven
 from scoring.exports.verification.rows import check_rows
@@ -54,6 +55,7 @@ CHECKS: dict[str, Check] = {
     "answers": check_answers,
     "forecast leaderboards": check_forecast_leaderboards,
     "intervals of agents": check_agents_boards,
+    "tests of conditions": check_condition_differences,
 }
 """The rules of the arena's verifier, and what needs Parquet, NumPy, the answer parser or the models' vocabularies."""
 MALFORMED_DATA_ERRORS = (*program.MALFORMED, pl.exceptions.PolarsError)

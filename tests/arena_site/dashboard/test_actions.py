@@ -44,13 +44,7 @@ from foundation.models import Alert, Run
 from markets.models import Market, Question
 from scoring.models import BrierScore, Export
 from scoring.services.ledger_audit import verify_ledger
-from tests.arena_site.dashboard.accounts import (
-    REASON,
-    action_path,
-    outcome_form,
-    perform,
-    sign_in,
-)
+from tests.arena_site.dashboard.accounts import REASON, action_path, outcome_form, perform, sign_in
 from tests.commands import run
 from tests.factories import (
     WEEK,
@@ -337,22 +331,6 @@ def test_preview_names_agents_and_the_expected_cost() -> None:
     assert asked.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
     assert asked.endswith(" tokens, an answer of 2,000 (assumed)")
     assert preview.summary.startswith("1 would be asked, 0 have decided. Expected cost: $0.0")
-
-
-def test_form_asks_on_a_tuesday_whom_the_command_would_ask(venue: Venue) -> None:
-    venue.market("Will it rain?")
-    with time_machine.travel(WEEK + timedelta(days=2), tick=False):
-        jobs.sync()
-        run("start_cohort", WEEK + timedelta(days=2))
-        by_command = run("run_decisions", WEEK + timedelta(days=2), dry_run=True)["asked"]
-        preview = sign_in("operator").get(action_path("run_decisions")).context["preview"]
-        assert preview.possible
-        assert (by_command, len(preview.details)) == (7, 7)
-        perform(sign_in("operator"), "run_decisions")
-        (message,) = OrmQ.objects.all()
-        assert jobs.decisions() == "the week's window is closed", "the schedule begins none this late"
-        jobs.decisions(*message.task["args"])
-    assert len(venue.asked) == 7
 
 
 def test_no_decision_is_asked_for_on_a_monday() -> None:

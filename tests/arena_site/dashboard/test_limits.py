@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.models import RunSetting
+from agents.models import Forecast, RunSetting
 from arena_site.models import AuditEntry
 from foundation.models import Run
 from tests.arena_site.dashboard.accounts import REASON, action_path, perform, sign_in
@@ -76,3 +76,36 @@ def test_paused_protocol_asks_nobody_and_its_form_says_so(venue: Venue) -> None:
     assert venue.asked == []
     assert not operator.get(action_path("run_decisions")).context["preview"].possible
     assert run("run_forecasts", FORECASTS)["paused"] == 0
+
+
+def test_paused_condition_is_not_asked_and_the_pause_is_on_record(venue: Venue) -> None:
+    operator = sign_in("operator")
+    assert perform(operator, "pause-models", protocol=["trading", "forecast"], condition="blind").status_code == 302
+    ran = run("run_forecasts", FORECASTS)
+    assert (ran.code, ran["asked"]) == (0, 7)
+    assert set(Forecast.objects.values_list("arm", flat=True)) == {"priced"}
+    (concern,) = [row for row in operator.get("/admin/").context["overview"].concerns if row.action == "Resume"]
+    assert concern.message == "Paused: forecasts under the condition blind"
+    perform(operator, "resume-models", condition="blind", protocol=["forecast"])
+    resumed, paused = AuditEntry.objects.filter(action__endswith="-models")
+    assert (paused.by, paused.reason, paused.target) == ("operator", REASON, "forecasts under the condition blind")
+    assert (paused.before, paused.after) == ({"blind": False}, {"blind": True})
+    assert resumed.after == {"blind": False}
+
+
+def test_pause_of_a_condition_is_neither_the_protocols_nor_its_cap(venue: Venue) -> None:
+    operator = sign_in("operator")
+    perform(operator, "pause-models", protocol=["forecast"], condition="search")
+    assert run("run_forecasts", FORECASTS)["asked"] == 14
+    form = {"protocol": ["forecast"]}
+    assert operator.get(action_path("pause-models"), form).context["preview"].possible
+    assert not operator.get(action_path("resume-models"), form).context["preview"].possible
+    perform(operator, "set-cap", protocol="forecast", limit="7")
+    perform(operator, "set-cap", protocol="forecast", limit="8")
+    assert AuditEntry.objects.filter(action="set-cap")[0].before == {"cap": "7.00"}
+
+
+@pytest.mark.parametrize("form", [{"condition": "nothing"}, {"condition": "blind", "family": "gpt-5.1"}])
+def test_condition_that_is_none_or_of_one_model_is_an_error_of_the_form(form: dict[str, str]) -> None:
+    assert perform(sign_in("operator"), "pause-models", protocol=["forecast"], **form).status_code == 400
+    assert not RunSetting.objects.exists()

@@ -9,11 +9,13 @@ import pytest
 from django.db.models import Sum
 from django.test import Client
 from django.urls import reverse
-from django_q.models import Failure, OrmQ
+from django_q.models import Failure, OrmQ, Schedule
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from agents.models import Elicitation, Release
 from arena_site import jobs
+from arena_site.dashboard.alert_panel import ALERTS_SHOWN
+from arena_site.models import Worker
 from arena_site.queue_messages import STARTED
 from foundation.models import Alert, Notice
 from markets.models import Market, Outcome
@@ -78,6 +80,10 @@ def create_rows() -> None:
     MarketFactory(closed=True)
     alert = Alert.objects.create(kind="market-gone", subject="1", message="Gone from its venue.", raised_at=WEEK)
     Alert.objects.create(kind="market-gone", subject="2", message="Gone.", raised_at=WEEK, cleared_at=NOW)
+    for number in range(ALERTS_SHOWN):
+        Alert.objects.create(
+            kind="market-gone", subject=f"old {number}", message="Gone.", raised_at=WEEK - timedelta(days=1)
+        )
     Notice.objects.create(alert=alert, channel="mail", tries=2, next_try_at=NOW)
     jobs.enqueue("sync")
     jobs.enqueue("scores")
@@ -110,9 +116,21 @@ def test_every_number_leads_to_the_rows_that_it_counts(admin_client: Client) -> 
     shown = {text for text, _ in texts}
     assert shown >= {
         "3 failed", "1 completed", "1 claimed", "1 failed", "1 queued", "1 running", "1 stopped in 24 h", "4", "3", "2",
-        "1 market closed for over 72 hours without a resolution", "1 alert not acknowledged", "3 held prices stale",
-        "1 job failed or was stopped in the last day", "1 alert could not be sent yet",
+        "1 market closed for over 72 hours without a resolution", "1 older alert not acknowledged",
+        "3 held prices stale", "1 job failed or was stopped in the last day", "1 alert could not be sent yet",
     }  # fmt: skip
+
+
+def test_every_problem_has_a_remedy_or_an_action(admin_client: Client) -> None:
+    jobs.install()
+    create_rows()
+    RunFactory(kind="verify_ledger", at=NOW, status="failed", error="", summary={"violations": 2})
+    RunFactory(kind="prune", at=NOW, status="failed", error="no reason given")
+    Worker.objects.create(name="one", seen_at=NOW)
+    Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(hours=1))
+    problems = admin_client.get(reverse("admin:index")).context["overview"].concerns
+    assert len(problems) >= 10
+    assert [problem.message for problem in problems if not (problem.remedy or problem.action)] == []
 
 
 def test_every_cost_leads_to_the_calls_that_it_sums(admin_client: Client) -> None:

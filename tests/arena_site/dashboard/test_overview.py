@@ -145,7 +145,7 @@ def test_stale_prices_and_alerts_are_shown(viewer: Client) -> None:
     Outcome.objects.filter(pk=trade.outcome_id).update(price_stale=True)
     alert = Alert.objects.create(kind="market-gone", subject="1", message="Gone from its venue.", raised_at=WEEK)
     Notice.objects.create(alert=alert, channel="mail", tries=2, next_try_at=NOW)
-    assert concerns(viewer) == ["1 alert not acknowledged", "1 held price stale", "1 alert could not be sent yet"]
+    assert concerns(viewer) == ["Gone from its venue.", "1 held price stale", "1 alert could not be sent yet"]
     assert "Gone from its venue." in dashboard_html(viewer)
 
 
@@ -189,18 +189,22 @@ def test_account_without_credit_is_one_problem_with_one_remedy() -> None:
     create_healthy_state()
     universe = UniverseFactory(markets=[])
     decisions = [
-        DecisionFactory(failed=True, universe=universe, error=f"HTTP 402: you can only afford {number} tokens")
+        DecisionFactory(
+            failed=True, universe=universe, error=f"gateway answered 402: you can only afford {number} tokens"
+        )
         for number in (812, 70)
     ]
     done = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced").elicitations.get()
     release = Release.objects.exclude(family=done.family).earliest("pk")
     Elicitation.objects.create(
         batch=done.batch, methodology=done.methodology, release=release, family=release.family, status="failed",
-        error="HTTP 402: Insufficient credits",
+        error="gateway answered 402: Insufficient credits",
     )  # fmt: skip
     error = "\n".join(f"{decision.agent}: {decision.error}" for decision in decisions)
     RunFactory(kind="run_decisions", at=NOW - timedelta(minutes=30), status="failed", error=error)
-    RunFactory(kind="run_forecasts", at=NOW - timedelta(minutes=20), status="failed", error="x: HTTP 402: no credits")
+    RunFactory(
+        kind="run_forecasts", at=NOW - timedelta(minutes=20), status="failed", error="x: gateway answered 402: no"
+    )
     refresh_task_alerts(at=NOW)
     operator = sign_in("operator")
     (concern,) = overview(operator).concerns

@@ -45,31 +45,33 @@ def check_agents_boards(tables: Tables, violations: Violations) -> None:
 def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     """The figures of agents, of models and of market and uniform on the questions that one of the agents answered."""
     records, families, by_entry = QuestionRecords(tables), tables.by("families", "slug"), forecasts_by_entry(tables)
-    batches, tasks = set(), defaultdict(list)
+    board_arm, batches, tasks = tables.board_condition(), set(), defaultdict(list)
     for task in tables.by("elicitations").values():
         batch = tables.by("question_batches")[task["batch"]]
-        if batch["arm"] == "priced" and task["family"] in agents:
+        if batch["arm"] == board_arm and task["family"] in agents:
             tasks[task["family"]].append(task)
     for batch in tables.by("question_batches").values():
-        if batch["arm"] == "priced":
+        if batch["arm"] == board_arm:
             batches.add((batch["question_set"], batch["number"]))
     attempts = defaultdict(list)
     for attempt in tables.rows("attempts"):
-        if attempt["batch"] is not None and tables.by("question_batches")[attempt["batch"]]["arm"] == "priced":
+        if attempt["batch"] is not None and tables.by("question_batches")[attempt["batch"]]["arm"] == board_arm:
             attempts[attempt["family"]].append(attempt)
     first: dict[str, int] = {}
     for (entry, arm), forecasts in by_entry.items():
-        for forecast in forecasts if arm == "priced" else ():
+        for forecast in forecasts if arm == board_arm else ():
             first[forecast["family"]] = min(entry, first.get(forecast["family"], entry))
     scored, questions_by_agent = defaultdict(list), defaultdict(set)
     for pk, entry in records.entries.items():
         question = records.questions[entry["question"]]
         if (entry["question_set"], entry["batch"]) not in batches or question["status"] != "resolved":
             continue
+        if not tables.counts_in(board_arm, entry):
+            continue
         for slug in agents & first.keys():
             if pk >= first[slug]:
                 questions_by_agent[slug].add(entry["question"])
-        answers = {row["family"]: records.vector(row, question) for row in by_entry.get((pk, "priced"), ())}
+        answers = {row["family"]: records.vector(row, question) for row in by_entry.get((pk, board_arm), ())}
         if agents.isdisjoint(answers):
             continue
         market = records.market(entry)

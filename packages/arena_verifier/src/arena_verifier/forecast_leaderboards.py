@@ -34,6 +34,7 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
                 or question["status"] != "resolved"
                 or version not in ("", question_set["methodology"])
                 or category not in ("", question["category"])
+                or not tables.counts_in(arm, entry)
             ):
                 continue
             questions.add(entry["question"])
@@ -70,11 +71,12 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
 
 
 def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:
-    """The forecasts by entry and arm; of one family the newest release's last."""
+    """The forecasts that count by entry and arm; of one family the newest release's last."""
     newest = {pk: (row["effective_from"], pk) for pk, row in tables.by("releases").items()}
     by_entry: dict[Any, list[Row]] = defaultdict(list)
     for row in sorted(tables.by("forecasts").values(), key=lambda row: (newest[row["release"]], row["id"])):
-        by_entry[row["entry"], row["arm"]].append(row)
+        if not row.get("excluded"):
+            by_entry[row["entry"], row["arm"]].append(row)
     return by_entry
 
 

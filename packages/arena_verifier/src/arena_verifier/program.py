@@ -8,7 +8,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
 - the Brier score of every bet and forecast, both leaderboards and the boards of external agents: ranks, means and
-  standard errors, and of trading all intervals and rank ranges.
+  standard errors, and of trading all intervals and rank ranges; the mean differences between conditions.
 
 docs/data.md of the arena describes each rule. Exit codes: 0 sound, 1 violations, 2 no archive or beyond a limit,
 3 sound as far as it goes, but only a part (a cohort, or a window of time).
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from arena_verifier.agents_boards import check_agents_boards
 from arena_verifier.chains import WEEKLY, check_chains, check_record
+from arena_verifier.condition_differences import check_condition_differences
 from arena_verifier.files import MAX_CELL, ArchiveTables, CsvArchive, UnreadableArchive, check_files
 from arena_verifier.forecast_leaderboards import check_forecast_leaderboards
 from arena_verifier.ledger import check_journals, check_positions, check_trades
@@ -38,6 +39,7 @@ from arena_verifier.trading_leaderboard import check_trading_leaderboard
 LEFT = {
     "leaderboard_agents": "of forecasts rank_low, rank_high, score_ci, brier_ci, alpha_ci",
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
+    "condition_differences": "interval, p, p_adjusted",
     "forecasts": "probabilities, stated, normalised, rationale against the raw answers",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
 }
@@ -50,7 +52,7 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
     """A part holds no leaderboard, a window no row of another time, a cohort none of another cohort."""
     if archive.is_whole:
         return
-    for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents"):
+    for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences"):
         if next(archive.rows(table), None) is not None:
             violations.append(f"{table}: it has rows, and only an archive of everything has leaderboards")
     start, end, cohort = archive.selection["from"] or "", archive.selection["to"] or "~", archive.selection["cohort"]
@@ -79,11 +81,11 @@ CHECKS: dict[str, Callable[..., None]] = {
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,
     "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
-    "boards of agents": check_agents_boards,
+    "boards of agents": check_agents_boards, "conditions": check_condition_differences,
 }  # fmt: skip
 OF_WHOLE_ACCOUNTS = ("journals", "positions", "agents")
 """Checks that need every row of an agent, which a window does not have."""
-OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents")
+OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions")
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError, OSError,
              RecursionError, MemoryError, StopIteration, csv.Error)  # fmt: skip
 """Errors that forged files may lead to."""

@@ -12,6 +12,8 @@ Row = dict[str, Any]
 ZERO, CENT, MICROSHARE = Decimal(0), Decimal("0.01"), Decimal("0.000001")
 TOLERANCE = 1e-9
 MAX_VALUE_LENGTH = 120
+EVIDENCE = "evidence"
+"""The table of snippets, which older archives do not have."""
 ROW_NAMES = {
     "brier_scores": "of trade {trade}", "chain": "{protocol} link {sequence}", "question_batches": "batch {id}",
     "forecast_scores": "of forecast {forecast}", "journal": "no. {sequence} of agent {agent}",
@@ -49,6 +51,9 @@ class Tables:
     def methodologies(self) -> list[Row]:
         raise NotImplementedError
 
+    def table_names(self) -> list[str]:
+        raise NotImplementedError
+
     def heads(self) -> dict[str, tuple[int, str]]:
         """The length and the last hash of each chain, as published."""
         raise NotImplementedError
@@ -70,10 +75,38 @@ class Tables:
             self.cache["methodologies"] = {row["version"]: row for row in self.methodologies()}
         return self.cache["methodologies"][version]
 
+    def board_condition(self) -> str:
+        """The condition of the boards over all versions: that of the newest published one with a forecast protocol."""
+        published = [row for row in self.methodologies() if row["forecast"] and row["published_at"]]
+        newest = max(published, key=lambda row: row["published_at"], default=None)
+        if newest is None:
+            return ""
+        rules = newest["forecast"]
+        board: str = rules["arms"][0] if "arms" in rules else rules["board_condition"] or rules["conditions"][0]["name"]
+        return board
+
+    def counts_in(self, arm: str, entry: Row) -> bool:
+        """Whether no snippet of evidence that the arm's prompts showed of a question states its outcome."""
+        if EVIDENCE not in self.cache:
+            snippets = self.rows(EVIDENCE) if EVIDENCE in self.table_names() else ()
+            self.cache[EVIDENCE] = {row["entry"] for row in snippets if row["states_outcome"]}
+        if entry["id"] not in self.cache[EVIDENCE]:
+            return True
+        version = self.by("question_sets")[entry["question_set"]]["methodology"]
+        return "evidence" not in condition_of(self.methodology(version)["forecast"], arm)["blocks"]
+
     def rules_of(self, agent: int) -> Row:
         """The methodology of an agent's cohort."""
         cohort = self.by("cohorts", "number")[self.by("agents")[agent]["cohort"]]
         return self.methodology(cohort["methodology"])
+
+
+def condition_of(rules: Row, arm: str) -> Row:
+    """The condition of an arm; where a methodology names arms, the first shows prices and the other does not."""
+    if "arms" in rules:
+        return {"blocks": ["rules", "prices"] if arm == rules["arms"][0] else ["rules"], "tools": None}
+    condition: Row = next(row for row in rules["conditions"] if row["name"] == arm)
+    return condition
 
 
 def row_name(table: str, row: Row) -> str:

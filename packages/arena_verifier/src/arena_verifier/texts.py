@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from arena_verifier.rows import Row, Tables, Violations, sha256
+from arena_verifier.rows import Row, Tables, Violations, condition_of, sha256
 
 QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
 """The columns of QUESTIONS where the methodology names none."""
@@ -167,14 +167,6 @@ def check_shown_questions(tables: Tables, violations: Violations) -> None:
             )
         if sha256("\n".join(lines)) != digests.get(pk):
             violations.note("question_batches", batch, "its block is not what its questions make")
-
-
-def condition_of(rules: Row, arm: str) -> Row:
-    """The condition of an arm; where a methodology names arms, the first shows prices and the other does not."""
-    if "arms" in rules:
-        return {"blocks": ["rules", "prices"] if arm == rules["arms"][0] else ["rules"], "tools": None}
-    condition: Row = next(row for row in rules["conditions"] if row["name"] == arm)
-    return condition
 
 
 def question_line(question: Row, options: list[Row], entry: Row, rules: Row, condition: Row) -> str:

@@ -68,12 +68,15 @@ class EventStream(Reply):
         (choice,), usage = completion.pop("choices"), completion.pop("usage", None)
         text = choice["message"]["content"] or ""
 
-        def event(content: str = "", finish: str | None = None, **more: Any) -> bytes:
-            delta = {"role": "assistant", "content": content}
+        def event(content: str = "", finish: str | None = None, *annotations: Any, **more: Any) -> bytes:
+            delta: dict[str, Any] = {"role": "assistant", "content": content}
+            delta |= {"annotations": annotations} if annotations else {}
             chunk = {"choices": [choice | {"message": None, "delta": delta, "finish_reason": finish}]}
             return b"data: " + encode_json(completion | chunk | more) + b"\n\n"
 
         yield COMMENT * 2
+        for annotation in choice["message"].get("annotations", ()):  # each in an event of its own, before the text
+            yield event("", None, annotation)
         pieces = [text[i : i + CHARACTERS_PER_CHUNK] for i in range(0, len(text), CHARACTERS_PER_CHUNK)]
         for piece in pieces[: len(pieces) // 2] if self.fault else pieces:
             yield event(piece)

@@ -15,6 +15,7 @@ from venue_sandbox.forecasting import forecast, is_batch
 from venue_sandbox.http_messages import EventStream, Reply, Request
 from venue_sandbox.personas import PERSONAS, DecisionContext, Persona
 from venue_sandbox.prompt import Prompt
+from venue_sandbox.searching import Searches, offered_tool, search
 from venue_sandbox.seeded_random import seeded_random
 
 CHARACTERS_PER_TOKEN = 4
@@ -28,7 +29,9 @@ ANSWER_FAULTS = {
     "none": "a sound answer, to count those before the next fault",
     "byok": "the provider bills a key of the customer's own: the cost is the gateway's fee alone",
     "cut": "the connection closes in the middle",
+    "endless": "with a search tool: the model uses up its searches and answers nothing",
     "error": "an error ends the stream in the middle, and nothing is billed",
+    "excluded": "with a search tool: a search shows a page of an excluded host",
     "length": "reasoning uses up max_tokens, and the content is empty",
     "no_usage": "neither tokens nor cost are stated",
     "provider": "another provider answers",
@@ -128,29 +131,44 @@ class OpenRouter:
         allowance, prices = body.get("max_tokens", DEFAULT_MAX_TOKENS), persona.prices
         prompt_tokens = sum(_tokens(message["content"]) for message in body["messages"])
         user = "\n".join(message["content"] for message in body["messages"] if message["role"] == "user")
-        self.billing.check_funds(prompt_tokens * prices[0] + allowance * prices[1])
+        tool = offered_tool(body)
+        if tool and "response_format" in body and persona.id.startswith("google/"):
+            raise refused(400, "response_format is not supported beside tools")
+        searches_price = tool.highest_price if tool else 0
+        self.billing.check_funds(prompt_tokens * prices[0] + allowance * prices[1] + searches_price)
         text, finish = self._answer(persona, user, request.at, body.get("max_tokens"))
         if _tokens(text) > allowance:
             text, finish = text[: allowance * CHARACTERS_PER_TOKEN], "length"
         fault = self._next_fault(persona.id, "*")
+        searches = Searches()
+        if tool is not None:
+            rng = seeded_random(self.exchange.seed, persona.id, "search", user, request.at.date())
+            searches = search(tool, user, rng, fault=fault)
+            prompt_tokens = searches.prompt_tokens(prompt_tokens)
+        if tool is not None and fault == "endless":
+            text, finish = "", "tool_calls"
         thought = 0
         if fault == "length":
             text, finish, thought = "", "length", allowance
         completion_tokens = thought or _tokens(text)
         cost = prompt_tokens * prices[0] + completion_tokens * prices[1]
         own_key = fault == "byok"
+        billed = (cost * BYOK_FEE if own_key else cost) + searches.cost
         completion = _completion(persona, request, text, finish, fault) | {
             "usage": {
                 "prompt_tokens": prompt_tokens,
                 "completion_tokens": completion_tokens,
                 "total_tokens": prompt_tokens + completion_tokens,
-                "cost": cost * BYOK_FEE if own_key else Decimal(0) if fault == "error" else cost,
+                "cost": Decimal(0) if fault == "error" else billed,
                 "is_byok": own_key,
                 "prompt_tokens_details": {"cached_tokens": 0},
                 "cost_details": {"upstream_inference_cost": cost},
                 "completion_tokens_details": {"reasoning_tokens": thought},
             },
         }
+        if tool is not None:
+            completion["usage"]["server_tool_use_details"] = searches.usage
+            completion["choices"][0]["message"]["annotations"] = list(searches.annotations)
         self.billing.add(completion, request.at)
         if fault == "no_usage":
             del completion["usage"]

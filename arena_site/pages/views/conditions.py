@@ -1,0 +1,114 @@
+"""What the conditions add: paired differences between those of one model, and what samples tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.intervals import interval_chart
+from arena_site.pages.filters import count, number
+from arena_site.pages.freshness import requested_instant
+from arena_site.pages.selection import PageSelection
+from scoring.competition import CompetitionIndex, competition_index
+from scoring.condition_differences import ConditionDifference, ConditionFigures, condition_figures, effects
+
+
+class Page(NamedTuple):
+    """What a request selects: the figures' numbers, the pair of conditions, labels of all pairs, and the charts."""
+
+    numbers: ConditionFigures
+    selection: PageSelection
+    pairs: Mapping[str, str]
+    charts: Mapping[str, Figure]
+
+
+@require_safe
+def conditions(request: HttpRequest) -> HttpResponse:
+    """What prices, evidence and search add, model by model."""
+    as_of, competition = requested_instant(request, timezone.now()), competition_index()
+    page, stored = _page(request, as_of, competition), competition.conditions
+    rows = []
+    for row in page.numbers.differences:
+        labels = stored.label(row.condition_a), stored.label(row.condition_b)
+        rows.append((competition.by_slug[row.family], *labels, row))
+    context = {
+        "as_of": as_of,
+        "whole": True,
+        "filters": page.selection.filter_links([("Conditions", "pair", page.pairs)]),
+        "effects": effects(page.numbers.differences, stored),
+        "rows": rows,
+        "charts": page.charts,
+        "shared_figure": next(iter(page.charts.values()), None),
+    }
+    return render(request, "conditions.html", context)
+
+
+def conditions_figures(request: HttpRequest) -> list[Figure]:
+    """The charts of the page."""
+    return list(_page(request, requested_instant(request, timezone.now()), competition_index()).charts.values())
+
+
+def _page(request: HttpRequest, as_of: datetime | None, competition: CompetitionIndex) -> Page:
+    numbers, stored = condition_figures(at=as_of), competition.conditions
+    board, pairs = stored.board(), {}
+    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
+        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
+    selection = PageSelection.from_request(request, {"pair": list(pairs) or [""]})
+    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    of_pair = [row for row in numbers.differences if "-".join(row.pair) == selection["pair"]]
+    query, charts = selection.suffix, {}
+    if of_pair:
+        charts["differences"] = _difference_figure(of_pair, competition, query, numbers.at)
+    if numbers.spread:
+        charts["spread"] = _spread_figure(numbers.spread, query, numbers.at)
+    if numbers.later:
+        charts["later"] = _later_figure(numbers.later, query, numbers.at)
+    return Page(numbers, selection, pairs, charts)
+
+
+def _difference_figure(
+    rows: Sequence[ConditionDifference], competition: CompetitionIndex, query: str, at: datetime
+) -> Figure:
+    entries = []
+    for row in sorted(rows, key=lambda row: row.difference):
+        entry = {"display_name": competition.by_slug[row.family].display_name, "family": row.family}
+        entries.append({**entry, "difference": row.difference, "interval": row.interval})
+    chart = interval_chart(
+        entries, "difference", competition.by_slug, interval="interval", x_title="Difference in Brier score",
+        unit="signed_score", baselines={"No difference": 0.0},
+    )  # fmt: skip
+    first, second = map(competition.conditions.label, rows[0].pair)
+    title = f"Each model’s Brier score {first}, less its Brier score {second}."
+    note = f"Left of the line a model forecasts better {first}. 95 % intervals, corrected as p in the table is."
+    return Figure("differences", title, chart, note, at=at, query=query)
+
+
+def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) -> Figure:
+    rows = []
+    for row in bins:
+        rows.append({**row, "display_name": f"{number(row['low'], 2)} to {number(row['high'], 2)}", "family": None})
+    chart = interval_chart(
+        rows, "brier", {}, interval="brier_ci", x_title="Brier score (0 is best)", unit="score", baselines={}
+    )
+    title = "The Brier score of forecasts by the spread of their samples."
+    note = "Fifths of the forecasts by the standard deviation of their samples’ log odds; intervals resample events."
+    source = f"{count(sum(row['forecasts'] for row in bins))} forecasts of several samples"
+    return Figure("spread", title, chart, note, source=source, at=at, query=query)
+
+
+def _later_figure(samples: Sequence[Mapping[str, Any]], query: str, at: datetime) -> Figure:
+    rows = [{**row, "display_name": f"Sample {row['sample']}", "family": None} for row in samples]
+    chart = interval_chart(
+        rows, "per_dollar", {}, interval="per_dollar_ci", x_title="Brier score lowered per dollar", unit="score",
+        baselines={"Nothing": 0.0},
+    )  # fmt: skip
+    title = "By how much each later sample lowers the Brier score of the median, for a dollar."
+    note = "The mean gain of a forecast by its sample, divided by the sample’s mean cost; intervals resample events."
+    return Figure("later-samples", title, chart, note, at=at, query=query)

@@ -1,0 +1,204 @@
+"""What conditions add: paired differences, their page and endpoint, and what leaves the boards of a condition."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.models import Forecast, RunSetting
+from markets.models import EvidenceSnippet, Question
+from scoring.condition_differences import condition_figures
+from scoring.models import Leaderboard
+from scoring.services.scores import compute_scores
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+from tests.guards import guards_removed
+from tests.markup import element, elements, get_page, links, section, table_rows, visible_text
+
+pytestmark = pytest.mark.django_db
+END = WEEK + timedelta(days=30)
+DAY = timedelta(days=1)
+GPT, GROK = "gpt-5.1", "grok-4"
+CONDITIONS = "/api/v1/comparisons/conditions/"
+
+
+def rain(number: int, days: int = 1, *, methodology: str = "v2", **chances: float) -> Question:
+    """A question of its own event that resolves to YES, with GPT's chance of it by condition, on each day the same."""
+    question = QuestionFactory(markets=[MarketFactory(question=f"Will it rain in town {number}?")])
+    for day in range(days):
+        for arm, chance in chances.items():
+            ask(question, {GPT: [chance, 1 - chance]}, arm=arm, day=WEEK + day * DAY, methodology=methodology)
+    return question
+
+
+def resolve_all() -> None:
+    for question in Question.objects.filter(status="open"):
+        end_question(question, "YES", at=WEEK + 5 * DAY)
+    compute_scores(at=END)
+
+
+def rows(client: Client, **query: str) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = client.get(CONDITIONS, query).json()["results"]
+    return listed
+
+
+def test_difference_is_the_mean_over_common_questions_each_counted_once(client: Client) -> None:
+    rain(1, days=2, priced=0.9, blind=0.6)
+    rain(2, priced=0.8, blind=0.6)
+    rain(3, priced=0.9)  # no common question
+    resolve_all()
+    (row,) = rows(client)
+    assert (row["family"], row["condition_a"], row["condition_b"]) == (GPT, "priced", "blind")
+    assert (row["n"], row["forecasts"], row["events"]) == (2, 3, 2)
+    # Brier of YES at p: (1 - p)². The first question, asked on two days, weighs as much as the second.
+    assert row["difference"] == pytest.approx(((0.1**2 - 0.4**2) + (0.2**2 - 0.4**2)) / 2)
+
+
+def test_p_is_corrected_for_all_models_and_pairs(client: Client) -> None:
+    for number in range(6):
+        question = rain(number, priced=0.9 - number / 100, blind=0.6)
+        for arm in ("priced", "blind"):
+            ask(question, {GROK: [0.5 + number / 50, 0.5 - number / 50]}, arm=arm)
+    resolve_all()
+    by_family = {row["family"]: row for row in rows(client)}
+    gpt, grok = by_family[GPT], by_family[GROK]
+    assert gpt["p_adjusted"] == pytest.approx(2 * gpt["p"])
+    assert gpt["interval"][1] < 0
+    assert "forecasts better with the market’s prices than without prices" in gpt["sentence"]
+    assert (grok["difference"], grok["p"], grok["interval"]) == (0, 1, None)
+    assert "neither significantly better nor worse" in grok["sentence"]
+
+
+def test_page_shows_rows_chart_and_what_prices_do(client: Client) -> None:
+    for number in range(6):
+        rain(number, priced=0.9 - number / 100, blind=0.6)
+    resolve_all()
+    page = get_page(client, "/conditions/")
+    assert "Prices lower the Brier score of 1 of 1 model." in visible_text(page)
+    assert any("GPT-5.2" in row[0] and "without prices" in row[2] for row in table_rows(section(page, "pairs")))
+    assert "GPT-5.2" in visible_text(element(page, "figure.intervals"))
+    for extension in ("csv", "png", "svg"):
+        assert any(f"charts/differences.{extension}" in link for link in links(page))
+        assert client.get(f"/conditions/charts/differences.{extension}").status_code == 200
+    assert "/conditions/" in links(element(page, "nav[aria-label=Main]"))
+    assert not elements(page, "#samples")
+    past = get_page(client, f"/conditions/?as_of={(WEEK + DAY).date()}")
+    assert "Nothing to compare yet" in visible_text(past)
+
+
+def test_page_and_list_of_an_empty_arena(client: Client) -> None:
+    assert "Nothing to compare yet" in visible_text(get_page(client, "/conditions/"))
+    assert rows(client) == []
+
+
+def test_richer_condition_comes_first_and_each_part_has_its_sentence(client: Client) -> None:
+    for number in range(6):
+        rain(number, methodology="v3", priced=0.8, blind=0.6, evidence=0.9 - number / 100, search=0.6)
+    resolve_all()
+    pairs = {(row["condition_a"], row["condition_b"]) for row in rows(client)}
+    assert {("priced", "blind"), ("evidence", "blind"), ("search", "blind"), ("evidence", "search")} <= pairs
+    text = visible_text(get_page(client, "/conditions/?pair=evidence-blind"))
+    assert "Evidence lowers the Brier score of 1 of 1 model." in text
+    assert "A search tool lowers the Brier score of none of 1 model." in text
+    assert client.get("/conditions/?pair=priced-x").status_code == 404
+
+
+def test_switch_lists_the_conditions_that_were_asked(client: Client) -> None:
+    rain(1, methodology="v3", priced=0.8, blind=0.6, evidence=0.7)
+    resolve_all()
+    page = get_page(client, "/forecasts/")
+    assert {"?arm=blind", "?arm=evidence"} <= set(links(page))
+    assert "with evidence, without prices" in visible_text(page)
+    evidence = visible_text(get_page(client, "/forecasts/?arm=evidence"))
+    assert "GPT-5.2" in evidence
+
+
+def test_unknown_condition_is_refused_with_the_known_ones(client: Client) -> None:
+    for path in ("leaderboard/?protocol=forecast&", "calibration/?", "elicitations/?"):
+        answer = client.get(f"/api/v1/{path}arm=deaf")
+        assert answer.status_code == 400
+        assert answer.json()["errors"]["arm"] == ["deaf is unknown; known are priced, blind, evidence, full, search"]
+    assert client.get("/api/v1/leaderboard/?protocol=forecast&arm=full").json()["results"] == []
+
+
+def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_condition(client: Client) -> None:
+    first = rain(1, methodology="v3", evidence=0.9, priced=0.9)
+    rain(2, methodology="v3", evidence=0.6, priced=0.9)
+    resolve_all()
+    assert entry("evidence")["n"] == 2
+    snippet = EvidenceSnippet(
+        entry=first.entries.get(),
+        position=1,
+        text="It rained.",
+        retrieved_at=WEEK,
+        sha256="0" * 64,
+        states_outcome=True,
+        audited_at=END,
+    )
+    with guards_removed():
+        snippet.save()
+    compute_scores(at=END + DAY)
+    assert (entry("evidence")["n"], entry("evidence")["coverage"]) == (1, 1.0)
+    assert entry("evidence")["brier"] == pytest.approx(0.16)
+    assert entry("priced")["n"] == 2
+    note = "Left out. 1 resolved question, since a snippet of the evidence states the outcome."
+    assert note in visible_text(get_page(client, "/forecasts/?arm=evidence"))
+    assert "Left out" not in visible_text(get_page(client, "/forecasts/"))
+    assert condition_figures().differences[0].n == 1
+
+
+def test_excluded_forecast_leaves_the_board_visibly(client: Client) -> None:
+    rain(1, methodology="v3", search=0.9)
+    rain(2, methodology="v3", search=0.6)
+    resolve_all()
+    with guards_removed():
+        Forecast.objects.filter(pk=Forecast.objects.earliest("pk").pk).update(excluded="polymarket.com")
+    compute_scores(at=END + DAY)
+    assert (entry("search")["n"], entry("search")["brier"]) == (1, pytest.approx(0.16))
+    note = "1 forecast, since a search led to an excluded site"
+    assert note in visible_text(get_page(client, "/forecasts/?arm=search"))
+
+
+def entry(arm: str) -> dict[str, Any]:
+    board = Leaderboard.objects.get(protocol="forecast", arm=arm, methodology="", category="")
+    return next(row for row in board.entries if row["forecaster"] == GPT)
+
+
+def test_methodologies_state_their_conditions_and_which_are_asked(client: Client, settings: Any) -> None:
+    assert client.get("/api/v1/methodologies/v1/").json()["conditions"] == []
+    assert client.get("/api/v1/methodologies/v1/").json()["board_condition"] is None
+    v2 = client.get("/api/v1/methodologies/v2/").json()
+    assert (v2["board_condition"], [row["name"] for row in v2["conditions"]]) == ("priced", ["priced", "blind"])
+    settings.ARENA_EVIDENCE = "file:/nowhere"
+    RunSetting.objects.create(protocol="forecast", condition="blind", paused=True)
+    v3 = client.get("/api/v1/methodologies/v3/").json()
+    on = {row["name"]: row["on"] for row in v3["conditions"]}
+    assert on == {"priced": True, "blind": False, "evidence": True, "full": True, "search": False}
+    assert v3["board_condition"] == "priced"
+    search = v3["conditions"][-1]
+    assert (search["blocks"], search["tools"]["engine"], search["samples"]) == (["rules"], "exa", 1)
+    assert v3["conditions"][0]["tools"] is None
+
+
+def test_samples_show_spread_against_error_and_what_later_ones_bring(client: Client) -> None:
+    for number in range(6):
+        rain(number, priced=0.7)
+    resolve_all()
+    with guards_removed():
+        for forecast in Forecast.objects.all():
+            forecast.samples = {"1": {"YES": 0.5, "NO": 0.5}, "2": {"YES": 0.9, "NO": 0.1}}
+            forecast.samples_asked, forecast.samples_read, forecast.spread = 2, 2, 1.0 + forecast.pk / 100
+            forecast.save()
+        for task in [forecast.elicitation for forecast in Forecast.objects.all()]:
+            call = task.calls.get()
+            task.pk, task.sample, task.samples = None, 2, 2
+            task.save()
+            call.pk, call.elicitation, call.idempotency_key = None, task, f"{task.pk:064x}"
+            call.save()
+    page = get_page(client, "/conditions/")
+    assert "by the spread of their samples" in visible_text(page)
+    later = client.get("/conditions/charts/later-samples.csv").content.decode().splitlines()
+    # Brier of YES: (1 - 0.5)² of the first, (1 - 0.7)² of the median of both, at $0.01 a call.
+    assert later[1].startswith("Sample 2,16.0,")
+    question = get_page(client, f"/questions/{Question.objects.earliest('pk').pk}/")
+    assert "2 of 2 samples" in visible_text(question)
