@@ -37,7 +37,7 @@ from cohorts.models import Methodology, MissedWeek
 from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
-from markets.models import CacheVersion, Market, VenueTraffic
+from markets.models import CacheVersion, EvidenceSnippet, Market, QuestionEntry, VenueTraffic
 from scoring.models import AgentsBoard, Leaderboard, Snapshot
 from tests.factories import (
     WEEK,
@@ -84,6 +84,8 @@ def grow() -> None:
     Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
     Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
+    entry = QuestionEntry.objects.latest("pk")
+    EvidenceSnippet.objects.create(entry=entry, position=entry.snippets.count() + 1, text="Dry.", retrieved_at=week)
 
 
 grown = shared_rows(grow)
