@@ -110,6 +110,7 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     assert draw(report, tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     made = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
