@@ -15,9 +15,7 @@ from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-plt = LazyModule("matplotlib.pyplot")
+from tests.lazy_modules import plt
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
 FEW = replace(QUICK, metrics=("log", "calibration"))
