@@ -19,9 +19,7 @@ import polars as pl
 import pytest
 
 import forecast_rank as fr
-from tests.lazy_modules import LazyModule
-
-pd = LazyModule("pandas")
+from tests.lazy_modules import pd
 
 
 class Tags(HTMLParser):

@@ -10,9 +10,7 @@ import pytest
 import scoringrules
 
 import forecast_rank as fr
-from tests.lazy_modules import LazyModule
-
-pd = LazyModule("pandas")
+from tests.lazy_modules import pd
 
 LEVELS = [0.1, 0.5, 0.9]
 

@@ -26,10 +26,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
-from tests.lazy_modules import LazyModule
-
-stats = LazyModule("scipy.stats")
-multitest = LazyModule("statsmodels.stats.multitest")
+from tests.lazy_modules import multitest, stats
 
 nan = np.nan
 

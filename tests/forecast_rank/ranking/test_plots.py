@@ -16,9 +16,7 @@ from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-plt = LazyModule("matplotlib.pyplot")
+from tests.lazy_modules import plt
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
 FEW = replace(QUICK, metrics=("log", "calibration"))
@@ -111,6 +109,7 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     assert draw(report, tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     made = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
