@@ -13,7 +13,7 @@ from django.core.cache import cache
 from agents.models import Forecast
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import Entry, leaderboard_entries
@@ -102,7 +102,9 @@ def _against_market(topic: str, entry: Entry) -> Iterator[Finding]:
     if entry["alpha_ci"]:
         low, high = entry["alpha_ci"]
         questions = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
-        yield Finding(topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, {})
+        yield Finding(
+            topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, _condition()
+        )
 
 
 def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -116,8 +118,14 @@ def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[st
     questions = None if pair["questions_more"] is None else int(pair["questions_more"])
     yield Finding(
         topic, best["display_name"], opponent["display_name"], ahead, ahead - margin, ahead + margin,
-        min(best["n"], opponent["n"]), pair["p_holm"], questions, {},
+        min(best["n"], opponent["n"]), pair["p_holm"], questions, _condition(),
     )  # fmt: skip
+
+
+def _condition() -> dict[str, str]:
+    """The prompt condition of the board, for a sentence."""
+    conditions = last_competition_index().conditions
+    return {"condition": conditions.phrase(conditions.board())}
 
 
 def _prices() -> Iterator[Finding]:
