@@ -34,7 +34,7 @@ from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
 
 if TYPE_CHECKING:
-    from scoring.services.forecast_panels import LeftOut
+    from scoring.services.forecast_panels import Exclusions
 
 LATEST_QUESTIONS = 20
 DRAWN_REFERENCES = REFERENCES[:3]
@@ -142,7 +142,7 @@ def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard
     return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
 
 
-def _left_out(selection: PageSelection, at: datetime | None) -> LeftOut | None:
+def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:
     """What the board leaves out; None for a condition that shows nothing for which it might."""
     from scoring.services.forecast_panels import Selection, left_out
 
