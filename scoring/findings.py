@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -14,10 +15,10 @@ from agents.models import Forecast
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index, last_competition_index
-from scoring.constants import ENSEMBLE, TRADING
+from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
-from scoring.leaderboard_entries import Entry, leaderboard_entries
-from scoring.models import ForecastScore
+from scoring.leaderboard_entries import Entry, ranking_score
+from scoring.models import ForecastScore, Leaderboard
 
 SIGNIFICANCE = 0.05
 LIFETIME_S = 3600
@@ -67,7 +68,7 @@ class Findings(NamedTuple):
 
 def findings() -> Findings:
     """The comparisons that can be made now, cached until a leaderboard changes."""
-    board = forecast_board(parts=("pairs", "data", "forecasts_and_trades", "curves__reliability"))
+    board = forecast_board(parts=("pairs", "data", "market", "forecasts_and_trades", "curves__reliability"))
     version = current_versions().get(Scope.LEADERBOARDS)
     key = f"comparisons:{version}"
     stored = cache.get(key) if version else None
@@ -79,31 +80,46 @@ def findings() -> Findings:
 
 
 def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
-    models = [e for e in board.entries if not e["reference"] and not e["external"] and e["brier"] is not None]
+    entries = [entry for entry in board.entries if not entry["reference"] and not entry["external"]]
+    models = [entry for entry in entries if ranking_score(entry) is not None]
     if models:
-        best, *runners_up = sorted(models, key=lambda entry: entry["brier"])
-        yield from _against_market("market", best)
+        best, *runners_up = sorted(models, key=itemgetter("rank"))
+        yield from _best_against_market(best, board.report.get("market", {}))
         if runners_up:
             pairs = board.report.get("pairs", [])
             yield from _paired("worst", best, runners_up[-1], pairs)
     yield from _prices()
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
-            yield from _against_market("ensemble", entry)
+            yield from _ensemble_against_market(entry)
     yield from _stakes(board)
-    yield from _profit(leaderboard_entries(TRADING))
+    yield from _profit()
     if models:
         yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
         if runners_up[1:]:
             yield from _paired("runner-up", best, runners_up[0], pairs)
 
 
-def _against_market(topic: str, entry: Entry) -> Iterator[Finding]:
+def _best_against_market(best: Entry, tests: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """The test of the best model and the market's prices, corrected for the number of models."""
+    test = tests.get(best["forecaster"])
+    if test is None or test["p_holm"] is None:
+        return
+    lead, margin = test["difference"], test["margin"]
+    questions = _needed(best["n"], margin / NORMAL_QUANTILE)
+    details = {"ranked_by": best["ranked_by"], **_condition()}
+    yield Finding(
+        "market", best["display_name"], "", lead, lead - margin, lead + margin, best["n"], test["p_holm"], questions,
+        details,
+    )  # fmt: skip
+
+
+def _ensemble_against_market(entry: Entry) -> Iterator[Finding]:
     if entry["alpha_ci"]:
         low, high = entry["alpha_ci"]
         questions = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
         yield Finding(
-            topic, entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, _condition()
+            "ensemble", entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, _condition()
         )
 
 
@@ -178,13 +194,20 @@ def _stakes(board: ForecastBoard) -> Iterator[Finding]:
     yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
 
-def _profit(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """The mean return of the best trader, in percent."""
-    best = next((entry for entry in entries if entry["rank"] == 1 and entry["return_ci"]), None)
-    if best:
-        low, high = best["return_ci"]
+def _profit() -> Iterator[Finding]:
+    """The highest mean return, in percent, its interval corrected for the number of models."""
+    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
+    entries, weeks = stored.values_list("entries", "report__weeks").first() or ([], {})
+    ranked = [entry for entry in entries if entry["rank"] is not None and not entry["external"]]
+    best = next((entry for entry in ranked if entry["rank"] == 1 and entry["return_ci"]), None)
+    if best is None:
+        return
+    from scoring.return_tests import return_error
+
+    interval = return_error(weeks[best["family"]], of=len(ranked)).interval
+    if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        yield Finding("profit", best["display_name"], "", mean, low, high, cohorts, None, None, {})
+        yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, {})
 
 
 def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,16 +167,23 @@ def differs_by_database(item: pytest.Item, path: str) -> bool:
     return bool(item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
+def chosen(choice: Collection[Any], cases: Iterable[Any]) -> list[Any]:
+    """The cases of a parametrised test, of which those that are not of the choice are thorough."""
+    parameters = []
+    for case in cases:
+        marks = [] if case in choice else [pytest.mark.thorough]
+        values = case if isinstance(case, tuple) else (case,)
+        parameters.append(pytest.param(*values, marks=marks))
+    return parameters
+
+
 def one_per_rule(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
     """The cases of a parametrised test; those of a rule of which there has been one already are thorough."""
-    rules, parameters = set(), []
+    cases = list(cases)
+    first_of_rule: dict[Hashable, Any] = {}
     for case in cases:
-        marks = [pytest.mark.thorough] if rule(case) in rules else []
-        rules.add(rule(case))
-        parameters.append(
-            pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
-        )
-    return parameters
+        first_of_rule.setdefault(rule(case), case)
+    return chosen(list(first_of_rule.values()), cases)
 
 
 def is_ignored(path: Path) -> bool:

@@ -24,9 +24,9 @@ def statement(finding: Finding) -> Statement:
 
 
 def _against_market(f: Finding) -> str:
-    return _difference(
-        f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", f.details["condition"]
-    )
+    ranking = "adjusted Brier score" if f.details["ranked_by"] == "adjusted_brier" else "Brier score"
+    first = f"{f.first}, the model with the lowest {ranking},"
+    return _difference(f, first, "the market’s prices", f.details["condition"])
 
 
 def _ensemble(f: Finding) -> str:
@@ -96,9 +96,10 @@ def _profit(f: Finding) -> str:
     if f.supported:
         verb = "earns" if f.estimate > 0 else "loses"
         mean = signed_percent(f.estimate)
-        return f"{f.first}, the best trader, {verb} money on paper: its mean return is {mean} ({basis})."
+        trader = f"{f.first}, the model with the highest mean return,"
+        return f"{trader} {verb} money on paper: its mean return is {mean} ({basis})."
     return (
-        f"No model is shown to earn money: the mean return of {f.first}, the best trader, is"
+        f"No model is shown to earn money: the mean return of {f.first}, the highest, is"
         f" {signed_percent(f.estimate)}, and its interval includes 0 ({basis}); only more cohorts can tell."
     )
 
@@ -154,7 +155,8 @@ ALPHA = "Difference of Brier scores on the same questions; the interval resample
 HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "market": (
         "The best model and the market", "leaderboard",
-        f"{ALPHA} The model was chosen as the best of all, which makes its lead look somewhat larger.",
+        "Paired test on the same questions, clustered by event. The interval and p are corrected for the number of"
+        " models.",
     ),
     "worst": ("The best and the worst model", "forecasts", PAIRED),
     "prices": (
@@ -169,8 +171,9 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
         " Each model counts by its own interval.",
     ),
     "profit": (
-        "The best trader", "trading",
-        "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets. With fewer than about"
+        "The highest mean return", "trading",
+        "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets, corrected for the"
+        " number of models. With fewer than about"
         " twelve cohorts one rare shared win can still fall outside.",
     ),
     "calibration": (

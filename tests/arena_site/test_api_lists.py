@@ -190,7 +190,7 @@ def test_each_reference_status_and_kind_can_be_one_of_several(season: None, clie
 
 
 @pytest.mark.parametrize("name", [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")])
-@pytest.mark.parametrize("separator", [" ", ","])
+@pytest.mark.parametrize("separator", [" ", pytest.param(",", marks=pytest.mark.thorough)])
 def test_a_hundred_words_in_any_filter_cost_no_more_than_one(
     client: Client, name: str, separator: str, django_assert_max_num_queries: Any
 ) -> None:

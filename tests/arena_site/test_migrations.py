@@ -24,7 +24,7 @@ from tests.faults.processes import CommandRunner
 OURS = ("foundation", "markets", "cohorts", "agents", "scoring")
 INITIAL = {
     *(("foundation", "0001_initial"), ("markets", "0001_initial"), ("cohorts", "0001_initial")),
-    *(("cohorts", "0002_methodology_v1"), ("cohorts", "0003_methodology_v2")),
+    *(("cohorts", "0002_methodology_v1"), ("cohorts", "0003_methodology_v2"), ("cohorts", "0004_methodology_v3")),
     *(("agents", "0001_initial"), ("agents", "0002_lineup_2026"), ("scoring", "0001_initial")),
 }
 """They meet an empty database: nobody can be kept waiting."""

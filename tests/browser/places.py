@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from tests.season.running_site import Site
-from tests.selection import one_per_rule
 
 MARKETS = {
     "market resolved": "market.status = 'resolved' AND question LIKE '%rain%'",
@@ -85,8 +84,11 @@ FORECASTS = {
     "external forecast": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
-EVERY_KIND = one_per_rule(NAMES, lambda name: name.split()[0])
-"""The first of each kind; the others of a kind, with other rows on the same template, are thorough."""
+LAYOUTS = (
+    "leaderboard", "cohort", "agent", "trades", "registration of an agent", "family", "decisions", "forecasts",
+    "calibration", "comparison", "methodology", "market resolved", "decision with refusals", "question resolved",
+)  # fmt: skip
+"""A page of each layout; the others, made of the same parts, are thorough."""
 STATUS = {"not found": 404, "application without its link": 410}
 FOREIGN = {"API documentation"}
 """Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""

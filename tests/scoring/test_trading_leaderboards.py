@@ -35,10 +35,8 @@ from tests.factories import (
     reverse_to,
     sale,
 )
-from tests.lazy_modules import LazyModule
+from tests.lazy_modules import stats
 from tests.scoring.reads import statements
-
-stats = LazyModule("scipy.stats")
 
 pytestmark = pytest.mark.django_db
 SETTLED = WEEK + timedelta(days=30)

@@ -16,7 +16,7 @@ from agents.models import Decision, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
-from markets.models import Outcome, QuestionEntry
+from markets.models import Market, Outcome, QuestionEntry
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.commands import run
 from tests.factories import AgentFactory, MarketFactory, RunFactory
@@ -279,6 +279,17 @@ def test_prices_tell_not_which_markets_are_held(venue: Venue) -> None:
     play(venue)
     priced = Outcome.objects.filter(price_at=DECIDED + 5 * MINUTE)
     assert set(priced.values_list("market__question", flat=True)) == {RAIN, SNOW, HAIL}
+
+
+def test_look_ups_tell_not_which_markets_are_held(venue: Venue) -> None:
+    """While decisions are sealed, resolutions are looked up for the whole universe: nobody holds HAIL."""
+    venue.market(HAIL)
+    play(venue)
+    at = DECIDED + 9 * MINUTE
+    assert run("check_resolutions", at).code == 0
+    assert set(Market.objects.filter(refreshed_at=at).values_list("question", flat=True)) == {RAIN, SNOW, HAIL}
+    assert run("check_resolutions", later := DECIDED + 15 * MINUTE).code == 0
+    assert set(Market.objects.filter(refreshed_at=later).values_list("question", flat=True)) == {RAIN, SNOW}
 
 
 def test_family_page_counts_no_sealed_call(client: Client, sealed: Venue, settings: Any) -> None:

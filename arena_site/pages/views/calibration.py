@@ -85,7 +85,11 @@ def _figures(
     stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
-            _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"
+            _reliability(forecasts.forecasters),
+            at=forecast_at,
+            query=query,
+            name="stated-probabilities",
+            condition=competition_index().conditions.label(selection["arm"]),
         ),
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),

@@ -62,10 +62,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
-    events = report.get("data", {}).get("events", 0)
     arm, at = selection["arm"], computed_at or now
-    condition = conditions.phrase(arm)
-    headline = forecast_headline(entries, report.get("pairs", []), events=events, at=at, condition=condition)
+    headline = forecast_headline(entries, report, at=at, condition=conditions.phrase(arm))
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
@@ -166,9 +164,10 @@ def _figures(
             diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
-    title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
+    condition = competition_index().conditions.label(selection["arm"])
+    title = f"Average return per $1 staked as questions resolved, {condition}, at risk aversion {selection['gamma']}."
     figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
-    return figure, reliability_figure(diagrams, at=at, query=query)
+    return figure, reliability_figure(diagrams, condition=condition, at=at, query=query)
 
 
 def _return_chart(

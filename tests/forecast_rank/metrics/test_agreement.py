@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecast_rank.metrics.agreement import agreement, kendall, spearman
-from tests.lazy_modules import LazyModule
-
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import stats
 
 nan = np.nan
 POSITIONS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=25)

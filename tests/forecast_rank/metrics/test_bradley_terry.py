@@ -13,12 +13,7 @@ from forecast_rank.metrics.pairwise_comparisons import pairwise_comparisons, win
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from tests.forecast_rank.panels import answers, long_rows, panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
-optimize = LazyModule("scipy.optimize")
-special = LazyModule("scipy.special")
-linear_model = LazyModule("sklearn.linear_model")
+from tests.lazy_modules import linear_model, optimize, sm, special
 
 
 def given_to_what_happened(forecasts: Panel) -> Floats:

@@ -22,11 +22,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.recalibration import recalibration_line
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-calibration = LazyModule("sklearn.calibration")
-linear_model = LazyModule("sklearn.linear_model")
-proportion = LazyModule("statsmodels.stats.proportion")
+from tests.lazy_modules import linear_model, proportion, sklearn_calibration
 
 KINDS: tuple[Kind, Kind] = ("width", "count")
 
@@ -64,7 +60,7 @@ def test_curve_by_hand() -> None:
 
 def test_equal_width_is_scikit_learns_curve() -> None:
     made = synthetic(1, 3000, seed=21, exclusive=0, options=(1,)).panel
-    outcome, forecast = calibration.calibration_curve(made.outcome, made.probability, n_bins=10)
+    outcome, forecast = sklearn_calibration.calibration_curve(made.outcome, made.probability, n_bins=10)
     curve = reliability_curve(made)
     assert curve.forecast[0] == pytest.approx(forecast)
     assert curve.outcome[0] == pytest.approx(outcome)
@@ -74,7 +70,7 @@ def test_equal_count_is_scikit_learns_where_nothing_ties() -> None:
     generator = np.random.default_rng(22)
     probabilities = generator.permutation(np.linspace(0.001, 0.999, 1001))  # quantiles fall on values
     outcomes = (generator.random(1001) < probabilities).astype(float)
-    outcome, forecast = calibration.calibration_curve(outcomes, probabilities, n_bins=10, strategy="quantile")
+    outcome, forecast = sklearn_calibration.calibration_curve(outcomes, probabilities, n_bins=10, strategy="quantile")
     curve = reliability_curve(binary(probabilities.tolist(), outcomes.tolist()), kind="count")
     # scikit-learn closes bins above, so one value at each edge moves.
     assert curve.forecast[0] == pytest.approx(forecast, abs=2e-3)

@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 
 from forecast_rank.metrics.cluster_means import cluster_means, observed_means, paired_by_cluster, rank_ranges_of_tests
 from forecast_rank.metrics.paired_tests import corrected_margins, holm
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import sm, stats
 
 nan = np.nan
 

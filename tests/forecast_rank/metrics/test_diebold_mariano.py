@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from forecast_rank.metrics.diebold_mariano import diebold_mariano
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import sm, stats
 
 GENERATOR = np.random.default_rng(11)
 LOSS, OTHER = GENERATOR.random(40), GENERATOR.random(40) + 0.1

@@ -11,9 +11,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier, log_score
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
+from tests.lazy_modules import sm
 
 
 def adjusted(forecasts: Panel) -> AdjustedScores:

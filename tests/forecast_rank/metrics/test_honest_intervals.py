@@ -26,10 +26,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
-from tests.lazy_modules import LazyModule
-
-stats = LazyModule("scipy.stats")
-multitest = LazyModule("statsmodels.stats.multitest")
+from tests.lazy_modules import multitest, stats
 
 nan = np.nan
 
@@ -283,6 +280,37 @@ class TestSimulation:
     def test_bad_argument_is_named(self, arguments: dict[str, object], name: str) -> None:
         with pytest.raises(ValueError, match=name):
             simulate(**arguments)
+
+
+class TestRanges:
+    """Interval ends stay within the range of the score, whatever the skew of few events."""
+
+    @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
+    @pytest.mark.parametrize("questions", [5, 60])
+    def test_no_interval_of_probabilities_leaves_its_scores_range(self, interval: str, questions: int) -> None:
+        generator = np.random.default_rng(3)
+        people = {
+            "mostly": [0.999] * 59 + [0.0],
+            "often": [0.95] * 58 + [0.0] * 2,
+            "any": generator.random(60).tolist(),
+        }
+        columns = {"question": [f"q{j}" for j in range(60)], "outcome": [1] * 60} | people
+        frame = pl.DataFrame(columns)[60 - questions :]
+        ranges = {"log": (np.log(1e-6), 0), "brier": (0, 1), "adjusted_brier": (0, 1), "spherical": (0, 1)}
+        content = fr.rank(frame, metrics=list(ranges), bootstrap=400, interval=interval).to_dict()
+        for entry in (content["forecasters"] | content["references"]).values():
+            for name, (low, high) in ranges.items():
+                if entry[f"{name}_ci"] is not None:
+                    assert low <= entry[f"{name}_ci"][0] <= entry[name] <= entry[f"{name}_ci"][1] <= high, name
+
+    def test_losses_of_numbers_are_not_below_zero(self) -> None:
+        missed = [0.0, 0.1, 0.0, 0.2, 30.0]
+        rows = [(name, f"q{j}", value * factor, 0) for j, value in enumerate(missed) for name, factor in
+                (("ann", 1), ("bob", 2))]  # fmt: skip
+        frame = pl.DataFrame(rows, schema=["forecaster", "question", "value", "outcome"], orient="row", strict=False)
+        for entry in fr.rank_numeric(frame, bootstrap=200).to_dict()["forecasters"].values():
+            assert entry["crps_ci"][0] >= 0
+            assert entry["adjusted_crps_ci"][0] >= 0
 
 
 class TestConstantScores:

@@ -16,11 +16,7 @@ from forecast_rank.metrics.irt_responses import ANCHORS, IrtResponses, anchor_sh
 from forecast_rank.metrics.panel import Panel, from_arrays
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-integrate = LazyModule("scipy.integrate")
-special = LazyModule("scipy.special")
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import integrate, special, stats
 
 SHAPE = np.array([0, -1, -1.4, -1, -0.3, 0])
 

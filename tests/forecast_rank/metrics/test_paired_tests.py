@@ -14,12 +14,7 @@ from forecast_rank.metrics.paired_tests import (
 )
 from forecast_rank.metrics.uncertainty import bootstrap_means, event_sums, resample_counts
 from tests.forecast_rank.panels import EMPTY, scored, synthetic
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
-stats = LazyModule("scipy.stats")
-multitest = LazyModule("statsmodels.stats.multitest")
-power = LazyModule("statsmodels.stats.power")
+from tests.lazy_modules import multitest, sm, stats, statsmodels_power
 
 nan = np.nan
 
@@ -201,7 +196,7 @@ class TestPower:
 
     def test_is_statsmodels_for_independent_questions(self) -> None:
         needed = questions_needed(50, 0.3 / 50**0.5, difference=0.02)
-        assert needed == pytest.approx(power.tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002)
+        assert needed == pytest.approx(statsmodels_power.tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002)
 
     def test_so_many_questions_find_the_difference_four_times_in_five(self) -> None:
         """The figure of a pilot with many events, tried on 600 new seasons: three standard errors are 0.05."""

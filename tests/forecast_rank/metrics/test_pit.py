@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from forecast_rank.metrics.pit import pit_cdf, pit_histogram, pit_quantiles
-from tests.lazy_modules import LazyModule
-
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import stats
 
 GENERATOR = np.random.default_rng(3)
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])

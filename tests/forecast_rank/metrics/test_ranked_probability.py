@@ -13,9 +13,7 @@ from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from tests.forecast_rank.panels import panel, rows_of
-from tests.lazy_modules import LazyModule
-
-pd = LazyModule("pandas")
+from tests.lazy_modules import pd
 
 
 def test_score_equals_the_oracle() -> None:

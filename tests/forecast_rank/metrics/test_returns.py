@@ -21,9 +21,7 @@ from forecast_rank.metrics.returns import (
     stakes,
 )
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-optimize = LazyModule("scipy.optimize")
+from tests.lazy_modules import optimize
 
 GAMMAS = (0.001, 0.05, 0.3, 0.5, 0.75, 0.999, 1.0)
 

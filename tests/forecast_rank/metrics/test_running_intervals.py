@@ -7,9 +7,7 @@ from forecast_rank.metrics.returns import average_return, return_stream
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from tests.forecast_rank.panels import EMPTY, synthetic
-from tests.lazy_modules import LazyModule
-
-stats = LazyModule("scipy.stats")
+from tests.lazy_modules import stats
 
 
 def test_each_column_is_the_interval_of_the_questions_so_far() -> None:

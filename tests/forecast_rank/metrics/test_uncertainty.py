@@ -26,12 +26,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from tests.forecast_rank.panels import panel, rows_of, scored, synthetic
-from tests.lazy_modules import LazyModule
-
-sm = LazyModule("statsmodels.api")
-stats = LazyModule("scipy.stats")
-resampling = LazyModule("scipy.stats._resampling")
-proportion = LazyModule("statsmodels.stats.proportion")
+from tests.lazy_modules import proportion, resampling, sm, stats
 
 nan = np.nan
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,9 +16,7 @@ from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import LazyModule
-
-plt = LazyModule("matplotlib.pyplot")
+from tests.lazy_modules import plt
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
 FEW = replace(QUICK, metrics=("log", "calibration"))
@@ -110,6 +109,7 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     assert draw(report, tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     made = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
@@ -172,6 +172,16 @@ class TestTitlesAndNames:
         frame = pl.DataFrame({"question": ["q"], "outcome": [1], "ann": [0.7], "bob": [0.4]})
         fr.rank(frame, metrics="brier", plots=tmp_path)
         assert "Brier score, without intervals, the best on top" in words(tmp_path / "scores_brier.svg")
+
+    def test_abilities_without_intervals_do_not_promise_any(self, small: fr.Report) -> None:
+        for bootstrap, title in ((0, "Ability of forecasters, without intervals"), (50, None)):
+            generator = np.random.default_rng(2)
+            columns = {"question": [f"q{j}" for j in range(40)], "outcome": [0, 1] * 20}
+            frame = pl.DataFrame(columns | {name: generator.random(40) for name in NAMES})
+            report = fr.rank(frame, metrics="irt", bootstrap=bootstrap)
+            above = axes_of(report.to_dict(), "ability")[0]
+            assert above.get_title(loc="left") == (title or "Ability of forecasters, 95% intervals")
+            plt.close("all")
 
     def test_long_names_stay_two(self, tmp_path: Path) -> None:
         long = [f"Claude-3-5-Sonnet-20240620 (superforecaster prompt with news {k})" for k in (1, 2)]
