@@ -14,7 +14,7 @@ from django.core.cache import cache
 from agents.models import Forecast
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import Entry, ranking_score
@@ -107,7 +107,7 @@ def _best_against_market(best: Entry, tests: Mapping[str, Mapping[str, Any]]) ->
         return
     lead, margin = test["difference"], test["margin"]
     questions = _needed(best["n"], margin / NORMAL_QUANTILE)
-    details = {"ranked_by": best["ranked_by"]}
+    details = {"ranked_by": best["ranked_by"], **_condition()}
     yield Finding(
         "market", best["display_name"], "", lead, lead - margin, lead + margin, best["n"], test["p_holm"], questions,
         details,
@@ -118,7 +118,9 @@ def _ensemble_against_market(entry: Entry) -> Iterator[Finding]:
     if entry["alpha_ci"]:
         low, high = entry["alpha_ci"]
         questions = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
-        yield Finding("ensemble", entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, {})
+        yield Finding(
+            "ensemble", entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, _condition()
+        )
 
 
 def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -132,8 +134,14 @@ def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[st
     questions = None if pair["questions_more"] is None else int(pair["questions_more"])
     yield Finding(
         topic, best["display_name"], opponent["display_name"], ahead, ahead - margin, ahead + margin,
-        min(best["n"], opponent["n"]), pair["p_holm"], questions, {},
+        min(best["n"], opponent["n"]), pair["p_holm"], questions, _condition(),
     )  # fmt: skip
+
+
+def _condition() -> dict[str, str]:
+    """The prompt condition of the board, for a sentence."""
+    conditions = last_competition_index().conditions
+    return {"condition": conditions.phrase(conditions.board())}
 
 
 def _prices() -> Iterator[Finding]:

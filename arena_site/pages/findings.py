@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
-from scoring.competition import last_competition_index
 from scoring.findings import Finding
 
 
@@ -24,24 +23,19 @@ def statement(finding: Finding) -> Statement:
     return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
 
 
-def _condition() -> str:
-    """The prompt condition of the leaderboard that the comparisons of scores are of."""
-    conditions = last_competition_index().conditions
-    return conditions.phrase(conditions.board())
-
-
 def _against_market(f: Finding) -> str:
     ranking = "adjusted Brier score" if f.details["ranked_by"] == "adjusted_brier" else "Brier score"
-    return _difference(f, f"{f.first}, the model with the lowest {ranking},", "the market’s prices", _condition())
+    first = f"{f.first}, the model with the lowest {ranking},"
+    return _difference(f, first, "the market’s prices", f.details["condition"])
 
 
 def _ensemble(f: Finding) -> str:
     first, second = "The mean forecast of the models", "the market’s prices"
-    return _difference(f, first, second, _condition(), is_better="is", is_not="is not")
+    return _difference(f, first, second, f.details["condition"], is_better="is", is_not="is not")
 
 
 def _pair(f: Finding) -> str:
-    return _difference(f, f.first, f.second, _condition())
+    return _difference(f, f.first, f.second, f.details["condition"])
 
 
 def _difference(

@@ -27,14 +27,14 @@ from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
 
 if TYPE_CHECKING:
-    from scoring.services.forecast_panels import LeftOut
+    from scoring.services.forecast_panels import Exclusions
 
 LATEST_QUESTIONS = 20
 DRAWN_REFERENCES = REFERENCES[:3]
@@ -57,7 +57,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
     arms = {arm for _, arm, _ in leaderboards}
     leaderboard = _leaderboard(selection, as_of)
-    competition = competition_index()
+    competition = last_competition_index()  # as of this request: its choices read it anew
     conditions = competition.conditions
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
@@ -117,7 +117,7 @@ def forecasts_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
     selection, _ = _selection(request)
     leaderboard = _leaderboard(selection, requested_instant(request, timezone.now()))
-    return list(filter(None, _figures(leaderboard, selection, competition_index().by_slug)))
+    return list(filter(None, _figures(leaderboard, selection, last_competition_index().by_slug)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:
@@ -140,12 +140,12 @@ def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard
     return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
 
 
-def _left_out(selection: PageSelection, at: datetime | None) -> LeftOut | None:
+def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:
     """What the board leaves out; None for a condition that shows nothing for which it might."""
     from scoring.services.forecast_panels import Selection, left_out
 
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    has_sources = bool(competition_index().conditions.by_name[arm].sources)
+    has_sources = bool(last_competition_index().conditions.by_name[arm].sources)
     return left_out(Selection(arm, methodology, at), category) if has_sources else None
 
 

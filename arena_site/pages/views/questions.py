@@ -29,7 +29,7 @@ from markets.selectors.option_prices import (
 )
 from markets.selectors.text_search import matching_questions
 from markets.sources.registry import source_choices
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 
 DAYS_SHOWN = 2
 """Days shown in full; the charts include earlier ones."""
@@ -243,7 +243,7 @@ def _question_days(
         key = (refusal.entry_id, refusal.call__elicitation__batch__arm)
         refused[key].append((refusal.call__elicitation__family_id, refusal.reason))
     days = []
-    for entry, arm in product(entries, competition_index().conditions.names()):
+    for entry, arm in product(entries, last_competition_index().conditions.names()):
         key = (entry.pk, arm)
         if by_day[key] or refused[key]:
             day = {

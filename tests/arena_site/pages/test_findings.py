@@ -18,7 +18,7 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
         "p": None,
         "questions_more": None,
     }
-    details = changes.pop("details", {})
+    details = {"condition": "when shown the market’s prices", **changes.pop("details", {})}
     finding = Finding(topic=topic, estimate=estimate, low=low, high=high, details=details, **values | changes)
     return statement(finding).sentence.replace("\u202f", " ")
 
