@@ -14,7 +14,7 @@ POINTS = (
     *("sync.walked", "sync.stored", "sync.priced"),
     *("universe.priced", "universe.frozen"),
     *("decision.claimed", "call.sent", "call.answered", "call.stored", "decision.traded", "decision.finished"),
-    *("questions.priced", "questions.evidence", "questions.frozen"),
+    *("questions.priced", "questions.frozen"),
     *("elicitation.claimed", "elicitation.recorded", "elicitation.finished"),
     *("settlement.refreshed", "settlement.paid", "settlement.committed", "settlement.completed"),
     *("scores.scored", "scores.ranked"),

@@ -318,7 +318,6 @@ def _gather(
         evidence = freeze.gather(candidates)
     except EvidenceUnavailable as error:
         return None, dict.fromkeys(names, str(error))
-    failpoint("questions.evidence")
     return evidence, {}
 
 
