@@ -15,6 +15,7 @@ from arena_site.api import ENDPOINTS
 from cohorts.models import Cohort, Methodology
 from foundation.rest.filters import AnyOfFilter, ExistingValueFilter, ReferenceFilter, StrictFilterBackend
 from markets.models import Market
+from scoring.competition import competition_index
 
 MAX_TEXTS, MAX_IDS = 1_000, 100
 """Values that are listed; of more ids the range is stated, of more texts nothing."""
@@ -50,9 +51,13 @@ def with_values(document: dict[str, Any], values: Values) -> dict[str, Any]:
 def _limits_by_parameter(document: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """The limits of each path's parameter that refers to rows."""
     limits: dict[tuple[type[Model], str], dict[str, Any]] = {}
+    conditions = {"enum": competition_index().conditions.names()}
     for path, operations in document["paths"].items():
         view = ENDPOINTS.get(path.removeprefix("/api/v1/").strip("/"))
         for parameter in operations.get("get", {}).get("parameters", ()):
+            if parameter["name"] == "arm" and not getattr(view, "filter_backends", ()):
+                yield (path, "arm"), conditions
+                continue
             column = _column(view, parameter["name"]) if parameter["in"] == "query" else None
             if column is not None:
                 if column not in limits:

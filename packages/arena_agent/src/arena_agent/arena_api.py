@@ -40,7 +40,7 @@ class AccessDenied(Exception):
     """The token is missing, unknown or revoked."""
 
 
-NO_JSON_NEEDED = {401: "the arena does not know the token", 403: "the arena refuses access", 404: "not found"}
+NO_JSON_NEEDED = {401: "the arena does not know the token", 404: "not found"}
 """Statuses that say enough even where a front answers them with a page."""
 
 
