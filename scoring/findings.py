@@ -13,11 +13,11 @@ from django.core.cache import cache
 from agents.models import Forecast
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index
-from scoring.constants import ENSEMBLE, TRADING
+from scoring.competition import competition_index, last_competition_index
+from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import Entry, leaderboard_entries
-from scoring.models import ForecastScore
+from scoring.models import ForecastScore, Leaderboard
 
 SIGNIFICANCE = 0.05
 LIFETIME_S = 3600
@@ -36,6 +36,7 @@ class Finding:
     p : of the paired test, corrected for the number of pairs; None where the interval is the test
     needed : further resolved questions to find a true difference of 0.01 in the Brier score with 80 % power
     details : further figures of the sentence
+    condition, at : the prompt condition of the forecast leaderboard, and the instant that the figures are as of
     """
 
     topic: str
@@ -48,6 +49,8 @@ class Finding:
     p: float | None
     questions_more: int | None
     details: Mapping[str, Any]
+    condition: str = ""
+    at: datetime | None = None
 
     @property
     def supported(self) -> bool:
@@ -65,20 +68,35 @@ class Findings(NamedTuple):
     at: datetime | None
 
 
-def findings() -> Findings:
-    """The comparisons that can be made now, cached until a leaderboard changes."""
-    board = forecast_board(parts=("pairs", "data", "forecasts_and_trades", "curves__reliability"))
-    version = current_versions().get(Scope.LEADERBOARDS)
+def findings(*, at: datetime | None = None) -> Findings:
+    """The comparisons that can be made now, cached until a leaderboard changes, or those as of an instant."""
+    condition = last_competition_index().conditions.board(at=at)
+    board = forecast_board(arm=condition, at=at, parts=("pairs", "data", "forecasts_and_trades", "curves__reliability"))
+    if at is not None and board.pk is None:
+        board = _past_board(condition, at)
+    version = current_versions().get(Scope.LEADERBOARDS) if at is None else None
     key = f"comparisons:{version}"
     stored = cache.get(key) if version else None
     if stored is None:
-        stored = [asdict(finding) for finding in _comparisons(board)]
-        cache.set(key, stored, LIFETIME_S)
+        stored = []
+        for finding in _comparisons(board, at):
+            stored.append(asdict(finding) | {"condition": condition, "at": finding.at or board.computed_at})
+        if version:
+            cache.set(key, stored, LIFETIME_S)
     comparisons = [Finding(**values) for values in stored]
     return Findings(comparisons, board.report.get("data", {}).get("events", 0), board.computed_at)
 
 
-def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
+def _past_board(condition: str, at: datetime) -> ForecastBoard:
+    """The leaderboard as of an instant, its report with the parts that the comparisons are made from."""
+    from scoring.services.past_leaderboards import past_forecast_leaderboard
+
+    past = past_forecast_leaderboard(condition, ALL_METHODOLOGIES, "", at=at)
+    reliability = past.report["curves"].get("reliability", {})
+    return ForecastBoard(past.entries, past.report | {"curves__reliability": reliability}, at)
+
+
+def _comparisons(board: ForecastBoard, at: datetime | None) -> Iterator[Finding]:
     models = [e for e in board.entries if not e["reference"] and not e["external"] and e["brier"] is not None]
     if models:
         best, *runners_up = sorted(models, key=lambda entry: entry["brier"])
@@ -86,12 +104,12 @@ def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
         if runners_up:
             pairs = board.report.get("pairs", [])
             yield from _paired("worst", best, runners_up[-1], pairs)
-    yield from _prices()
+    yield from _prices(at)
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
             yield from _against_market("ensemble", entry)
     yield from _stakes(board)
-    yield from _profit(leaderboard_entries(TRADING))
+    yield from _profit(leaderboard_entries(TRADING, at=at), at)
     if models:
         yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
         if runners_up[1:]:
@@ -120,7 +138,7 @@ def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[st
     )  # fmt: skip
 
 
-def _prices() -> Iterator[Finding]:
+def _prices(at: datetime | None) -> Iterator[Finding]:
     """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
 
     The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
@@ -132,6 +150,8 @@ def _prices() -> Iterator[Finding]:
         return
     with_prices, without = pairs[0]
     scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
+    if at is not None:
+        scores = scores.filter(forecast__question__resolved_at__lte=at)
     keys = ("forecast__question", "forecast__entry", "forecast__release")
     scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {with_prices: {}, without: {}}
     for arm, scores_by_key in scores_by_arm.items():
@@ -170,13 +190,15 @@ def _stakes(board: ForecastBoard) -> Iterator[Finding]:
     yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
 
-def _profit(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """The mean return of the best trader, in percent."""
+def _profit(entries: Sequence[Entry], at: datetime | None) -> Iterator[Finding]:
+    """The mean return of the best trader, in percent; the leaderboard has an instant of its own."""
     best = next((entry for entry in entries if entry["rank"] == 1 and entry["return_ci"]), None)
     if best:
         low, high = best["return_ci"]
         mean, cohorts = best["return_percent"], best["cohorts"]
-        yield Finding("profit", best["display_name"], "", mean, low, high, cohorts, None, None, {})
+        stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
+        at = at or stored.values_list("computed_at", flat=True).first()
+        yield Finding("profit", best["display_name"], "", mean, low, high, cohorts, None, None, {}, at=at)
 
 
 def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:

@@ -24,23 +24,23 @@ def statement(finding: Finding) -> Statement:
     return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
 
 
-def _condition() -> str:
-    """The prompt condition of the leaderboard that the comparisons of scores are of."""
+def _condition(f: Finding) -> str:
+    """The prompt condition of the leaderboard that a comparison of scores is of."""
     conditions = last_competition_index().conditions
-    return conditions.phrase(conditions.board())
+    return conditions.phrase(f.condition or conditions.board())
 
 
 def _against_market(f: Finding) -> str:
-    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", _condition())
+    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", _condition(f))
 
 
 def _ensemble(f: Finding) -> str:
     first, second = "The mean forecast of the models", "the market’s prices"
-    return _difference(f, first, second, _condition(), is_better="is", is_not="is not")
+    return _difference(f, first, second, _condition(f), is_better="is", is_not="is not")
 
 
 def _pair(f: Finding) -> str:
-    return _difference(f, f.first, f.second, _condition())
+    return _difference(f, f.first, f.second, _condition(f))
 
 
 def _difference(
