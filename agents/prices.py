@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
@@ -19,6 +20,11 @@ PRICE_FIELDS = {
     "internal_reasoning", "input_audio_cache", "input_cache_read", "input_cache_write", "input_cache_write_1h",
 }  # fmt: skip
 """The fields of an override that are prices. Every other field is a condition."""
+
+UNKNOWN_PRICES = {"input", "output", "price", "input_price", "output_price", "input_cost", "output_cost"}
+"""Names of prices in other catalogues; of which tokens they are, here nobody knows."""
+PRICE = re.compile(r"\d*\.\d+(?:e-?\d+)?|\d+e-\d+", re.IGNORECASE)
+LEAST_CONDITION = Decimal("0.01")
 
 Prices = tuple[Decimal, Decimal]
 """US dollars per prompt token and per completion token."""
@@ -85,6 +91,8 @@ def clean_overrides(raw: Any) -> list[dict[str, Any]]:
         for name, value in fields.items():
             if _holds_price(value):
                 raise ValueError(f"overrides[{position}].{label(name)}: prices inside another field")
+            if name not in PRICE_FIELDS and (name.lower() in UNKNOWN_PRICES or _is_price(value)):
+                raise ValueError(f"overrides[{position}].{label(name)}: a price of unknown meaning")
         overrides.append({label(name): _plain(value) for name, value in fields.items()})
     parse_overrides(overrides)
     return overrides
@@ -93,7 +101,14 @@ def clean_overrides(raw: Any) -> list[dict[str, Any]]:
 def _holds_price(value: Any) -> bool:
     """Whether an object inside a field, or in its list, names a price: of those none would be read."""
     parts = value if isinstance(value, list) else [value]
-    return any(isinstance(part, dict) and not PRICE_FIELDS.isdisjoint(part) for part in parts)
+    names = PRICE_FIELDS | UNKNOWN_PRICES
+    return any(isinstance(part, dict) and not names.isdisjoint(part) for part in parts)
+
+
+def _is_price(value: Any) -> bool:
+    """Whether a value is as small a fraction as prices per token are and conditions are not."""
+    text = str(value).strip() if isinstance(value, float | Decimal | str) else ""
+    return PRICE.fullmatch(text) is not None and 0 < Decimal(text) < LEAST_CONDITION
 
 
 def parse_overrides(overrides: Iterable[dict[str, Any]]) -> tuple[PriceOverride, ...]:

@@ -15,7 +15,7 @@ from agents.models.family import EXTERNAL_WINDOW
 from agents.models.sealed_rows import NO_SEALS, ReaderScope, Seal, Seals, current_scope
 from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
 from cohorts.weeks import week_start
-from markets.models import QuestionSet, Universe
+from markets.models import QuestionSet, Universe, UniverseEntry
 
 
 @contextmanager
@@ -46,6 +46,12 @@ def open_seals(at: datetime) -> Seals:
         if at < until:
             sealed[row.kind][row.task_id] = Seal(row.frozen, until)
     return Seals(sealed[Decision.PROTOCOL], sealed[Elicitation.PROTOCOL])
+
+
+def sealed_offers(at: datetime) -> Q:
+    """The markets that sealed decisions may trade: what is done for those that they did trade tells which."""
+    universes = list(open_seals(at).universes)
+    return Q(pk__in=UniverseEntry.objects.filter(universe__in=universes).order_by().values("market"))
 
 
 def _last_window(protocol: str, version: str, *, frozen_at: datetime) -> timedelta:

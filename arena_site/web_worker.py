@@ -5,6 +5,7 @@ only whole requests to the threads.
 """
 
 import os
+import re
 import time
 from typing import Any
 
@@ -15,6 +16,8 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask
 
+API_REQUEST = re.compile(rb"\s*\S+\s+(?:[a-z][a-z0-9+.-]*://[^/\s]*)?/+api/", re.IGNORECASE)
+"""The begin of a request for the API, by a path or a whole address."""
 CONNECTIONS = 900
 """Of one process, whose limit of open files is 1024 on most systems."""
 IDLE_S = 30
@@ -41,14 +44,14 @@ class RefusalTask(ErrorTask):
     """The answer to a request that can not be read: problem details under /api/, a page elsewhere."""
 
     def execute(self) -> None:
-        target = getattr(self.request, "first_line", b"").split(b" ")[1:2]
         # This module is loaded before the settings.
         from django.template.loader import render_to_string
 
         from foundation.rest.problems import PROBLEM_TYPE, Problem
 
         error = self.request.error
-        if target and target[0].startswith(b"/api/"):
+        # Of headers that are too long the parser knows the bytes alone.
+        if API_REQUEST.match(self.request.header_plus or getattr(self.request, "first_line", b"")):
             content, content_type = Problem(error.code, error.body).content, PROBLEM_TYPE
         else:
             texts = {"title": error.reason, "heading": error.reason, "text": f"{error.body}."}

@@ -13,7 +13,7 @@ from foundation.rest.serializers import ReadSerializer, limit_related_fields
 from foundation.rest.viewsets import ReadOnlyViewSet
 
 
-class MethodologySerializer(ReadSerializer):
+class MethodologyRulesSerializer(ReadSerializer):
     retry_window_hours = serializers.SerializerMethodField()
     sha256 = serializers.CharField(read_only=True, help_text="Hash of everything that a result depends on.")
 
@@ -32,11 +32,11 @@ class MethodologySerializer(ReadSerializer):
         return methodology.retry_window.total_seconds() / 3600
 
 
-class MethodologyViewSet(ReadOnlyViewSet):
+class MethodologyRulesViewSet(ReadOnlyViewSet):
     """Methodology versions: everything that a result depends on."""
 
     queryset = Methodology.objects.all()
-    serializer_class = MethodologySerializer
+    serializer_class = MethodologyRulesSerializer
     filterset_fields = ("published_at", "free_form_answers")
     lookup_field = "version"
     lookup_value_regex = r"[A-Za-z0-9.\-]{1,20}"

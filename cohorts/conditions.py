@@ -73,8 +73,8 @@ class Conditions:
         """The pairs of names, with the part and without it, that differ in this alone; that of the boards first."""
         pairs, board = [], self.board()
         for first, condition in self.by_name.items():
-            for second, other in self.by_name.items():
-                if condition.parts - other.parts == {part} and other.parts < condition.parts:
+            for second, plainer in self.by_name.items():
+                if condition.parts - plainer.parts == {part} and plainer.parts < condition.parts:
                     pairs.append((first, second))
         return sorted(pairs, key=lambda pair: board not in pair)
 

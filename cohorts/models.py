@@ -9,7 +9,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from cohorts import weeks
 from foundation.fields import MoneyField
@@ -105,6 +105,13 @@ class Methodology(models.Model):
 
     def __str__(self) -> str:
         return self.version
+
+    def publish(self, at: datetime) -> None:
+        """Makes it the newest published version from now on, as of `at` or right after the one before."""
+        published = Methodology.objects.filter(published_at__isnull=False)
+        newest = published.aggregate(newest=Max("published_at"))["newest"]
+        self.published_at = at if newest is None else max(at, newest + timedelta(seconds=1))
+        self.save(update_fields=["published_at"])
 
     @property
     def bankruptcy_cash(self) -> Decimal:

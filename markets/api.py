@@ -324,7 +324,7 @@ class QuestionSetViewSet(ReadOnlyViewSet):
     queryset = QuestionSet.objects.all()
     serializer_class = QuestionSetSerializer
     detail_serializer_class = QuestionSetDetailSerializer
-    filterset_fields = ("methodology", "part", "day", "frozen_at")
+    filterset_fields = ("methodology", "part", "day", "universe", "frozen_at")
     orderings = ("id", "day", "frozen_at")
     ordering = ("-day", "part")
 

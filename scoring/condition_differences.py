@@ -110,8 +110,8 @@ def _effect(rows: Sequence[ConditionDifference], subject: str, ending: str) -> s
     lowered = sum(row.is_significant and row.difference < 0 for row in rows)
     raised = sum(row.is_significant and row.difference > 0 for row in rows)
     models = f"{lowered or 'none'} of {len(rows)} model{'' if len(rows) == 1 else 's'}"
-    others = f" and raise{ending} that of {raised}" if raised else ""
-    return f"{subject} lower{ending} the Brier score of {models}{others}."
+    rise = f" and raise{ending} that of {raised}" if raised else ""
+    return f"{subject} lower{ending} the Brier score of {models}{rise}."
 
 
 def _signed(value: float) -> str:

@@ -9,7 +9,7 @@ from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
 
-PAST_REPORT = ("pairs", "data", "curves")
+PAST_REPORT = ("pairs", "data", "curves", "market")
 """The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
 
@@ -17,7 +17,7 @@ WHOLE_REPORT = ("report",)
 class ForecastBoard(NamedTuple):
     """A leaderboard's entries, its report or the parts of it that were asked for, and its instant.
 
-    pk : of the stored leaderboard; None for a past one, whose report has paired tests, numbers of rows and curves only
+    pk : of the stored leaderboard; None for a past one, whose report has tests, numbers of rows and curves only
     """
 
     entries: Sequence[Entry]

@@ -10,6 +10,7 @@ from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluste
 from scoring.constants import DETECTABLE_DIFFERENCE, TOTAL_LOSS
 from scoring.weekly_returns import WeeklyReturns
 
+SIGNIFICANCE = 0.05
 LEAST_COHORTS = 2
 """Of one cohort there is neither an interval nor a test."""
 FamilyReturns = Mapping[Any, WeeklyReturns]
@@ -30,12 +31,15 @@ class ReturnTests(NamedTuple):
     rank_ranges: list[tuple[int, int]]
 
 
-def return_error(family: FamilyReturns) -> ReturnError:
-    """The error of a family's mean return, with calendar weeks as clusters."""
+def return_error(family: FamilyReturns, *, of: int = 1) -> ReturnError:
+    """The error of a family's mean return, with calendar weeks as clusters.
+
+    The interval of one chosen among several families is corrected for their number, `of`.
+    """
     if len(family) < LEAST_COHORTS:
         return ReturnError(None, None)
     means = observed_means(_table([family]))
-    low, high = means.intervals()[0].tolist()
+    low, high = means.intervals(1 - SIGNIFICANCE / of)[0].tolist()
     interval = None if math.isnan(low) else (max(low, TOTAL_LOSS), high)
     return ReturnError(_finite(means.standard_error[0]), interval)
 

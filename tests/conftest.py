@@ -142,6 +142,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         print(f"\nA test left tables in the database at DATABASE_URL: {', '.join(sorted(left)[:5])} …")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return selection.is_ignored(collection_path) or None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     selection.mark(item)
 
@@ -153,7 +157,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Within a file the tests with shared rows run last, because the others expect a database without them.
     """
     selection.deselect(config, items)
-    slow = [Path(__file__).parent / name for name in selection.SLOW]
+    slow = [selection.TESTS / name for name in selection.SLOW]
     place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
     items.sort(key=lambda item: (place[item.path], uses_shared_rows(item)))
 

@@ -25,14 +25,14 @@ class ConditionSerializer(serializers.Serializer):
     on = serializers.BooleanField(help_text="Asked now: on, or its sources are configured, and not paused.")
 
 
-class MethodologySerializer(api.MethodologySerializer):
+class MethodologySerializer(api.MethodologyRulesSerializer):
     conditions = serializers.SerializerMethodField(help_text="Of the forecasts; empty without a forecast protocol.")
     board_condition = serializers.SerializerMethodField(
         help_text="The condition whose row stands for a model on the boards; null without a forecast protocol."
     )
 
-    class Meta(api.MethodologySerializer.Meta):
-        fields = (*api.MethodologySerializer.Meta.fields, "conditions", "board_condition")
+    class Meta(api.MethodologyRulesSerializer.Meta):
+        fields = (*api.MethodologyRulesSerializer.Meta.fields, "conditions", "board_condition")
 
     @cached_property
     def paused(self) -> set[str]:
@@ -41,10 +41,10 @@ class MethodologySerializer(api.MethodologySerializer):
 
     @extend_schema_field(ConditionSerializer(many=True))
     def get_conditions(self, methodology: Methodology) -> list[dict[str, Any]]:
-        rules = methodology.forecast_rules
+        rules, paused = methodology.forecast_rules, self.paused
         conditions = []
         for condition in rules.conditions if rules else ():
-            is_on = condition.is_on(configured_sources()) and condition.name not in self.paused
+            is_on = condition.is_on(configured_sources()) and condition.name not in paused
             conditions.append(condition.model_dump(mode="json") | {"on": is_on})
         return conditions
 
@@ -53,7 +53,7 @@ class MethodologySerializer(api.MethodologySerializer):
         return rules.board if rules else None
 
 
-class MethodologyViewSet(api.MethodologyViewSet):
+class MethodologyViewSet(api.MethodologyRulesViewSet):
     """Methodology versions: everything that a result depends on, and which conditions are asked now."""
 
     serializer_class = MethodologySerializer

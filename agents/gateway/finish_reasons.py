@@ -16,6 +16,11 @@ class AnswerEnd(Enum):
 
 
 ERRORS = frozenset({"error"})
+FAILURES = frozenset(
+    {"network_error", "connection_error", "insufficient_system_resource", "server_error", "internal_error",
+     "internal_server_error", "service_unavailable", "overloaded", "timeout"}
+)  # fmt: skip
+"""Failures of the provider, whatever the gateway calls the end."""
 CUTS = frozenset(
     {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_context_window_exceeded",
      "model_length", "token_limit"}
@@ -23,13 +28,18 @@ CUTS = frozenset(
 TOOL_CALLS = frozenset(
     {"tool_calls", "tool_call", "tool_use", "function_call", "malformed_function_call", "unexpected_tool_call"}
 )
-REFUSALS = frozenset({"content_filter", "content_filtered", "refusal", "safety", "prohibited_content", "blocklist"})
+REFUSALS = frozenset(
+    {"content_filter", "content_filtered", "refusal", "safety", "image_safety", "prohibited_content",
+     "image_prohibited_content", "blocklist", "recitation", "image_recitation", "spii", "model_armor",
+     "guardrail_intervened", "sensitive"}
+)  # fmt: skip
 NORMAL = frozenset(
     {"stop", "stop_sequence", "stop_token", "end", "end_turn", "end_of_turn", "eos", "eos_token", "eot", "done",
      "complete", "completed", "finished"}
 )  # fmt: skip
 KINDS = (
     (ERRORS, AnswerEnd.ERROR),
+    (FAILURES, AnswerEnd.FAILURE),
     (CUTS, AnswerEnd.CUT),
     (TOOL_CALLS, AnswerEnd.TOOL_CALL),
     (REFUSALS, AnswerEnd.REFUSAL),
@@ -39,7 +49,7 @@ KINDS = (
 def answer_end(
     reason: str | None, native_reason: str | None, *, states_native: bool, calls_tool: bool = False
 ) -> AnswerEnd:
-    """The end that two reasons tell; a gateway without native reasons is judged by its own alone.
+    """The end that two reasons tell; a gateway that never sends native reasons is judged by its own alone.
 
     A call of a tool is the model's own only where neither reason names a failure.
     """

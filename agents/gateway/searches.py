@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agents.gateway.completions import parse_cost, parse_count, parse_object
 from agents.prices import COST_UNIT
@@ -149,9 +149,11 @@ def _excluded_reason(results: Iterable[Result], hosts: Collection[Any]) -> str:
     """The first result of an excluded host or of a subdomain of one; empty if there is none."""
     excluded = {str(host).lower().strip(".") for host in hosts}
     for result in results:
-        host = _host(result["url"])
-        if any(name in excluded for name in _names(host)):
-            return f"a search showed a page of {host}, which is excluded"[:MAX_REASON]
+        # The copy of a page in an archive has the page's address in its own.
+        for part in unquote(unquote(result["url"])).split("://")[1:]:
+            host = _host(f"https://{part}")
+            if any(name in excluded for name in _names(host)):
+                return f"a search showed a page of {host}, which is excluded"[:MAX_REASON]
     return ""
 
 

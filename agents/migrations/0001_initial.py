@@ -165,6 +165,7 @@ class Migration(migrations.Migration):
                 ('context_length', models.PositiveIntegerField(blank=True, help_text='Tokens of prompt and answer.', null=True)),
                 ('max_completion_tokens', models.PositiveIntegerField(blank=True, null=True)),
                 ('price_overrides', models.JSONField(blank=True, default=list, help_text="Prices that replace these under conditions (length of prompt, hour), as the gateway's catalogue states them. Estimates and limits take the highest that can apply.")),
+                ('schema_beside_search', models.BooleanField(blank=True, help_text="Does the model keep to an answer's schema beside a search tool, as `doctor --test-search` found? Where it was not tested, the schema is sent, and left out once it is refused.", null=True)),
             ],
             options={
                 'ordering': ['family_id', '-effective_from'],
@@ -195,11 +196,12 @@ class Migration(migrations.Migration):
                 ('family', models.ForeignKey(blank=True, help_text='Empty for every family.', null=True, on_delete=django.db.models.deletion.PROTECT, to='agents.family')),
                 ('paused', models.BooleanField(default=False, help_text='Paused ones are left out of runs.')),
                 ('spend_limit_usd', models.DecimalField(blank=True, decimal_places=2, help_text='The most that the protocol may cost in a week; empty for ARENA_SPEND_LIMIT_USD.', max_digits=12, null=True, validators=[django.core.validators.MinValueValidator(0)])),
+                ('condition', models.CharField(blank=True, help_text='The condition of the forecasts; empty for every condition.', max_length=20)),
             ],
             options={
                 'ordering': ['protocol', 'family_id'],
                 'default_permissions': ('view',),
-                'constraints': [models.UniqueConstraint(condition=models.Q(('family', None)), fields=('protocol',), name='one_setting_per_protocol'), models.UniqueConstraint(fields=('protocol', 'family'), name='one_setting_per_protocol_and_family'), models.CheckConstraint(condition=models.Q(('spend_limit_usd', None), models.Q(('family', None), ('spend_limit_usd__gte', 0)), _connector='OR'), name='cap_of_a_protocol')],
+                'constraints': [models.UniqueConstraint(fields=('protocol', 'family'), name='one_setting_per_protocol_and_family'), models.UniqueConstraint(condition=models.Q(('family', None)), fields=('protocol', 'condition'), name='one_setting_per_protocol'), models.CheckConstraint(condition=models.Q(('spend_limit_usd', None), models.Q(('condition', ''), ('family', None), ('spend_limit_usd__gte', 0)), _connector='OR'), name='cap_of_a_protocol'), models.CheckConstraint(condition=models.Q(('condition', ''), models.Q(('family', None), ('protocol', 'forecast')), _connector='OR'), name='condition_of_the_forecasts')],
             },
         ),
         migrations.CreateModel(
@@ -245,10 +247,11 @@ class Migration(migrations.Migration):
                 ('status', models.CharField(choices=[('active', 'Active'), ('bankrupt', 'Bankrupt')], default='active', max_length=10)),
                 ('cash', foundation.fields.MoneyField(default=Decimal('0'))),
                 ('journal_length', models.PositiveIntegerField(default=0)),
+                ('replicate', models.PositiveSmallIntegerField(default=1, help_text='Its number among those of its family, from 1.')),
             ],
             options={
                 'ordering': ['cohort_id', 'family_id'],
-                'constraints': [models.UniqueConstraint(fields=('cohort', 'family'), name='one_agent_per_cohort_and_family'), models.CheckConstraint(condition=models.Q(('cash__gte', 0)), name='cash_not_negative')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('cash__gte', 0)), name='cash_not_negative'), models.UniqueConstraint(fields=('cohort', 'family', 'replicate'), name='one_agent_per_replicate')],
             },
         ),
         migrations.CreateModel(
@@ -267,12 +270,14 @@ class Migration(migrations.Migration):
                 ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='elicitations', to='agents.family')),
                 ('declined', models.BooleanField(default=False, help_text='The model refused, or its answers were empty or malformed to the last.')),
                 ('made_at', models.DateTimeField(blank=True, null=True)),
+                ('sample', models.PositiveSmallIntegerField(default=1, help_text='Its number among the samples, from 1.')),
+                ('samples', models.PositiveSmallIntegerField(default=1, help_text='How many samples are asked of the release.')),
             ],
             options={
                 'ordering': ['-batch_id', 'release_id'],
                 'abstract': False,
                 'indexes': [models.Index(fields=['status', 'lease_until'], name='elicitation_by_lease'), models.Index(fields=['updated_at'], name='elicitation_by_change'), models.Index(fields=['family', 'status'], name='elicitation_by_family'), models.Index(fields=['made_at', 'id'], name='elicitation_by_time')],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_elicitation_has_a_lease'), models.UniqueConstraint(fields=('batch', 'release'), name='one_elicitation_per_batch_and_release'), models.CheckConstraint(condition=models.Q(models.Q(('made_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('declined', False), ('made_at__isnull', True)), _connector='OR'), name='only_a_completed_elicitation_has_a_time')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(models.Q(('status', 'claimed'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='only_a_claimed_elicitation_has_a_lease'), models.CheckConstraint(condition=models.Q(models.Q(('made_at__isnull', False), ('status', 'completed')), models.Q(models.Q(('status', 'completed'), _negated=True), ('declined', False), ('made_at__isnull', True)), _connector='OR'), name='only_a_completed_elicitation_has_a_time'), models.UniqueConstraint(fields=('batch', 'release', 'sample'), name='one_elicitation_per_sample')],
             },
         ),
         migrations.CreateModel(
@@ -424,6 +429,10 @@ class Migration(migrations.Migration):
                 ('reconciled_at', models.DateTimeField(blank=True, help_text='When the gateway reported the cost of a call whose bill was missing.', null=True)),
                 ('latency_ms', models.PositiveIntegerField(blank=True, null=True)),
                 ('sent_at', models.DateTimeField(help_text='Wall-clock time, in replays too.')),
+                ('excluded', models.CharField(blank=True, help_text='Why its forecasts count on no board: a result of an excluded host.', max_length=200)),
+                ('results', models.JSONField(blank=True, help_text='What searches showed the model: a list of `url`, `title` and `content`.', null=True)),
+                ('search_cost_usd', foundation.fields.CostField(blank=True, help_text='The part of the cost that is of searches.', null=True)),
+                ('searches', models.PositiveSmallIntegerField(blank=True, help_text='Searches that the gateway made for it; null where it had no search tool.', null=True)),
             ],
             options={
                 'ordering': ['decision_id', 'elicitation_id', 'sequence'],
@@ -548,11 +557,18 @@ class Migration(migrations.Migration):
                 ('normalised', models.BooleanField(default=False, help_text='The stated probabilities were scaled to sum to 1.')),
                 ('rationale', models.TextField(blank=True)),
                 ('made_at', models.DateTimeField()),
+                ('excluded', models.CharField(blank=True, help_text='Why it counts on no board; empty for one that counts.', max_length=200)),
+                ('log_odds_mean', models.JSONField(blank=True, help_text="Option to the probability of the samples' mean clipped log odds; null of a single one.", null=True)),
+                ('samples', models.JSONField(blank=True, help_text='Sample to its probabilities, of those that were read; null of a single one.', null=True)),
+                ('samples_asked', models.PositiveSmallIntegerField(default=1)),
+                ('samples_read', models.PositiveSmallIntegerField(default=1)),
+                ('searches', models.PositiveSmallIntegerField(blank=True, help_text='Searches that the model made; null where it had none to make.', null=True)),
+                ('spread', models.FloatField(blank=True, help_text="Standard deviation of the samples' clipped log odds, mean over options; null of one.", null=True)),
             ],
             options={
                 'ordering': ['-made_at', '-pk'],
                 'indexes': [models.Index(fields=['-made_at'], name='forecast_by_time'), models.Index(fields=['question', 'arm', 'family'], name='forecast_by_question')],
-                'constraints': [models.UniqueConstraint(fields=('elicitation', 'entry'), name='one_forecast_per_elicitation_and_entry')],
+                'constraints': [models.UniqueConstraint(fields=('elicitation', 'entry'), name='one_forecast_per_elicitation_and_entry'), models.UniqueConstraint(fields=('release', 'entry', 'arm'), name='one_forecast_per_release_entry_and_arm')],
             },
         ),
         migrations.CreateModel(

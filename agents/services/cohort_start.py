@@ -114,8 +114,7 @@ def _create_cohort(week: datetime, at: datetime, releases: list[Release], method
     if methodology is None:
         methodology = Methodology.objects.current()
     elif methodology.published_at is None:
-        methodology.published_at = at
-        methodology.save(update_fields=["published_at"])
+        methodology.publish(at)
     number = (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     cohort = Cohort.objects.create(number=number, week_start=week, methodology=methodology, started_at=at)
     if not releases:

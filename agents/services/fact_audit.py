@@ -25,6 +25,8 @@ def _contradictions() -> Iterator[tuple[QuerySet, str]]:
     yield Agent.objects.filter(_differs(**release, **prices)), "has another model or other prices than its release"
     yield Decision.objects.filter(_differs(cohort="agent__cohort")), "names another cohort than its agent"
     yield Forecast.objects.filter(_differs(elicitation="call__elicitation")), "names the answer to another task"
+    alone = Forecast.objects.filter(samples__isnull=True)
+    yield alone.filter(_differs(excluded="call__excluded")), "is excluded for another reason than its call"
 
 
 def _differs(**fields: str) -> Q:

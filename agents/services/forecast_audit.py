@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
 from agents.forecast_answers import CheckedForecast, PromptQuestion
+from agents.gateway.searches import read_searches
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import first_valid
 from markets.models import QuestionEntry, QuestionOption
@@ -45,6 +47,7 @@ def verify_answers() -> Iterator[str]:
         for entry, row in rows.items():
             if row.samples != samples[pair].get(entry):
                 yield f"forecast {row.pk}: its samples are not those of the answers"
+    yield from _searches()
 
 
 def _sample(
@@ -57,6 +60,17 @@ def _sample(
     for (entry, _), (_, forecast) in zip(entries, checked, strict=True):
         if forecast.probabilities is not None:
             yield entry, forecast.probabilities
+
+
+def _searches() -> Iterator[str]:
+    """Violations of calls with a search tool: what is stored of their searches follows from their answers."""
+    calls = ModelCall._base_manager.filter(parameters__has_key="tools").order_by("pk")
+    stored = ("searches", "results", "search_cost_usd", "excluded")
+    read = calls.only("sequence", "elicitation", "decision", "parameters", "raw_response", *stored)
+    for call in read.iterator(chunk_size=20):
+        for name, expected in asdict(read_searches(call.parameters, call.raw_response)).items():
+            if getattr(call, name) != expected:
+                yield f"{call} has other {name} than its answer states"
 
 
 def _batches() -> dict[tuple[int, int], list[tuple[int, PromptQuestion]]]:

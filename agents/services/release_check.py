@@ -99,16 +99,20 @@ def unusable_releases(
     for release in releases:
         why = alias_fault(release.model_id, catalogue.aliases if catalogue else {})
         if catalogue and not why:
-            why = _listing_fault(catalogue.models.get(release.model_id), end.date())
+            why = _listing_fault(release.model_id, catalogue, end.date())
         if why:
             successor = find_successor(release.model_id, catalogue) if catalogue else None
             unusable.append(UnusableRelease(release, why, successor))
     return unusable
 
 
-def _listing_fault(listed: CatalogueModel | None, end: date) -> str:
+def _listing_fault(model_id: str, catalogue: ModelCatalogue, end: date) -> str:
     """Why a cohort that decides until `end` can not use a model of the catalogue; empty if it can."""
+    listed = catalogue.models.get(model_id)
     if listed is None:
+        plain, colon, suffix = model_id.partition(":")
+        if colon and plain in catalogue.models:
+            return f"is not listed: the gateway has {plain} without ':{suffix}'"
         return "is no longer listed"
     if listed.price_fault:
         return f"has a price that can not be read: {listed.price_fault}"

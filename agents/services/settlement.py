@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 from django.utils import timezone
 
 from agents.models import Agent, Decision, Position
+from agents.sealing import sealed_offers
 from agents.services import ledger
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
@@ -99,7 +100,8 @@ def _unsettled_markets(at: datetime) -> dict[str, list[Market]]:
     """The markets to look up, by source."""
     recently_closed = Q(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
     by_source: dict[str, list[Market]] = {}
-    followed = Market.objects.unsettled().filter(Q(traded=True) | Q(has_questions=True) | recently_closed)
+    dependent = Q(traded=True) | Q(has_questions=True)
+    followed = Market.objects.unsettled().filter(dependent | recently_closed | sealed_offers(at))
     for market in followed.only(*LOOKED_UP_FIELDS).order_by("pk"):
         by_source.setdefault(market.source, []).append(market)
     return by_source

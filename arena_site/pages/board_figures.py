@@ -103,4 +103,4 @@ def agents_figure(
 def _title(headline: Headline, leads: str) -> str:
     tied = len(headline.tied)
     ties = f", statistically tied with {count(tied)} other{'' if tied == 1 else 's'}" if tied else ""
-    return f"{headline.leader['display_name']} {leads}{ties}."
+    return f"{headline.leader['display_name']} {leads} {headline.condition}{ties}."

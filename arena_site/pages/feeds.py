@@ -13,6 +13,7 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from agents.models import AgentVersion, DailyAnchor, Decision, Position, Trade
+from arena_site.pages.citations import PUBLISHER, publisher
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
 from scoring.competition import competition_index
@@ -41,7 +42,12 @@ class AtomFeed(Feed):  # type: ignore[type-arg]
     """A feed of items, newest first."""
 
     feed_type = Atom1Feed
-    author_name = "Forecaster Arena"
+    author_name = PUBLISHER
+    topic: str
+
+    @property
+    def title(self) -> str:
+        return f"{publisher()}: {self.topic}"
 
     def item_title(self, item: FeedItem) -> str:
         return single_line(item.title)
@@ -64,7 +70,7 @@ class AtomFeed(Feed):  # type: ignore[type-arg]
 class DecisionFeed(AtomFeed):
     """The latest completed decisions, each with its trades and its reasoning."""
 
-    title = "Forecaster Arena: decisions"
+    topic = "decisions"
     subtitle = "Trades of language models on real prediction markets, with their reasoning."
 
     def link(self) -> str:
@@ -94,7 +100,7 @@ class DecisionFeed(AtomFeed):
 class ResolutionFeed(AtomFeed):
     """The latest resolved and cancelled markets, of those with trades or questions."""
 
-    title = "Forecaster Arena: resolutions"
+    topic = "resolutions"
     subtitle = "Outcomes of the markets that language models traded or forecast."
 
     def link(self) -> str:
@@ -135,7 +141,7 @@ def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
 class AgentFeed(AtomFeed):
     """The external agents that joined, and their later versions."""
 
-    title = "Forecaster Arena: external agents"
+    topic = "external agents"
     subtitle = "New external agents, and new versions of those that take part."
 
     def link(self) -> str:
@@ -156,7 +162,7 @@ class AgentFeed(AtomFeed):
 class ChainFeed(AtomFeed):
     """The signed heads of the hash chains, one entry a day."""
 
-    title = "Forecaster Arena: chain heads"
+    topic = "chain heads"
     subtitle = (
         "The heads of the hash chains of each day, signed. Keep them: they prove that nothing before was changed."
     )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
-from scoring.competition import last_competition_index
 from scoring.findings import Finding
 
 
@@ -24,23 +23,19 @@ def statement(finding: Finding) -> Statement:
     return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
 
 
-def _condition(f: Finding) -> str:
-    """The prompt condition of the leaderboard that a comparison of scores is of."""
-    conditions = last_competition_index().conditions
-    return conditions.phrase(f.condition or conditions.board())
-
-
 def _against_market(f: Finding) -> str:
-    return _difference(f, f"{f.first}, the model with the lowest Brier score,", "the market’s prices", _condition(f))
+    ranking = "adjusted Brier score" if f.details["ranked_by"] == "adjusted_brier" else "Brier score"
+    first = f"{f.first}, the model with the lowest {ranking},"
+    return _difference(f, first, "the market’s prices", f.details["condition"])
 
 
 def _ensemble(f: Finding) -> str:
     first, second = "The mean forecast of the models", "the market’s prices"
-    return _difference(f, first, second, _condition(f), is_better="is", is_not="is not")
+    return _difference(f, first, second, f.details["condition"], is_better="is", is_not="is not")
 
 
 def _pair(f: Finding) -> str:
-    return _difference(f, f.first, f.second, _condition(f))
+    return _difference(f, f.first, f.second, f.details["condition"])
 
 
 def _difference(
@@ -101,9 +96,10 @@ def _profit(f: Finding) -> str:
     if f.supported:
         verb = "earns" if f.estimate > 0 else "loses"
         mean = signed_percent(f.estimate)
-        return f"{f.first}, the best trader, {verb} money on paper: its mean return is {mean} ({basis})."
+        trader = f"{f.first}, the model with the highest mean return,"
+        return f"{trader} {verb} money on paper: its mean return is {mean} ({basis})."
     return (
-        f"No model is shown to earn money: the mean return of {f.first}, the best trader, is"
+        f"No model is shown to earn money: the mean return of {f.first}, the highest, is"
         f" {signed_percent(f.estimate)}, and its interval includes 0 ({basis}); only more cohorts can tell."
     )
 
@@ -159,7 +155,8 @@ ALPHA = "Difference of Brier scores on the same questions; the interval resample
 HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "market": (
         "The best model and the market", "leaderboard",
-        f"{ALPHA} The model was chosen as the best of all, which makes its lead look somewhat larger.",
+        "Paired test on the same questions, clustered by event. The interval and p are corrected for the number of"
+        " models.",
     ),
     "worst": ("The best and the worst model", "forecasts", PAIRED),
     "prices": (
@@ -174,8 +171,9 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
         " Each model counts by its own interval.",
     ),
     "profit": (
-        "The best trader", "trading",
-        "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets. With fewer than about"
+        "The highest mean return", "trading",
+        "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets, corrected for the"
+        " number of models. With fewer than about"
         " twelve cohorts one rare shared win can still fall outside.",
     ),
     "calibration": (

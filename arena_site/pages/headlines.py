@@ -13,6 +13,8 @@ from scoring.models import AgentsBoard
 MINIMUM_EVENTS = 4
 """Resolved events from which on a leader is named; more are needed to call one the best."""
 SIGNIFICANCE = 0.05
+HEADLINE_PARTS = ("pairs", "data", "market")
+"""The parts of a report that the headline of forecasts rests on."""
 NAMED_TIES = 2
 """Tied models that a sentence names; it counts the others."""
 
@@ -20,22 +22,27 @@ Entry = Mapping[str, Any]
 
 
 class Headline(NamedTuple):
-    """The leader of a leaderboard, the entries statistically tied with it, and a sentence that can be quoted."""
+    """The leader of a leaderboard, the entries statistically tied with it, and a sentence that can be quoted.
+
+    `condition` is what the lead depends on: the prompt, the age of the cohorts, or the track.
+    """
 
     leader: Entry
     tied: Sequence[Entry]
     sentence: str
+    condition: str
 
 
 def forecast_headline(
-    entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], *, events: int, at: datetime, condition: str
+    entries: Sequence[Entry], report: Mapping[str, Any], *, at: datetime, condition: str
 ) -> Headline | None:
-    """The first model of a leaderboard of a condition, in words; None below MINIMUM_EVENTS resolved events.
+    """The first model of a leaderboard of a condition, with its report; None below MINIMUM_EVENTS resolved events.
 
     It forecasts best if it beats a rival on more events than that; else it only has the lowest score so far. Tied is
     who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests; where those were not made,
     as for a past leaderboard, whose rank range includes the first rank.
     """
+    events, pairs = report.get("data", {}).get("events", 0), report.get("pairs", [])
     ranked = _ranked([entry for entry in entries if ranking_score(entry) is not None])
     if not ranked or events < MINIMUM_EVENTS:
         return None
@@ -45,21 +52,21 @@ def forecast_headline(
     else:
         tied = [entry for entry in rivals if entry["rank_low"] in (1, None)]
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
+    against = _against_market(report.get("market", {}).get(leader["forecaster"]), market)
     name = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score"
     value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader), score, '–')}lower is better)"
     basis = f"on {count(leader['n'])} resolved questions"
     if events > MINIMUM_EVENTS and len(tied) < len(rivals):
         sentence = (
             f"{leader['display_name']} forecasts best {condition} as of {_date(at)}: its {name} of {value} {basis}"
-            f" {_against_market(leader, market, ' and ')}{_ties(tied, len(rivals))}."
+            f" {against}{' and ' if against else ''}{_ties(tied, len(rivals))}."
         )
     else:
-        against = _against_market(leader, market, "; ")
         sentence = (
             f"{leader['display_name']} has the lowest {name} so far {condition} as of {_date(at)}: {value} {basis}"
-            f"{f', which {against}' if against else '; '}no model is shown to be best."
+            f"{', which ' if against else ''}{against}; no model is shown to be best."
         )
-    return Headline(leader, tied, sentence)
+    return Headline(leader, tied, sentence, condition)
 
 
 ADJUSTED = {"adjusted_brier": "adjusted "}
@@ -80,7 +87,7 @@ def trading_headline(
     number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
-    if len(tied) < len(rivals) or not rivals:
+    if len(tied) < len(rivals):
         sentence = (
             f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {number}"
             f" {_ties(tied, len(rivals))}."
@@ -90,7 +97,7 @@ def trading_headline(
             f"{leader['display_name']} has the highest mean return so far as of {_date(at)}: {mean} over {number};"
             " no model is shown to earn most."
         )
-    return Headline(leader, tied, sentence)
+    return Headline(leader, tied, sentence, f"over {number}")
 
 
 def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
@@ -108,12 +115,9 @@ def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
         interval = _interval(leader["score_ci"], signed_percent, " to ")
         value = f"mean return of {signed_percent(leader['score'])} ({interval}paper money)"
         basis = f"over {count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}"
-    return Headline(
-        leader,
-        tied,
-        f"{leader['display_name']} leads the external agents of the {board.track} track as of {_date(at)}: its {value}"
-        f" {basis} {_ties(tied, len(rivals), 'agent')}.",
-    )
+    condition = f"of the {board.track} track"
+    sentence = f"{leader['display_name']} leads the external agents {condition} as of {_date(at)}: its {value} {basis}"
+    return Headline(leader, tied, f"{sentence} {_ties(tied, len(rivals), 'agent')}.", condition)
 
 
 def _tied(leader: Entry, rivals: Iterable[Entry], pairs: Sequence[Mapping[str, Any]], *, key: str) -> list[Entry]:
@@ -161,13 +165,14 @@ def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
     return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
 
 
-def _against_market(leader: Entry, market: Entry | None, link: str) -> str:
-    """How the leader compares with the market's prices on the same questions, as far as its interval tells."""
-    if market is None or not leader["alpha_ci"]:
+def _against_market(test: Mapping[str, Any] | None, market: Entry | None) -> str:
+    """How the leader compares with the market's prices on the same questions, by the corrected test."""
+    if market is None or test is None or test["p_holm"] is None:
         return ""
-    low, high = leader["alpha_ci"]
-    verb = "beats" if low > 0 else "trails" if high < 0 else "does not differ significantly from"
-    return f"{verb} the market’s prices ({score(ranking_score(market))}){link}"
+    verb = "does not differ significantly from"
+    if test["p_holm"] < SIGNIFICANCE:
+        verb = "beats" if test["difference"] > 0 else "trails"
+    return f"{verb} the market’s prices ({score(ranking_score(market))})"
 
 
 def _date(at: datetime) -> str:

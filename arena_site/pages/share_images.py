@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena_site.pages.board_figures import agents_figure, brier_figure, return_figure
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
-from arena_site.pages.headlines import agents_headline, forecast_headline, trading_headline
+from arena_site.pages.headlines import HEADLINE_PARTS, agents_headline, forecast_headline, trading_headline
 from markets.services.cache_versions import Scope, current_versions
 from scoring.agents_boards import read_agents_board
 from scoring.competition import competition_index
@@ -38,12 +38,10 @@ def share_image(name: str, extension: str, address: str) -> tuple[str, str | byt
 
 
 def _forecasts(now: datetime) -> Figure:
-    board = forecast_board(parts=("pairs", "data"))
-    events = board.report.get("data", {}).get("events", 0)
-    at = board.computed_at or now
-    competition, pairs = competition_index(), board.report.get("pairs", [])
+    board = forecast_board(parts=HEADLINE_PARTS)
+    competition = competition_index()
     condition = competition.conditions.phrase(competition.conditions.board())
-    headline = forecast_headline(board.entries, pairs, events=events, at=at, condition=condition)
+    headline = forecast_headline(board.entries, board.report, at=board.computed_at or now, condition=condition)
     return brier_figure(board, headline, competition.by_slug)
 
 

@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
                 ('rulings', models.JSONField(help_text='Clarifications made by this version, one sentence each.')),
                 ('scoring', models.JSONField(help_text='Each published score and its formula.')),
                 ('forecast', models.JSONField(blank=True, default=dict, help_text="The forecast protocol's rules and prompts; empty in versions without it.")),
+                ('trading', models.JSONField(blank=True, default=dict, help_text='Rules of the trading protocol that came later; empty in versions without them.')),
             ],
             options={
                 'verbose_name_plural': 'methodologies',

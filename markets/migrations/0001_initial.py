@@ -63,6 +63,9 @@ class Migration(migrations.Migration):
                 ('universe', models.ForeignKey(blank=True, help_text="On the day of the week's decisions, the universe whose prices the set uses.", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='question_sets', to='markets.universe')),
                 ('frozen_at', models.DateTimeField()),
                 ('sha256', models.CharField(max_length=64)),
+                ('evidence_dropped', models.JSONField(blank=True, default=dict, help_text='Reason to the number of texts that were dropped for it.')),
+                ('evidence_sha256', models.CharField(blank=True, help_text='SHA-256 over its evidence; empty where none was gathered.', max_length=64)),
+                ('left_out', models.JSONField(blank=True, default=dict, help_text='Condition to the reason why it is not asked on this day though it is on.')),
             ],
             options={
                 'ordering': ['-day', 'part'],
@@ -76,7 +79,8 @@ class Migration(migrations.Migration):
                 ('question_set', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='markets.questionset')),
                 ('arm', models.CharField(max_length=20)),
                 ('number', models.PositiveSmallIntegerField()),
-                ('block', models.TextField()),
+                ('block', models.TextField(help_text='QUESTIONS')),
+                ('evidence_block', models.TextField(blank=True, help_text='EVIDENCE; empty in a condition without it.')),
             ],
             options={
                 'ordering': ['question_set_id', 'number', 'arm'],
@@ -114,6 +118,7 @@ class Migration(migrations.Migration):
                 ('has_questions', models.BooleanField(default=False, help_text='A question refers to it: it is refreshed until it is final.')),
                 ('closed_at', models.DateTimeField(blank=True, null=True)),
                 ('resolved_at', models.DateTimeField(blank=True, null=True)),
+                ('volume_24h', foundation.fields.MoneyField(blank=True, help_text='US dollars traded in the last 24 hours, if stated.', null=True)),
             ],
             options={
                 'ordering': ['-volume', 'pk'],
@@ -235,6 +240,7 @@ class Migration(migrations.Migration):
                 ('prices', models.JSONField(help_text='Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`.')),
                 ('closes_on', models.DateField(blank=True, help_text='Day of the scheduled close at the freeze, as prompts show it.', null=True)),
                 ('duplicate', models.ForeignKey(blank=True, help_text='The same question at another venue, which is not asked.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='markets.question')),
+                ('facts', models.JSONField(blank=True, default=dict, help_text='What a prompt may show besides: `event`, `volume_24h_usd`, and `spread` by option.')),
             ],
             options={
                 'ordering': ['question_set_id', 'position'],
@@ -249,5 +255,26 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='market',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'resolved'), ('winning_outcome__isnull', False)), models.Q(models.Q(('status', 'resolved'), _negated=True), ('winning_outcome__isnull', True)), _connector='OR'), name='resolved_market_has_a_winner'),
+        ),
+        migrations.CreateModel(
+            name='EvidenceSnippet',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('position', models.PositiveSmallIntegerField(help_text='Its place among the snippets of its question, from 1.')),
+                ('title', models.CharField(blank=True, max_length=500)),
+                ('url', models.TextField(blank=True)),
+                ('source', models.CharField(blank=True, help_text='The publisher, or the host of the address.', max_length=200)),
+                ('published_at', models.DateTimeField(blank=True, help_text='As its source states; null if it does not.', null=True)),
+                ('retrieved_at', models.DateTimeField(help_text='Never after the freeze.')),
+                ('text', models.TextField()),
+                ('sha256', models.CharField(help_text='SHA-256 of the text.', max_length=64)),
+                ('states_outcome', models.BooleanField(blank=True, help_text='Whether it states what happened; null until the question has resolved.', null=True)),
+                ('audited_at', models.DateTimeField(blank=True, null=True)),
+                ('entry', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='snippets', to='markets.questionentry')),
+            ],
+            options={
+                'ordering': ['entry_id', 'position'],
+                'constraints': [models.UniqueConstraint(fields=('entry', 'position'), name='one_snippet_per_entry_and_position')],
+            },
         ),
     ]

@@ -11,10 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from django.conf import settings
-
+from foundation.site_hosts import site_hosts
 from markets.evidence_filters import UNREADABLE, EvidenceFilter
 from markets.models import EvidenceSnippet, QuestionEntry
 from markets.question_selection import QuestionCandidate
@@ -87,13 +85,6 @@ class EvidenceGatherer:
                 return source.texts(queries, self.clock, EVIDENCE_S)
             except SourceUnavailable as error:
                 raise EvidenceUnavailable(f"the source of evidence is down: {error}") from None
-
-
-def site_hosts() -> list[str]:
-    """This site's own hosts, as its settings name them."""
-    addresses = [settings.ARENA_SITE_URL, *settings.CSRF_TRUSTED_ORIGINS]
-    hosts = [urlsplit(address).hostname or "" for address in addresses]
-    return [*hosts, *(host for host in settings.ALLOWED_HOSTS if host != "*")]
 
 
 def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime) -> EvidenceSnippet:

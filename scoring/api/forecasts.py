@@ -95,7 +95,8 @@ class ForecastLeaderboardDetailSerializer(ForecastLeaderboardSerializer):
     entries = ForecastLeaderboardEntrySerializer(many=True, read_only=True)
     report = ObjectField(
         read_only=True,
-        help_text="Results besides the ranking: pairs, return curves, reliability, agreement, forecasts and trades.",
+        help_text="Results besides the ranking: pairs, tests against the market, return curves, reliability, agreement,"
+        " forecasts and trades.",
     )
 
     class Meta(ForecastLeaderboardSerializer.Meta):

@@ -36,7 +36,7 @@ def forecast_boards(tables: PastTables, timeline: Timeline, family: Family) -> d
     by_key = {(arm, entry.entry): entry for arm, entries in by_arm.items() for entry in entries}
     for row in tables.rows("forecasts"):
         entry = by_key.get((row["arm"], row["entry"]))
-        if entry is not None and row["family"] in names:
+        if entry is not None and row["family"] in names and not row.get("excluded"):
             entry.forecasts[row["family"]] = forecast_vector(row["probabilities"], entry.options)
     boards = {}
     for arm, entries in by_arm.items():

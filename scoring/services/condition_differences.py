@@ -1,6 +1,7 @@
 """Paired differences between the conditions of one model, and what samples tell of errors."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import combinations
@@ -14,8 +15,6 @@ from scoring.condition_differences import ConditionDifference
 from scoring.methodologies import arms_asked
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 
-Entries = Mapping[int, ResolvedEntry]
-
 
 def condition_differences(conditions: Conditions, *, at: datetime | None = None) -> list[ConditionDifference]:
     """The differences of every model and pair of conditions with common forecasts, now or by an instant."""
@@ -27,43 +26,41 @@ def paired_differences(
     by_arm: Mapping[str, Sequence[ResolvedEntry]], conditions: Conditions
 ) -> list[ConditionDifference]:
     """The differences by model and pair of conditions; p is corrected for all rows, the interval as p is."""
-    by_family: dict[str, dict[str, dict[int, ResolvedEntry]]] = {}
+    by_family: dict[str, dict[int, ResolvedEntry]] = defaultdict(dict)
     for arm, entries in by_arm.items():
         for entry in entries:
             for family, vector in entry.forecasts.items():
-                of_arm = by_family.setdefault(family, {}).setdefault(arm, {})
-                of_arm[entry.entry] = replace(entry, forecasts={arm: vector}, external_forecasts={})
-    rows: list[ConditionDifference] = []
-    for family, of_arms in sorted(by_family.items()):
-        for pair in combinations(filter(of_arms.__contains__, conditions.by_name), 2):
-            first, second = conditions.richer_first(*pair)
-            if difference := _difference(family, first, of_arms[first], second, of_arms[second]):
-                rows.append(difference)
+                by_pk = by_family[family]
+                if entry.entry not in by_pk:
+                    by_pk[entry.entry] = replace(entry, forecasts={}, external_forecasts={})
+                by_pk[entry.entry].forecasts[arm] = vector
+    arms = [arm for arm in conditions.by_name if arm in by_arm]
+    rows = [row for family in sorted(by_family) for row in _of_family(family, by_family[family], arms, conditions)]
     return _corrected(rows)
 
 
-def _difference(family: str, first: str, ones: Entries, second: str, others: Entries) -> ConditionDifference | None:
-    """The difference of one model under two conditions, with an uncorrected p; None without a common forecast."""
-    common = ones.keys() & others.keys()
-    if not common:
-        return None
-    entries = []
-    for pk in sorted(ones.keys() | others.keys()):
-        forecasts = (ones[pk].forecasts if pk in ones else {}) | (others[pk].forecasts if pk in others else {})
-        entries.append(replace(ones.get(pk) or others[pk], forecasts=forecasts))
-    panel = joint_panel(entries, [first, second])
-    test = paired_tests(panel, brier(panel))
-    return ConditionDifference(
-        family=family,
-        condition_a=first,
-        condition_b=second,
-        n=len({ones[pk].question for pk in common}),
-        forecasts=int(test.n[0]),
-        events=int(test.events[0]),
-        difference=float(test.difference[0]),
-        se=_finite(test.se[0]),
-        p=_finite(test.p[0]),
-    )
+def _of_family(
+    family: str, entries: Mapping[int, ResolvedEntry], arms: Sequence[str], conditions: Conditions
+) -> Iterator[ConditionDifference]:
+    """The differences of one model between conditions with common forecasts, with uncorrected p."""
+    panel = joint_panel([entries[pk] for pk in sorted(entries)], arms)
+    tests = paired_tests(panel, brier(panel))
+    for place, pair in enumerate(combinations(arms, 2)):
+        questions = {entry.question for entry in entries.values() if entry.forecasts.keys() >= set(pair)}
+        if questions:
+            first, second = conditions.richer_first(*pair)
+            sign = 1 if first == pair[0] else -1
+            yield ConditionDifference(
+                family=family,
+                condition_a=first,
+                condition_b=second,
+                n=len(questions),
+                forecasts=int(tests.n[place]),
+                events=int(tests.events[place]),
+                difference=sign * float(tests.difference[place]) + 0.0,
+                se=_finite(tests.se[place]),
+                p=_finite(tests.p[place]),
+            )
 
 
 def _corrected(rows: Sequence[ConditionDifference]) -> list[ConditionDifference]:

@@ -15,7 +15,7 @@ from scoring.services.forecast_panels import Selection, asked_and_resolved, sele
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
 
-FORMAT = 9
+FORMAT = 10
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
@@ -30,7 +30,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
 
     Numbers alone would miss an outcome that was reversed.
     """
-    forecasts = Forecast.objects.counted().filter(arm=selection.arm)
+    forecasts = Forecast.objects.filter(arm=selection.arm)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
     tasks = selection.elicitations()
@@ -48,6 +48,9 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     for name, inputs_by_category in (("resolved", resolved), ("forecasts", answers)):
         for category, counts in inputs_by_category.items():
             categories[category][name] = counts
+    excluded = dict(answered.exclude(excluded="").values_list("question__category").annotate(Count("question")))
+    for category, number_excluded in excluded.items():
+        categories[category]["excluded"] = number_excluded
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)
@@ -59,6 +62,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
             "number": sum(number for number, _ in resolved.values()),
             "newest": max((newest for _, newest in resolved.values()), default=None),
             "forecasts": sum(answers.values()),
+            **({"excluded": sum(excluded.values())} if excluded else {}),
         },
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),

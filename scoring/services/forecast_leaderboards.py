@@ -14,7 +14,11 @@ from django.db.models import QuerySet
 from agents.sealing import respecting_seals
 from forecast_rank import Settings, rank_panel, to_json_value
 from forecast_rank.metrics.agreement import agreement
+from forecast_rank.metrics.paired_tests import corrected_margins, holm
 from forecast_rank.metrics.panel import Panel
+from forecast_rank.metrics.skill import alpha
+from forecast_rank.metrics.studentised import has_no_spread
+from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_entries import LeaderboardKey, ranking_score
@@ -127,7 +131,27 @@ def forecast_leaderboard(
         entries.append(entry)
     if not reported:
         return LeaderboardContents(rank_entries(entries), {})
-    return LeaderboardContents(rank_entries(entries), _report(report, resolved) | {"agreement": _agreement(entries)})
+    parts = {"agreement": _agreement(entries), "market": market_tests(built.families)}
+    return LeaderboardContents(rank_entries(entries), _report(report, resolved) | parts)
+
+
+def market_tests(families: Panel) -> dict[str, dict[str, Any]]:
+    """The paired test of each family and the market's prices on the same questions, clustered by event.
+
+    By slug: `difference` (alpha), `p_holm`, corrected for the number of families, and `margin`, half the interval that
+    leaves out 0 where the corrected p is below 5 %; null where the difference is the same on all events.
+    """
+    from scipy.stats import t
+
+    sums = event_sums(families, alpha(families))
+    difference, freedom = sums.means, np.maximum(sums.events - 1, 1)
+    error = np.where(has_no_spread(sums), np.nan, cluster_se(sums))
+    p = 2 * t.sf(np.abs(difference / error), freedom)
+    columns = {"difference": difference, "p_holm": holm(p), "margin": corrected_margins(error, freedom, p)}
+    tests = {}
+    for place, name in enumerate(families.forecasters):
+        tests[name] = {key: to_json_value(values[place]) for key, values in columns.items()}
+    return tests
 
 
 def _rank(built: Panels, settings: Settings) -> dict[str, Any]:

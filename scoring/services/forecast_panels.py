@@ -127,20 +127,20 @@ def asked_and_resolved(selection: Selection) -> QuerySet[QuestionEntry]:
     return _resolved(selection).exclude(_shown_outcome(selection.arm))
 
 
-class LeftOut(NamedTuple):
+class Exclusions(NamedTuple):
     """Resolved questions whose evidence stated the outcome, and forecasts of others that are excluded."""
 
     questions: int
     forecasts: int
 
 
-def left_out(selection: Selection, category: str = "") -> LeftOut:
+def left_out(selection: Selection, category: str = "") -> Exclusions:
     """What was asked in the selection's arm and does not count there; in one category if named."""
     of_category = Q(question__category=category) if category else Q()
     stated = _resolved(selection).filter(of_category, _shown_outcome(selection.arm)).order_by()
     entries = asked_and_resolved(selection).filter(of_category).order_by()
     excluded = Forecast.objects.filter(entry__in=entries.values("pk"), arm=selection.arm).exclude(excluded="")
-    return LeftOut(stated.values("question").distinct().count(), excluded.count())
+    return Exclusions(stated.values("question").distinct().count(), excluded.count())
 
 
 def _shown_outcome(arm: str) -> Exists:

@@ -13,14 +13,14 @@ from django.db.models.functions import Coalesce
 
 from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import marked_value
-from agents.sealing import open_seals
+from agents.sealing import sealed_offers
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
 from foundation.bulk import create_missing
 from foundation.consistent_reads import consistent_reads
 from foundation.failpoints import failpoint
 from foundation.run_log import FailureLines, ReportLines
-from markets.models import Market, UniverseEntry
+from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
 from markets.services.venue_alerts import alert_venue_down, clear_venue_down, refresh_stale_prices
@@ -102,10 +102,7 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
 
 def _followed_markets(instant: datetime) -> QuerySet[Market]:
     """Traded markets; while decisions are sealed all that they could trade, since public prices would tell which."""
-    if not (universes := list(open_seals(instant).universes)):
-        return Market.objects.traded()
-    offered = UniverseEntry.objects.filter(universe__in=universes).order_by().values("market")
-    return Market.objects.unsettled().filter(Q(traded=True) | Q(pk__in=offered))
+    return Market.objects.unsettled().filter(Q(traded=True) | sealed_offers(instant))
 
 
 def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) -> int:

@@ -50,11 +50,7 @@ FORECASTS: dict[str, tuple[Question, Any, str]] = {
     "negative": (RACE, {"Alpha": -0.1}, 'question 88: "Alpha" is given -0.1, which is outside [0, 1]'),
     "above one": (RACE, {"Alpha": 1.5}, 'question 88: "Alpha" is given 1.5, which is outside [0, 1]'),
     "a percentage without its sign": (RACE, {"Alpha": 40}, 'question 88: "Alpha" is given 40, which is outside [0, 1]'),
-    "a percentage above 100": (
-        RACE,
-        {"Alpha": "140%"},
-        'question 88: "Alpha" is given 1.40, which is outside [0, 1]',
-    ),
+    "a percentage above 100": (RACE, {"Alpha": "140%"}, 'question 88: "Alpha" is given 1.40, which is outside [0, 1]'),
     "a tiny negative": (RACE, {"Alpha": -1e-7}, 'question 88: "Alpha" is given -1E-7, which is outside [0, 1]'),
     "a sum above": (
         RACE,

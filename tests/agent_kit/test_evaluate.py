@@ -253,6 +253,7 @@ def test_rows_pass_a_strict_reading(tmp_path: Path) -> None:
     assert rows.panel.forecasters == ["model-0", "model-1", "model-2", "own"]
 
 
+@pytest.mark.thorough
 def test_ten_thousand_tasks_cost_little_time_and_memory(tmp_path: Path) -> None:
     """Processor time, which other work on the machine does not change: 20 seconds, and 300 MB."""
     data, file = write_dataset(tmp_path / "data", 10_000), agent_file(tmp_path, EVEN)

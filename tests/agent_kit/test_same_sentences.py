@@ -17,15 +17,7 @@ from arena_agent.blocks import read_markets, read_portfolio
 from arena_agent.checks import FaultyAnswer, Refusal, check_decision
 from markets.models import Market as StoredMarket
 from markets.models import Universe
-from tests.agent_kit.cases import (
-    FORECASTS,
-    INSTRUCTIONS,
-    STRUCTURE,
-    TAKEN,
-    decision_text,
-    forecast_text,
-    kit_forecast,
-)
+from tests.agent_kit.cases import FORECASTS, INSTRUCTIONS, STRUCTURE, TAKEN, decision_text, forecast_text, kit_forecast
 from tests.commands import run
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, SUNDAY, Venue

@@ -384,6 +384,24 @@ def test_alias_without_a_price_is_refused_as_an_alias(checked: Venue, price: Any
     assert "no longer listed" not in checking.stderr
 
 
+@pytest.mark.parametrize("suffix", [":online", ":free", ":nitro"])
+def test_alias_with_a_suffix_is_named_with_its_target(checked: Venue, suffix: str) -> None:
+    alias = row("~x-ai/grok-latest", alias_target={"slug": "x-ai/grok-5"}, pricing=FREE)
+    listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5"}), alias)
+    for name in (GROK, "~x-ai/grok-latest"):
+        named = run("approve_lineup", SUNDAY, f"grok-4={name}{suffix}")
+        assert named.code == 1
+        assert "is a moving alias of x-ai/grok-5" in named.stderr
+
+
+def test_suffix_that_the_catalogue_does_not_list_is_named(checked: Venue) -> None:
+    listed(checked)
+    named = run("approve_lineup", SUNDAY, f"grok-4={GROK}:online")
+    assert named.code == 1
+    assert f"{GROK}:online" in named.stderr
+    assert "':online'" in named.stderr
+
+
 def test_alias_is_known_by_its_canonical_slug() -> None:
     alias = row("x-ai/grok", canonical_slug="~x-ai/grok-latest", pricing=FREE)
     assert parse_catalogue([alias]).models["x-ai/grok"].alias_target == ""
@@ -586,6 +604,11 @@ def test_prices_under_conditions_are_named_in_a_proposal(checked: Venue) -> None
         ({"prompt": "0.1"}, "overrides: not a list"),
         ([TIER | {"pricing": {"prompt": "0.1"}}], "overrides[0].pricing: prices inside another field"),
         ([{"then": [{"completion": "0.1"}]}], "overrides[0].then: prices inside another field"),
+        ([{"input": "0.0000031"}], "overrides[0].input: a price of unknown meaning"),
+        ([TIER, {"output": 0}], "overrides[1].output: a price of unknown meaning"),
+        ([TIER | {"prompt_batch": "0.000001"}], "overrides[0].prompt_batch: a price of unknown meaning"),
+        ([TIER | {"surcharge": 2e-6}], "overrides[0].surcharge: a price of unknown meaning"),
+        ([{"then": {"output": "0.1"}}], "overrides[0].then: prices inside another field"),
         ([TIER] * 51, "overrides: not a list of at most 50"),
     ],
 )

@@ -137,6 +137,7 @@ def test_unfinished_backup_is_read_by_its_owner_alone(tmp_path: Path) -> None:
         os.umask(before)
 
 
+@pytest.mark.thorough
 def test_restored_file_has_the_mode_of_the_one_before(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy.sqlite3"
     assert manage(file, "backup", "--out", str(out)).returncode == 0
@@ -223,6 +224,7 @@ def manage(database: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.thorough
 def test_restore_refuses_a_database_in_use(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy.sqlite3"
     assert manage(file, "backup", "--out", str(out)).returncode == 0
@@ -240,6 +242,7 @@ def test_restore_refuses_a_database_in_use(file: Path, tmp_path: Path) -> None:
     assert file.stat().st_ino != before
 
 
+@pytest.mark.thorough
 def test_backup_refuses_to_overwrite_the_live_file(file: Path) -> None:
     for command in (["backup", "--out"], ["restore", "--force"]):
         output = manage(file, *command, str(file))

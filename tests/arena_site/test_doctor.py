@@ -369,6 +369,7 @@ def test_remedy_for_a_missing_folder_is_to_make_it(sandbox: Addresses) -> None:
     assert items["database"]["remedy"] == "Make the folder, or correct DATABASE_URL in .env."
 
 
+@pytest.mark.thorough
 def test_database_without_tables_is_no_fault_and_one_without_migrations_is(sandbox: Addresses, tmp_path: Path) -> None:
     env = environment(sandbox, f"{tmp_path}/new.sqlite3")
     code, items = diagnose(env)

@@ -24,7 +24,7 @@ from tests.faults.processes import CommandRunner
 OURS = ("foundation", "markets", "cohorts", "agents", "scoring")
 INITIAL = {
     *(("foundation", "0001_initial"), ("markets", "0001_initial"), ("cohorts", "0001_initial")),
-    *(("cohorts", "0002_methodology_v1"), ("cohorts", "0003_methodology_v2")),
+    *(("cohorts", "0002_methodology_v1"), ("cohorts", "0003_methodology_v2"), ("cohorts", "0004_methodology_v3")),
     *(("agents", "0001_initial"), ("agents", "0002_lineup_2026"), ("scoring", "0001_initial")),
 }
 """They meet an empty database: nobody can be kept waiting."""
@@ -147,6 +147,7 @@ def migrate(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_failure_17_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -> None:
     with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
@@ -208,6 +209,7 @@ def full(offline_arena: CommandRunner) -> str:
     return name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("app", sorted({app for app, _ in TAKEN_BACK}))
 def test_migrations_taken_back_and_applied_again_lose_nothing_but_their_own(
     offline_arena: CommandRunner, full: str, app: str
@@ -230,6 +232,7 @@ def test_migrations_taken_back_and_applied_again_lose_nothing_but_their_own(
     offline_arena.database.drop(name)
 
 
+@pytest.mark.thorough
 def test_all_the_way_back_and_up_again_is_an_arena_that_starts(offline_arena: CommandRunner, full: str) -> None:
     name = offline_arena.database.fresh(full)
     for app in ("scoring", "agents"):

@@ -10,7 +10,17 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Decision
 from arena_site.api import ENDPOINTS, router
 from markets.models import Question
-from tests.factories import InstructionFactory, MarketFactory, ModelCallFactory, ask, bet, play_week, submit_hold
+from tests.factories import (
+    InstructionFactory,
+    MarketFactory,
+    ModelCallFactory,
+    QuestionFactory,
+    ask,
+    bet,
+    end_question,
+    play_week,
+    submit_hold,
+)
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +72,10 @@ def _season() -> None:
         submit_hold(decision)
     forecasts = {slug: [0.6, 0.4] for slug in ("gpt-5.1", "grok-4", "kimi-k2")}
     ask(Question.objects.order_by("pk").first(), forecasts, day=first.week_start.replace(day=first.week_start.day + 1))
+    rain = QuestionFactory()
+    for arm in ("priced", "blind"):
+        ask(rain, forecasts, arm=arm)
+    end_question(rain, "YES")
 
 
 season = shared_rows(_season)

@@ -76,9 +76,6 @@ def season() -> None:
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
 
 
-season_on_record = shared_rows(season)
-
-
 def another(model: type[Model], field: str) -> Any:
     """A value of the field that the row of the test does not have, as the database takes it."""
     column: Any = model._meta.get_field(field)
@@ -131,8 +128,16 @@ def insertion(verb: str, table: str, pk: int, changes: dict[str, Any]) -> tuple[
     return f"{verb} {table} ({names}) SELECT {copied} FROM {table} WHERE id = %s", [*values, pk]
 
 
-def test_protected_tables_refuse_update_and_delete() -> None:
+def recorded_season() -> set[str]:
+    """The rows of the season, and the lines in which the ledger's verification speaks of them."""
     season()
+    return violations()
+
+
+season_on_record = shared_rows(recorded_season)
+
+
+def test_protected_tables_refuse_update_and_delete(season_on_record: set[str]) -> None:
     for model, field in PROTECTED.items():
         table, pk = model._meta.db_table, row_of(model)
         column = model._meta.get_field(field).column  # type: ignore[union-attr]
@@ -145,7 +150,7 @@ each_model = pytest.mark.parametrize("model", PROTECTED, ids=lambda model: model
 
 
 @each_model
-def test_insert_replaces_no_protected_row(model: type[Model], season_on_record: None) -> None:
+def test_insert_replaces_no_protected_row(model: type[Model], season_on_record: set[str]) -> None:
     table, pk, column = model._meta.db_table, row_of(model), column_of(model)
     before, change = stored_row(table, pk), {column: another(model, PROTECTED[model])}
     if connection.vendor == "postgresql":
@@ -161,7 +166,7 @@ def test_insert_replaces_no_protected_row(model: type[Model], season_on_record: 
 
 
 @each_model
-def test_duplicate_of_a_protected_row_is_an_integrity_error(model: type[Model], season_on_record: None) -> None:
+def test_duplicate_of_a_protected_row_is_an_integrity_error(model: type[Model], season_on_record: set[str]) -> None:
     table, pk = model._meta.db_table, row_of(model)
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(*insertion("INSERT INTO", table, pk, {}))
@@ -169,7 +174,7 @@ def test_duplicate_of_a_protected_row_is_an_integrity_error(model: type[Model], 
 
 @pytest.mark.sqlite_only
 @each_model
-def test_update_replaces_no_protected_row(model: type[Model], season_on_record: None) -> None:
+def test_update_replaces_no_protected_row(model: type[Model], season_on_record: set[str]) -> None:
     table, pk = model._meta.db_table, row_of(model)
     before = stored_row(table, pk)
     assert refused(f"UPDATE OR REPLACE {table} SET id = %s", [pk])
@@ -207,18 +212,17 @@ def test_open_row_takes_no_place_of_a_final_one() -> None:
     ids=lambda value: value if isinstance(value, str) else value._meta.label,
 )  # fmt: skip
 def test_rewritten_row_is_found_by_the_ledgers_verification(
-    model: type[Model], field: str, season_on_record: None
+    model: type[Model], field: str, season_on_record: set[str]
 ) -> None:
     # Without its guards, as an older version's database was, or where somebody removed them.
     rows = model._default_manager.order_by("-pk")
     narrowed = {Decision: {"link__isnull": False}, ModelCall: {"decision__link__isnull": False}}
     row = rows.filter(**narrowed.get(model, {}))[0] if model in narrowed else rows.get(pk=row_of(model))
-    before = violations()
     column = model._meta.get_field(field).column  # type: ignore[union-attr]
     with guards_removed(model), connection.cursor() as cursor:
         update = f'UPDATE {model._meta.db_table} SET "{column}" = %s WHERE id = %s'
         cursor.execute(update, [another(model, field), row.pk])
-    assert violations() - before
+    assert violations() - season_on_record
 
 
 def violations() -> set[str]:

@@ -4,13 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from arena_site import conf
+from tests.commands import run
+from tests.selection import one_per_rule
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,35 +30,32 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize(
     ("name", "value", "what"),
-    [
-        ("GAMMA_BASE_URL", "gamma.example", "must be an http:// or https:// address"),
-        ("ALLOWED_HOSTS", "arena.example,https://arena.example", "'https://arena.example' is no host's name"),
-        ("CSRF_TRUSTED_ORIGINS", "arena.example", "must be an http:// or https:// address"),
-        ("CSRF_TRUSTED_ORIGINS", "https://arena.example/admin", "has a path"),
-        ("OPENROUTER_BASE_URL", "http://", "must be an http:// or https:// address"),
-        ("CLOB_BASE_URL", "http://h:port", "is no URL"),
-        ("GAMMA_BASE_URL", "http://gamma .example", "must hold no space"),
-        ("KALSHI_BASE_URL", f"https://{'a' * 70}.example", "longer than 63 letters"),
-        ("ARENA_HEARTBEAT_URL", "https://beat..example/x", "a label is empty"),
-        ("ARENA_ALERT_WEBHOOK", f"https://{'a' * 70}.example", "longer than 63 letters"),
-        ("DATABASE_URL", f"postgres://arena@{'a' * 70}.example/arena", "longer than 63 letters"),
-        ("EMAIL_URL", f"smtp://{'a' * 70}.example:25", "longer than 63 letters"),
-        ("CACHE_URL", "redis://cache .example:6379", "its host holds a space"),
-        ("DATABASE_URL", "mysql://root@h/arena", "must begin with sqlite://, postgresql:// or postgres://"),
-        ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
-        ("ARENA_LOG", "xml", "must be one of line, json"),
-        ("ARENA_LINEUP", "always", "must be one of approve, auto, unchecked"),
-        ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
-        ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),
-        ("ARENA_HTTPS", "perhaps", "must be true or false"),
-        ("ARENA_LLM_TIMEOUT_S", "soon", "must be a whole number"),
-        ("ARENA_LLM_TRANSPORT_RETRIES", "-1", "must lie between 0 and 10"),
-        ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (900)"),
-        ("ARENA_TRUSTED_PROXIES", "proxy", "is no IP address or network"),
-        ("ARENA_ALERT_WEBHOOK", "hook", "must be an http:// or https:// address"),
-        ("ARENA_CLOCK", "noon", "must be an ISO-8601 time"),
-        ("ARENA_CLOCK", "2026-03-08T00:06:00", "must name its zone"),
-    ],
+    one_per_rule(
+        [
+            ("ALLOWED_HOSTS", "arena.example,https://arena.example", "'https://arena.example' is no host's name"),
+            ("CSRF_TRUSTED_ORIGINS", "arena.example", "must be an http:// or https:// address"),
+            ("OPENROUTER_BASE_URL", "http://", "must be an http:// or https:// address"),
+            ("GAMMA_BASE_URL", "http://gamma .example", "must hold no space"),
+            ("KALSHI_BASE_URL", f"https://{'a' * 70}.example", "longer than 63 letters"),
+            ("ARENA_HEARTBEAT_URL", "https://beat..example/x", "a label is empty"),
+            ("ARENA_ALERT_WEBHOOK", f"https://{'a' * 70}.example", "longer than 63 letters"),
+            ("DATABASE_URL", f"postgres://arena@{'a' * 70}.example/arena", "longer than 63 letters"),
+            ("EMAIL_URL", f"smtp://{'a' * 70}.example:25", "longer than 63 letters"),
+            ("CACHE_URL", "redis://cache .example:6379", "its host holds a space"),
+            ("ARENA_SPEND_LIMIT_USD", "-1", "must be zero or more dollars"),
+            ("ARENA_LOG", "xml", "must be one of line, json"),
+            ("ARENA_LINEUP", "always", "must be one of approve, auto, unchecked"),
+            ("ARENA_SPEND_LIMIT_USD", "NaN", "must be zero or more dollars"),
+            ("ARENA_SOURCES", "polymarket,manifold", "must name sources out of polymarket, kalshi"),
+            ("ARENA_LLM_TIMEOUT_S", "soon", "must be a whole number"),
+            ("ARENA_LLM_TRANSPORT_RETRIES", "-1", "must lie between 0 and 10"),
+            ("ARENA_LEASE_S", "300", "must exceed ARENA_LLM_TIMEOUT_S (900)"),
+            ("ARENA_TRUSTED_PROXIES", "proxy", "is no IP address or network"),
+            ("ARENA_CLOCK", "noon", "must be an ISO-8601 time"),
+            ("ARENA_CLOCK", "2026-03-08T00:06:00", "must name its zone"),
+        ],
+        itemgetter(2),
+    ),
 )
 def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, value: str, what: str) -> None:
     ran = manage("check", **{name: value})
@@ -66,27 +67,34 @@ def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, va
 
 @pytest.mark.parametrize(
     ("name", "value", "fault"),
-    [
-        ("ARENA_SIGNING_KEY", "c0ffeec0ffee", "must be 64 hexadecimal digits"),
-        ("DATABASE_URL", "mysql://arena:c0ffee@db/arena", "must begin with sqlite://, postgresql:// or postgres://"),
-        ("DATABASE_URL", "postgres://arena:c0ffee/1@db/arena", "is no URL: its host or port is not valid"),
-        ("DATABASE_URL", "postgres://arena:12/c0ffee@db/arena", "has an @ behind its host"),
-        ("DATABASE_URL", "postgres://arena:[c0ffee@db/arena", "is no URL: its host or port is not valid"),
-        ("DATABASE_URL", "postgres://arena:c0ffee\u2100@db/arena", "is no URL: its host or port is not valid"),
-        ("DATABASE_URL", "postgres://arena:c0ffee@db", "names no database"),
-        ("DATABASE_REPLICA_URL", "postgres://arena:c0ffee@db/arena", "needs PostgreSQL, here and in DATABASE_URL"),
-        ("CACHE_URL", "memcached://:c0ffee@cache", "must begin with redis://, rediss:// or unix://"),
-        ("CACHE_URL", "redis://arena:c0ffee#1@cache", "is no URL: its host or port is not valid"),
-        ("EMAIL_URL", "smtp+tls://arena:c0ffee@mail:port", "is no URL: its host or port is not valid"),
-        ("ARENA_ALERT_WEBHOOK", "ftp://arena:c0ffee@hook", "must be an http:// or https:// address"),
-        ("ARENA_HEARTBEAT_URL", "https://arena:c0ffee?@hook", "is no URL: its host or port is not valid"),
-        ("OPENROUTER_BASE_URL", "openrouter:c0ffee@gateway", "must be an http:// or https:// address"),
-        ("GAMMA_BASE_URL", "https://arena:c0ffee@gamma:70000", "is no URL: its host or port is not valid"),
-        ("ALLOWED_HOSTS", "arena.example,https://arena:c0ffee@arena.example", "entry 2 is no host's name"),
-        ("CSRF_TRUSTED_ORIGINS", "https://arena:c0ffee@arena.example/a", "entry 1 has a path"),
-        ("ARENA_ALERT_EMAIL", "smtp://ann:c0ffee@mail@mail", "entry 1 is no mail address"),
-        ("ARENA_HTTPS", "https://arena:c0ffee@arena.example", "must be true or false"),
-    ],
+    one_per_rule(
+        [
+            ("ARENA_SIGNING_KEY", "c0ffeec0ffee", "must be 64 hexadecimal digits"),
+            (
+                "DATABASE_URL",
+                "mysql://arena:c0ffee@db/arena",
+                "must begin with sqlite://, postgresql:// or postgres://",
+            ),
+            ("DATABASE_URL", "postgres://arena:c0ffee/1@db/arena", "is no URL: its host or port is not valid"),
+            ("DATABASE_URL", "postgres://arena:12/c0ffee@db/arena", "has an @ behind its host"),
+            ("DATABASE_URL", "postgres://arena:[c0ffee@db/arena", "is no URL: its host or port is not valid"),
+            ("DATABASE_URL", "postgres://arena:c0ffee\u2100@db/arena", "is no URL: its host or port is not valid"),
+            ("DATABASE_URL", "postgres://arena:c0ffee@db", "names no database"),
+            ("DATABASE_REPLICA_URL", "postgres://arena:c0ffee@db/arena", "needs PostgreSQL, here and in DATABASE_URL"),
+            ("CACHE_URL", "memcached://:c0ffee@cache", "must begin with redis://, rediss:// or unix://"),
+            ("CACHE_URL", "redis://arena:c0ffee#1@cache", "is no URL: its host or port is not valid"),
+            ("EMAIL_URL", "smtp+tls://arena:c0ffee@mail:port", "is no URL: its host or port is not valid"),
+            ("ARENA_ALERT_WEBHOOK", "ftp://arena:c0ffee@hook", "must be an http:// or https:// address"),
+            ("ARENA_HEARTBEAT_URL", "https://arena:c0ffee?@hook", "is no URL: its host or port is not valid"),
+            ("OPENROUTER_BASE_URL", "openrouter:c0ffee@gateway", "must be an http:// or https:// address"),
+            ("GAMMA_BASE_URL", "https://arena:c0ffee@gamma:70000", "is no URL: its host or port is not valid"),
+            ("ALLOWED_HOSTS", "arena.example,https://arena:c0ffee@arena.example", "entry 2 is no host's name"),
+            ("CSRF_TRUSTED_ORIGINS", "https://arena:c0ffee@arena.example/a", "entry 1 has a path"),
+            ("ARENA_ALERT_EMAIL", "smtp://ann:c0ffee@mail@mail", "entry 1 is no mail address"),
+            ("ARENA_HTTPS", "https://arena:c0ffee@arena.example", "must be true or false"),
+        ],
+        itemgetter(2),
+    ),
 )
 def test_wrong_setting_is_named_without_its_secret(name: str, value: str, fault: str, tmp_path: Path) -> None:
     ran = manage("check", **({"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3"} | {name: value}))
@@ -112,19 +120,25 @@ def test_wrong_line_of_the_settings_file_is_named_by_its_number(line: str, tmp_p
     assert conf.read_file(environ.Env(), tmp_path / "absent") is None  # type: ignore[func-returns-value]
 
 
-@pytest.mark.parametrize("command", [("publish_archive",), ("export_dataset", "--out", "e")])
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["publish_archive", "export_dataset"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("SECRET_KEY_IS_SET", True), ("ARENA_SIGNING_KEY", bytes(32))], ids=["secret", "signing"]
+)
 def test_archive_is_not_signed_with_a_throw_away_key(
-    command: tuple[str, ...], migrated_file: Path, tmp_path: Path
+    command: str, name: str, value: Any, settings: Any, tmp_path: Path
 ) -> None:
-    command = tuple(f"{tmp_path}/e" if word == "e" else word for word in command)
-    where = {"DATABASE_URL": f"sqlite:///{shutil.copy(migrated_file, tmp_path)}", "ARENA_EXPORT_DIR": f"{tmp_path}/e"}
-    for debug in ("false", "true"):
-        ran = manage(*command, DEBUG=debug, **where)
-        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
-        assert "SECRET_KEY is not set" in ran.stderr
-        assert not (tmp_path / "e").exists()
-    for setting in ({"SECRET_KEY": "x" * 50}, {"ARENA_SIGNING_KEY": "ab" * 32}):
-        assert manage(*command, **setting, **where).returncode == 0
+    folder = settings.ARENA_EXPORT_DIR = tmp_path / "archives"
+    options = {"out": folder} if command == "export_dataset" else {}
+    settings.SECRET_KEY_IS_SET, settings.ARENA_SIGNING_KEY = False, None
+    for settings.DEBUG in (False, True):
+        refused = run(command, **options)
+        assert refused.code == 2
+        assert "SECRET_KEY is not set" in refused.stderr
+        assert "\n" not in refused.stderr
+        assert not folder.exists()
+    setattr(settings, name, value)
+    assert run(command, **options).code == 0
 
 
 def test_example_file_names_every_setting_of_the_contract() -> None:
@@ -201,6 +215,7 @@ def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path:
     assert not (tmp_path / "x.sqlite3").exists()
 
 
+@pytest.mark.thorough
 def test_migrate_then_start_cohort_needs_nothing_else(tmp_path: Path) -> None:
     where = {"DATABASE_URL": f"sqlite:///{tmp_path}/x.sqlite3", "ARENA_LINEUP": "unchecked"}
     assert manage("migrate", "-v0", **where).returncode == 0

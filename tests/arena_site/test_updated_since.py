@@ -13,16 +13,7 @@ from agents.models import Agent, Decision, Forecast, ModelCall, Position
 from foundation.bulk import field_values, update_changed
 from markets.models import Market, Outcome, Question
 from scoring.services.scores import compute_scores
-from tests.factories import (
-    WEEK,
-    AgentFactory,
-    MarketFactory,
-    ModelCallFactory,
-    QuestionFactory,
-    ask,
-    bet,
-    end_question,
-)
+from tests.factories import WEEK, AgentFactory, MarketFactory, ModelCallFactory, QuestionFactory, ask, bet, end_question
 from tests.problems import errors
 
 pytestmark = pytest.mark.django_db

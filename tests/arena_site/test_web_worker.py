@@ -46,8 +46,22 @@ def exchange(site: Site, request: bytes) -> tuple[bytes, bytes]:
         (b"GET /api/v1/ HTTP/1.1\r\n" + HOST + b"Host : x\r\n\r\n", 400, "Invalid header"),
         (b"POST /api/v1/exports/ HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999\r\n\r\n", 413, "exceeds max_body"),
         (b"POST /api/v1/exports/ HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\n", 501, "not supported"),
+        (b"GET http://localhost/api/v1/ HTTP/1.1\r\n" + HOST + HOST + b"\r\n", 400, "Host must be given once"),
+        (b"GET HTTPS://localhost:1/api/v1/ HTTP/1.1\r\n" + HOST + b"Host : x\r\n\r\n", 400, "Invalid header"),
+        (b"GET  /api/v1/ HTTP/1.1\r\n" + HOST + b"\r\n", 400, "Start line is invalid"),
     ],
-    ids=["both lengths", "both lengths in HTTP/1.0", "two hosts", "no header", "too long", "another coding"],
+    ids=[
+        "both lengths",
+        "both lengths in HTTP/1.0",
+        "two hosts",
+        "no header",
+        "too long",
+        "another coding",
+        "absolute address",
+        "absolute address and no header",
+        "two spaces",
+        "endless header",
+    ],
 )
 def test_refusal_is_a_problem_and_ends_the_connection(
     small_site: Site, request_: bytes, status: int, detail: str

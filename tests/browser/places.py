@@ -87,6 +87,11 @@ FORECASTS = {
     "external forecast": "release_id IN (SELECT id FROM agents_release WHERE model_id = 'external/guest')",
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
+LAYOUTS = (
+    "leaderboard", "cohort", "agent", "trades", "registration of an agent", "family", "decisions", "forecasts",
+    "calibration", "comparison", "methodology", "market resolved", "decision with refusals", "question resolved",
+)  # fmt: skip
+"""A page of each layout; the others, made of the same parts, are thorough."""
 STATUS = {"not found": 404, "application without its link": 410}
 FOREIGN = {"API documentation"}
 """Drawn by a library: it must obey the policy, but neither its words nor its looks are ours."""

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 
-from tests.browser.places import FOREIGN, NAMES, STATUS, Places
+from tests.browser.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.browser.visitor import Visitor
+from tests.selection import chosen
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 CONTRAST = "color-contrast"
@@ -41,7 +42,7 @@ ELSEWHERE = {"trading of a version", "leaderboard of a day", "cohort just starte
 """Made of the very pieces of another page that is looked at."""
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN | ELSEWHERE])
+@pytest.mark.parametrize("name", chosen(LAYOUTS, [name for name in NAMES if name not in FOREIGN | ELSEWHERE]))
 def test_no_accessibility_violation(name: str, visitors: Callable[..., Visitor], places: Places) -> None:
     reader = visitors(bypass_csp=True)  # what axe injects is not the page's
     if not reader.page.evaluate("typeof axe === 'object'"):

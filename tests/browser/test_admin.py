@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from urllib.parse import urljoin
 
+import pytest
+
 from tests.browser.visitor import Visitor
 from tests.season.full_season import ADMIN
 from tests.season.running_site import Site
@@ -16,6 +18,7 @@ CUT_COLUMNS = """() => {
 """The headings of the columns that reach beyond their list."""
 
 
+@pytest.mark.thorough
 def test_lists_cut_no_column_and_obey_the_policy_as_details_do(site: Site, sign_in: Callable[..., Visitor]) -> None:
     operator = sign_in(site, ADMIN)
     page = operator.page

@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import APIResponse, Browser, Page
 
-from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR
 from arena_site.sealed_reads import READ_SEALED
 from tests.arena_site.dashboard.accounts import ALLOWED
@@ -30,6 +30,7 @@ from tests.browser.scenes import SUNDAY_NIGHT, WEEK_LATER
 from tests.browser.visitor import HEIGHT, WIDTHS, Visitor
 from tests.databases import PROJECT
 from tests.season.running_site import Site, serving
+from tests.selection import one_per_rule
 
 INSTANTS = {"start_cohort": WEEK_LATER, "run_forecasts": WEEK_LATER}
 """Actions for which there is nothing to do on the Sunday night on which models failed."""
@@ -179,7 +180,11 @@ ELSEWHERE = {READ_SEALED, "end-maintenance", "add-model"}
 needs a gateway's catalogue."""
 
 
-@pytest.mark.parametrize("name", sorted(ACTIONS.keys() - ELSEWHERE))
+def group_of(action: str) -> str:
+    return next(group for group, actions in GROUPS.items() if action in actions)
+
+
+@pytest.mark.parametrize("name", one_per_rule(sorted(ACTIONS.keys() - ELSEWHERE), group_of))
 def test_permitted_role_performs_an_action_once(dashboards: Callable[..., Dashboard], name: str) -> None:
     role = OPERATOR if name in ALLOWED[OPERATOR] else ADMINISTRATOR
     dashboard = dashboards(INSTANTS.get(name, SUNDAY_NIGHT))

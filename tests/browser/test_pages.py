@@ -8,8 +8,9 @@ import pytest
 from django.urls import URLPattern
 
 from arena_site.pages.urls import urlpatterns
-from tests.browser.places import FOREIGN, NAMES, STATUS, Places
+from tests.browser.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.browser.visitor import THEMES, WIDTHS, Visitor
+from tests.selection import chosen
 
 BODY = """() => ({
   mains: document.querySelectorAll("main").length,
@@ -52,7 +53,7 @@ def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visi
         well_formed(visitor.page.evaluate(BODY))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in FOREIGN])
+@pytest.mark.parametrize("name", chosen(LAYOUTS, [name for name in NAMES if name not in FOREIGN]))
 def test_page_is_complete_without_javascript(
     name: str, visitors: Callable[..., Visitor], places: Places, visitor: Visitor
 ) -> None:

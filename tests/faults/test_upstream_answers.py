@@ -48,6 +48,8 @@ TOOL_END = {"finish_reason": "tool_calls", "native_finish_reason": "tool_use"}
 NETWORK = {"finish_reason": "stop", "native_finish_reason": "network_error"}
 RESOURCES = {"finish_reason": "insufficient_system_resource", "native_finish_reason": "insufficient_system_resource"}
 TOOL_NETWORK = {"finish_reason": "tool_calls", "native_finish_reason": "network_error"}
+FILTER_NETWORK = {"finish_reason": "content_filter", "native_finish_reason": "network_error"}
+LENGTH_RESOURCES = {"finish_reason": "length", "native_finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}
 NO_REASON = {"finish_reason": None, "native_finish_reason": None}
 NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
 NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
@@ -149,6 +151,23 @@ CASES = {
     "a stream that ends without a reason": ("failed", 0, FAILS, stream({"delta": {"content": ""}, **NO_REASON})),
     "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
     "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
+    "filtered, says the gateway, and a network failed": ("failed", 1, FAILS, completion("", choice=FILTER_NETWORK)),
+    "cut, says the gateway, for want of resources": ("failed", 1, FAILS, completion("{", choice=LENGTH_RESOURCES)),
+    **{
+        f"filtered by {native}": (
+            "declined",
+            1,
+            HOLDS,
+            completion("", choice={"finish_reason": "stop", "native_finish_reason": native}),
+        )
+        for native in ("RECITATION", "SPII", "guardrail_intervened", "IMAGE_SAFETY", "MODEL_ARMOR", "sensitive")
+    },
+    "filtered, by a name of the provider's own": (
+        "declined",
+        1,
+        HOLDS,
+        completion("", choice={"finish_reason": "content_filter", "native_finish_reason": "policy_7"}),
+    ),
     "nothing but thinking": ("cut cut", 2, FAILS, completion("", choice=LENGTH)),
     "nothing but thinking, then good": ("cut answered", 2, COMPLETES, completion(None, choice=LENGTH), GOOD),
     "whole, then cut in the prose": ("answered", 1, COMPLETES, completion(f"{HELD} I say", choice=LENGTH)),

@@ -14,11 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pandas as pd
+import numpy as np
 import polars as pl
 import pytest
 
 import forecast_rank as fr
+from tests.lazy_modules import pd
 
 
 class Tags(HTMLParser):
@@ -172,8 +173,7 @@ class TestRank:
         assert text["settings"]["gammas"] == ["0", "0.5"]
 
     @pytest.mark.parametrize(
-        ("setting", "message"),
-        [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")],
+        ("setting", "message"), [({"gamma": 2}, "gamma"), ({"defects": True}, "defects"), ({"like": "elo"}, "like")]
     )
     def test_setting_out_of_range_is_named(self, setting: dict[str, Any], message: str) -> None:
         with pytest.raises(fr.InvalidSetting, match=message):
@@ -303,6 +303,18 @@ class TestReport:
         with pytest.raises(KeyError, match="no table 'elo'; there are brier"):
             report.to_markdown("elo")
 
+    def test_uncertainty_is_printed_as_intervals_alone(self) -> None:
+        generator = np.random.default_rng(4)
+        columns = {"question": [f"q{j}" for j in range(30)], "outcome": [0, 1, 1] * 10}
+        frame = pl.DataFrame(columns | {name: generator.random(30) for name in ("ann", "bob", "cy")})
+        report = fr.rank(frame, metrics="brier,thurstone_mosteller", bootstrap=200)
+        content = report.to_dict()
+        low, high = content["forecasters"]["ann"]["tm_ability_ci"]
+        assert f"[{low:.3f}, {high:.3f}]" in report.to_text(200)
+        pair = next(pair for pair in content["pairs"] if {pair["first"], pair["second"]} == {"ann", "bob"})
+        assert f"{abs(pair['difference']):.4f} ± {pair['margin']:.4f}" in report.to_text(200)
+        assert "difference ± 95% interval (Holm)" in report.to_text(200)
+
     def test_text_and_repr(self, report: fr.Report) -> None:
         assert str(report).startswith("5 rows: 4 forecasts by 2 on 2 questions of 2 events")
         assert repr(report) == "<Report: 2 forecasters, 2 questions>"
@@ -331,7 +343,7 @@ class TestCompare:
         table = fr.compare(frame, frame, metrics="log", bootstrap=0)
         log = fr.rank(frame, metrics="log", bootstrap=0).ranked("log")
         assert dict(table.select("forecaster", "a").rows()) == {name: value for name, (_, value) in log.items()}
-        with pytest.raises(KeyError, match="no ranking in common"):
+        with pytest.raises(KeyError, match="no ranking in common: a has calibration, b has none"):
             fr.compare(fr.rank(frame, metrics="calibration", bootstrap=0), fr.rank(frame, metrics="alpha", bootstrap=0))
 
 

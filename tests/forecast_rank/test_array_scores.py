@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, log_loss
 
 import forecast_rank as fr
+from tests.lazy_modules import sklearn_metrics
 
 RANDOM = np.random.default_rng(3)
 P = RANDOM.uniform(0.05, 0.95, 40)
@@ -18,9 +18,11 @@ WINNERS = RANDOM.integers(0, 4, 40)
 
 def test_binary_scores_equal_scikit_learn() -> None:
     for weight in (None, W):
-        assert fr.mean_brier(Y, P, sample_weight=weight) == pytest.approx(brier_score_loss(Y, P, sample_weight=weight))
+        assert fr.mean_brier(Y, P, sample_weight=weight) == pytest.approx(
+            sklearn_metrics.brier_score_loss(Y, P, sample_weight=weight)
+        )
         ours = fr.mean_log_score(Y, P, sample_weight=weight)
-        assert ours == pytest.approx(-log_loss(Y, P, sample_weight=weight))
+        assert ours == pytest.approx(-sklearn_metrics.log_loss(Y, P, sample_weight=weight))
 
 
 def test_scores_of_vectors_equal_their_formulas() -> None:

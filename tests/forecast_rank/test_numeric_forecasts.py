@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
 
 import forecast_rank as fr
+from tests.lazy_modules import pd
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -94,20 +94,21 @@ def test_falling_quantiles_and_missing_columns_are_named() -> None:
         fr.numeric_scores(frame.drop("value"))
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(make: Any) -> None:
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(library: Any) -> None:
     numbers = {
         "Forecaster": ["ann", "bob"] * 2, "question ": ["q1", "q1", "q2", "q2"], "VALUE": [4, 1, 7, 8],
         "Outcome": [5, 5, 9, 9], "comment": ["x"] * 4,
     }  # fmt: skip
-    report = fr.rank_numeric(make(numbers), bootstrap=0)
+    report = fr.rank_numeric(library.DataFrame(numbers), bootstrap=0)
     assert report.ranked("crps") == {"ann": (1, 1.5), "bob": (2, 2.5)}
     assert report.to_dict()["data"]["ignored_columns"] == ["comment"]
     scores = {
         "forecaster": ["ann", "bob"] * 2, "question": ["q1", "q1", "q2", "q2"], "probability": [0.2, 0.3, 0.4, 0.5],
         "outcome": [1, 1, 0, 0], "Loss": [4.0, 1.0, 7.0, 8.0],
     }  # fmt: skip
-    assert fr.rank_scores(make(scores), lower="loss", bootstrap=0).ranked("loss") == {"bob": (1, 4.5), "ann": (2, 5.5)}
+    ranked = fr.rank_scores(library.DataFrame(scores), lower="loss", bootstrap=0).ranked("loss")
+    assert ranked == {"bob": (1, 4.5), "ann": (2, 5.5)}
 
 
 def test_different_questions_are_compared_by_the_adjusted_score_and_in_pairs() -> None:
@@ -185,6 +186,67 @@ class TestRowsAtFault:
         frame = forecasts({"ann": 1.0}, questions=2).with_columns(value=pl.lit(None))
         with pytest.raises(fr.TooFewForecasts, match="value is empty or no number"):
             fr.rank_numeric(frame)
+
+
+class TestVersions:
+    TIMES = ("2026-01-01", "2026-01-02", "2026-03-01")
+
+    def versions(self, values: list[float | None]) -> pl.DataFrame:
+        """An earlier, the last and a late version by ann, and one by bob, of a question that closes in February."""
+        return pl.DataFrame({
+            "forecaster": ["ann", "ann", "ann", "bob"], "question": "q", "value": [*values, 5.0], "outcome": 2.0,
+            "made_at": [*self.TIMES, "2026-01-05"], "closed_at": "2026-02-01",
+        })  # fmt: skip
+
+    @pytest.mark.parametrize("first", [9.0, None])
+    @pytest.mark.parametrize("late", [9.0, None])
+    def test_latest_before_the_close_counts_whatever_is_wrong_with_others(
+        self, first: float | None, late: float | None
+    ) -> None:
+        frame = self.versions([first, 3.0, late])
+        for report in (
+            fr.rank_numeric(frame, bootstrap=0),
+            fr.rank_scores(frame.with_columns(crps=pl.col("value") - 2), lower="crps", bootstrap=0),
+        ):
+            assert report.ranked("crps") == {"ann": (1, 1.0), "bob": (2, 3.0)}
+            assert report.to_dict()["rejected"] == []
+            assert report.to_dict()["data"]["superseded"] == 2
+
+    def test_forecast_that_is_too_late_or_of_no_known_time_is_rejected(self) -> None:
+        late = self.versions([9.0, 3.0, 1.0])[2:]
+        content = fr.rank_numeric(late, bootstrap=0).to_dict()
+        assert content["rejected"] == [{"row": 1, "why": "made_at is not before closed_at"}]
+        unknown = self.versions([9.0, 3.0, 1.0]).with_columns(
+            made_at=pl.col("made_at").replace("2026-01-01", "long ago")
+        )
+        content = fr.rank_numeric(unknown, bootstrap=0, allow_rejected=True).to_dict()
+        assert content["rejected"][0] == {"row": 1, "why": "made_at is not a time"}
+        assert [*content["forecasters"]] == ["bob"]
+
+    def test_all_quantiles_of_a_version_go_with_it(self) -> None:
+        frame = forecasts({"ann": 1.0, "bob": 3.0}).with_columns(made_at=pl.lit(2.0))
+        crossed = frame.filter(forecaster="ann").with_columns(made_at=pl.lit(1.0), value=-pl.col("value"))
+        content = fr.rank_numeric(pl.concat([crossed, frame]), bootstrap=0).to_dict()
+        assert (content["rejected"], content["data"]["superseded"]) == ([], 90)
+
+
+@pytest.mark.parametrize("empty", [None, float("nan"), ""])
+def test_empty_column_of_quantiles_is_none(empty: float | str | None) -> None:
+    frame = pl.DataFrame({"forecaster": ["a", "b"], "question": "q", "value": [1, 3], "outcome": 2, "quantile": empty})
+    assert fr.rank_numeric(frame, bootstrap=0).ranked("crps") == {"a": (1, 1.0), "b": (1, 1.0)}
+
+
+def test_percentages_are_hundredths() -> None:
+    frame = forecasts({"ann": 1.0, "bob": 3.0})
+    written = frame.with_columns((100 * pl.col("quantile")).cast(pl.Int64).cast(pl.String) + "%")
+    assert fr.numeric_scores(written).equals(fr.numeric_scores(frame))
+
+
+@pytest.mark.parametrize("name", ["n", "coverage", "question", "weight", "rank_range"])
+def test_score_with_the_name_of_another_figure_is_refused(name: str) -> None:
+    frame = pl.DataFrame({"forecaster": ["a", "b"], "question": "q", name: [1, 2]}, strict=False)
+    with pytest.raises(fr.UnreadableFile, match=f"no score can be called '{name}'"):
+        fr.rank_scores(frame, lower=name)
 
 
 class TestSetsOfQuantiles:

@@ -321,8 +321,7 @@ def test_look_up_without_a_market_is_named(httpserver: HTTPServer, kalshi: Kalsh
 
 
 @pytest.mark.parametrize(
-    ("expected", "closes"),
-    [("2026-03-10T15:00:00Z", 10), ("2026-04-01T00:00:00Z", 20), ("soon", 20), (None, 20)],
+    ("expected", "closes"), [("2026-03-10T15:00:00Z", 10), ("2026-04-01T00:00:00Z", 20), ("soon", 20), (None, 20)]
 )
 def test_market_closes_when_its_event_is_expected_to_end_if_that_is_earlier(expected: Any, closes: int) -> None:
     closes_at = row(expected_expiration_time=expected).closes_at

@@ -31,6 +31,7 @@ from tests.factories import (
     resolve,
 )
 from tests.scoring.exports.forgery import Cells, rewrite
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -45,8 +46,7 @@ def agent(slug: str, track: str = "closed") -> Family:
     return family
 
 
-@pytest.fixture
-def answers() -> None:
+def answer_questions() -> None:
     """51 questions, each resolved on the day after it was asked, and agents who answered different ones of them."""
     for slug in ("steady", "half", "sparse", "late", "few"):
         agent(slug)
@@ -69,6 +69,9 @@ def answers() -> None:
         end_question(question, "YES", at=day + DAY)
     fail("half")
     compute_scores(at=END)
+
+
+answers = shared_rows(answer_questions)
 
 
 def board(client: Client, query: str = "") -> dict[str, dict[str, Any]]:

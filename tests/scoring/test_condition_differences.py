@@ -129,10 +129,11 @@ def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_con
     snippet = EvidenceSnippet(
         entry=first.entries.get(),
         position=1,
-        text="It rained.",
+        text="It rained in town 1.",
         retrieved_at=WEEK,
         sha256="0" * 64,
         states_outcome=True,
+        audited_at=END,
     )
     with guards_removed():
         snippet.save()

@@ -15,6 +15,7 @@ from django.test import Client
 from agents.models import Forecast
 from markets.models import QuestionBatch
 from tests.commands import run
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import GPT, SUNDAY, Venue, forecast
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
@@ -32,8 +33,7 @@ class Even(Agent):
 """
 
 
-@pytest.fixture
-def resolved(venue: Venue) -> Venue:
+def play(venue: Venue) -> None:
     """Two questions that were asked on one day in both prompt conditions, one of which has resolved."""
     venue.market(RAIN)
     venue.market(SNOW)
@@ -42,7 +42,14 @@ def resolved(venue: Venue) -> Venue:
     run("run_forecasts", SUNDAY + timedelta(hours=2))
     venue.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + 2 * DAY).code == 0
-    return venue
+
+
+season = shared_rows_at_venue(play)
+
+
+@pytest.fixture
+def resolved(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def build(folder: Path, **window: Any) -> Any:
@@ -112,6 +119,7 @@ def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address
     assert client.get("/data/datasets/latest//etc/passwd").status_code == 400
 
 
+@pytest.mark.thorough
 def test_datasets_are_retained_like_archives(resolved: Venue, tmp_path: Path, settings: Any) -> None:
     settings.ARENA_EXPORT_DIR = tmp_path
     for day in range(3, 12):

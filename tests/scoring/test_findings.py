@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from scipy.stats import ttest_1samp
 
 from scoring.findings import Finding, findings
 from scoring.leaderboard_entries import LeaderboardKey
+from scoring.models import ForecastScore, Leaderboard
+from scoring.return_tests import return_error
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
@@ -33,7 +36,7 @@ def forecast(number: int, *, priced: float, blind: float) -> None:
 def entry(slug: str, **values: Any) -> dict[str, Any]:
     return {
         "forecaster": slug, "family": slug, "display_name": slug.capitalize(), "reference": slug == "ensemble",
-        "external": False, "rank": 1, "brier": 0.1, "alpha": 0.02, "alpha_ci": None, "n": 40,
+        "external": False, "rank": 1, "ranked_by": "brier", "brier": 0.1, "alpha": 0.02, "alpha_ci": None, "n": 40,
     } | values  # fmt: skip
 
 
@@ -72,13 +75,47 @@ def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
         assert worst.questions_more == 275
 
 
-def test_market_is_compared_with_the_best_model_and_with_the_ensemble() -> None:
-    best, other = entry("a", alpha_ci=[0.01, 0.03]), entry("b", brier=0.2, alpha_ci=[-0.5, -0.4])
-    store([best, other, entry("ensemble", alpha_ci=[-0.0196, 0.0196], n=100)])
-    assert (by_topic()["market"].first, by_topic()["market"].supported) == ("A", True)
+@pytest.mark.parametrize(("p", "margin"), [(0.04, 0.019), (0.06, 0.021)])
+def test_market_is_compared_with_the_first_model_and_with_the_ensemble(p: float, margin: float) -> None:
+    """The first model is the first in rank, and its test is corrected for the number of models."""
+    first = entry("a", brier=0.3, alpha_ci=[0.01, 0.03], ranked_by="adjusted_brier", adjusted_brier=0.1)
+    second = entry("b", rank=2, brier=0.2, ranked_by="adjusted_brier", adjusted_brier=0.2)
+    tests = {"a": {"difference": 0.02, "p_holm": p, "margin": margin}}
+    store([first, second, entry("ensemble", alpha_ci=[-0.0196, 0.0196], n=100)], market=tests)
+    market = by_topic()["market"]
+    assert (market.first, market.supported, market.low > 0) == ("A", p < 0.05, p < 0.05)
     ensemble = by_topic()["ensemble"]
     assert not ensemble.supported
     assert ensemble.questions_more == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
+
+
+def test_market_tests_are_those_of_the_library_with_the_market_as_a_forecaster() -> None:
+    for number in range(6):
+        forecast(number, priced=0.6 + number / 20, blind=0.6)
+    compute_scores(at=END)
+    board = Leaderboard.objects.get(protocol="forecast", arm="priced", methodology="", category="")
+    alphas = {row["family"]: row["alpha"] for row in board.entries if not row["reference"]}
+    for slug in (GPT, GROK):
+        rows = ForecastScore.objects.filter(forecast__family__slug=slug, forecast__arm="priced")
+        gaps = [row.market_brier - row.brier for row in rows]
+        test = board.report["market"][slug]
+        assert test["difference"] == pytest.approx(alphas[slug])
+        expected = ttest_1samp(gaps, 0).pvalue
+        assert expected <= test["p_holm"] <= 2 * expected + 1e-12, "corrected for two models"
+
+
+def test_highest_mean_return_has_an_interval_corrected_for_the_number_of_models() -> None:
+    weeks = {"1": {"2026-03-01": 4.0, "2026-03-08": 3.0, "2026-03-15": 5.0}, "2": {"2026-03-08": 2.0}}
+    rows = [
+        {"family": slug, "display_name": slug, "rank": rank, "external": False, "return_percent": 7.0 - rank,
+         "return_ci": [1.0, 9.0], "cohorts": 2}
+        for rank, slug in enumerate("abc", start=1)
+    ]  # fmt: skip
+    contents = LeaderboardContents(rows, {"weeks": dict.fromkeys("abc", weeks)})
+    store_leaderboards({LeaderboardKey("trading"): contents}, at=END)
+    profit, one = by_topic()["profit"], return_error(weeks).interval
+    assert one is not None
+    assert profit.low < one[0] < one[1] < profit.high
 
 
 def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:

@@ -28,6 +28,7 @@ from scoring.services.scores import clear_scores, compute_scores
 from scoring.stored_json import first_difference
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
 from tests.scoring.reads import statements
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -240,6 +241,14 @@ def ranked(path: Path, *, latest: bool) -> dict[str, Any]:
     return json.loads(out.read_text())
 
 
+def score_a_week() -> None:
+    a_week()
+    compute_scores(at=END)
+
+
+scored_week = shared_rows(score_a_week)
+
+
 def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(tmp_path: Path) -> None:
     a_week(8)
     compute_scores(at=END)
@@ -294,9 +303,7 @@ def _write_long_form(path: Path, *, latest: bool) -> None:
             out.writerow([*row, 1 if latest else families.weight[forecast], 1, *times])
 
 
-def test_leaderboards_are_stored_by_methodology_arm_and_category() -> None:
-    a_week()
-    compute_scores(at=END)
+def test_leaderboards_are_stored_by_methodology_arm_and_category(scored_week: None) -> None:
     leaderboards = Leaderboard.objects.filter(protocol="forecast").values_list("methodology", "arm", "category")
     assert set(leaderboards) == {
         (version, arm, category)
@@ -307,9 +314,7 @@ def test_leaderboards_are_stored_by_methodology_arm_and_category() -> None:
     assert stored().entries == stored(methodology="v2").entries
 
 
-def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were() -> None:
-    a_week()
-    compute_scores(at=END)
+def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were(scored_week: None) -> None:
     entry = stored_entry()
     assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.080000", 8, 0, 0)
     assert entry["irt_ability"] is not None
@@ -381,9 +386,7 @@ def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_give
     assert QuestionDifficulty.objects.filter(arm="priced").count() == 5
 
 
-def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
-    a_week()
-    compute_scores(at=END)
+def test_a_category_without_a_new_resolution_keeps_its_leaderboard(scored_week: None) -> None:
     question = QuestionFactory(markets=[MarketFactory(category="Sports")])
     ask(question, {GPT: [0.7, 0.3]})
     end_question(question, "YES")
@@ -392,10 +395,8 @@ def test_a_category_without_a_new_resolution_keeps_its_leaderboard() -> None:
     assert computed == {"": END + DAY, "Politics": END, "Sports": END + DAY}
 
 
-def test_fits_of_an_older_format_are_repeated() -> None:
+def test_fits_of_an_older_format_are_repeated(scored_week: None) -> None:
     """A release of November stored the inputs of fits without their format."""
-    a_week()
-    compute_scores(at=END)
     leaderboard = stored()
     leaderboard.report["fitted"] = {"number": 6, "newest": None, "forecasts": 11, "scored_at": None}
     leaderboard.save()
@@ -403,9 +404,7 @@ def test_fits_of_an_older_format_are_repeated() -> None:
     assert stored().report["fitted_at"] == (END + DAY / 2).isoformat()
 
 
-def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones() -> None:
-    a_week()
-    compute_scores(at=END)
+def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones(scored_week: None) -> None:
     Leaderboard.objects.filter(category="Sports").delete()
     assert refresh_forecast_leaderboards(at=END + DAY) == 4
     assert stored(category="Sports").computed_at == stored("blind", "v2", "Sports").computed_at == END + DAY
@@ -434,9 +433,7 @@ def test_a_leaderboard_costs_the_same_queries_whatever_was_asked() -> None:
     assert statements(resolved_entries, Selection("priced")) == before == 3
 
 
-def test_the_report_holds_pairs_agreement_curves_and_reliability() -> None:
-    a_week()
-    compute_scores(at=END)
+def test_the_report_holds_pairs_agreement_curves_and_reliability(scored_week: None) -> None:
     report = stored().report
     pair = next(p for p in report["pairs"] if {p["first"], p["second"]} == {GPT, GROK})
     assert pair["n"] == 8

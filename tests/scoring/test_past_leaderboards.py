@@ -44,7 +44,7 @@ END = WEEK + 30 * DAY
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 POLITICS, SPORTS = "Politics", "Sports"
 SECOND = timedelta(seconds=1)
-INSTANTS = [WEEK, WEEK + 2.75 * DAY, WEEK + 3 * DAY, END]
+INSTANTS = [WEEK + 2.75 * DAY, END]
 
 
 def score() -> None:

@@ -169,6 +169,7 @@ def test_jobs_that_failed_are_forgotten_by_the_queue_like_runs(age: timedelta, l
     assert Task.objects.count() == left
 
 
+@pytest.mark.thorough
 def test_failure_17_the_snapshots_of_an_agent_level_off() -> None:
     """Two hundred days: every ten minutes of the last thirty, every hour before that, every day at the far end."""
     agent, midnight = AgentFactory(), NOW.replace(hour=0)

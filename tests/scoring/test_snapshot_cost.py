@@ -43,6 +43,7 @@ class _Everything(dict[str, str | None]):
         return "0.41"
 
 
+@pytest.mark.thorough
 def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_queries(quoted: Venue) -> None:
     portfolios = create_portfolios(cohorts=20, positions=32)
     assert (portfolios.agents, portfolios.positions) == (140, 4480)

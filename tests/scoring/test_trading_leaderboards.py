@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from scipy import stats
 
 from agents.models import Agent, Family
 from cohorts.models import Methodology
@@ -36,6 +35,7 @@ from tests.factories import (
     reverse_to,
     sale,
 )
+from tests.lazy_modules import stats
 from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db

@@ -1,6 +1,6 @@
 """A walk through the examples of `docs/api.md` with the client that CI generates from the published description.
 
-Run by `.ci/run client`, with the client's folder on the path and the address of a running demo.
+Run by `.ci/run demo`, with the client's folder on the path and the address of a running demo.
 """
 
 import sys
@@ -52,8 +52,7 @@ def answer(kind: type[Answer], given: object) -> Answer:
 
 def walk(client: Client) -> None:
     board = answer(
-        PaginatedAnyLeaderboardEntryList,
-        leaderboard_list.sync(client=client, as_of=datetime(2026, 3, 20, tzinfo=UTC)),
+        PaginatedAnyLeaderboardEntryList, leaderboard_list.sync(client=client, as_of=datetime(2026, 3, 20, tzinfo=UTC))
     )
     leader = answer(LeaderboardEntry, board.results[0])
     assert leader.rank == 1

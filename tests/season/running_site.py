@@ -1,10 +1,9 @@
 """A running site: gunicorn in a process of its own with production settings, over the database of a full season.
 
-The fixture `season_database` is built once for all workers of a run and is read only; ARENA_SEASON_DATABASE names a
-file that keeps it from run to run. `site` serves one copy to all tests of a worker, `own_site` a new one to each test.
+The fixture `season_database` is built once for all workers of a run and is read only; ARENA_SEASON_FOLDER keeps it from
+run to run. `site` serves one copy to all tests of a worker, `own_site` a new one to each test.
 """
 
-import fcntl
 import os
 import shutil
 import socket
@@ -24,6 +23,7 @@ import pytest
 from arena_site.processes import stop, web_server
 from tests.databases import PROJECT, copy_test_database
 from tests.season.full_season import ENDS_AFTER
+from tests.shared_files import made_at, made_once
 from tests.venue import SUNDAY
 
 PATIENCE_S = 60
@@ -47,24 +47,21 @@ class Site:
 @pytest.fixture(scope="session")
 def season_database(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
     """The database of `tests.season.full_season`. Read only."""
-    own = tmp_path_factory.getbasetemp()
-    run = own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
-    file = Path(os.environ.get("ARENA_SEASON_DATABASE") or run / "season" / "season.sqlite3")
-    file.parent.mkdir(exist_ok=True, parents=True)
-    with file.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the first worker builds it, the others wait
-        if not file.exists():
-            draft = file.with_name("draft.sqlite3")
-            draft.unlink(missing_ok=True)
-            with django_db_blocker.unblock():
-                copy_test_database(draft)
-            built = subprocess.run(
-                [sys.executable, "-m", "tests.season.full_season", str(draft)],
-                cwd=PROJECT, env=_environment(draft), capture_output=True, text=True,
-            )  # fmt: skip
-            assert built.returncode == 0, built.stderr[-4000:]
-            draft.rename(file)
-    return file
+
+    def play(folder: Path) -> None:
+        file = folder / "season.sqlite3"
+        file.unlink(missing_ok=True)
+        with django_db_blocker.unblock():
+            copy_test_database(file)
+        played = subprocess.run(
+            [sys.executable, "-m", "tests.season.full_season", str(file)],
+            cwd=PROJECT, env=_environment(file), capture_output=True, text=True,
+        )  # fmt: skip
+        assert played.returncode == 0, played.stderr[-4000:]
+
+    kept = os.environ.get("ARENA_SEASON_FOLDER")
+    folder = made_at(Path(kept), play) if kept else made_once(tmp_path_factory, "season", play)
+    return folder / "season.sqlite3"
 
 
 @pytest.fixture(scope="session")

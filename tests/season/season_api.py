@@ -166,11 +166,7 @@ def check_returns(
 
 
 def check_chart(
-    page: Page,
-    key: str,
-    instants: Sequence[datetime],
-    lines: Mapping[str, Sequence[Any]],
-    write: Callable[[Any], str],
+    page: Page, key: str, instants: Sequence[datetime], lines: Mapping[str, Sequence[Any]], write: Callable[[Any], str]
 ) -> None:
     """Compares a chart's lines and its table with each line's value at every instant."""
     label = f"{DATA}{key}"

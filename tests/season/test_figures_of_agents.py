@@ -24,6 +24,7 @@ from tests.season.season_api import (
     total,
     trade_columns,
 )
+from tests.selection import chosen
 
 
 def test_the_cohorts(season: SeasonApi) -> None:
@@ -167,9 +168,10 @@ DECISIONS = {
 }
 
 
-def test_every_agent(season: SeasonApi) -> None:
-    agents = season.rows("agents/")
-    assert len(agents) == 32
+@pytest.mark.parametrize("cohort", chosen([1, 4], [1, 2, 3, 4]))
+def test_every_agent(season: SeasonApi, cohort: int) -> None:
+    agents = season.rows(f"agents/?cohort={cohort}")
+    assert len(agents) == 8
     weeks = {row["version"]: row["decision_weeks"] for row in season.rows("methodologies/")}
     weeks_of = {row["number"]: weeks[row["methodology"]] for row in season.rows("cohorts/")}
     questions = {row["id"]: row["question"] for row in season.rows("markets/")}

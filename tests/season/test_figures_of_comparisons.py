@@ -226,8 +226,15 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
         if test and test["n"]:
             line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
             line += "" if test["margin"] is None else f" {formats.reach(test['margin'])}"
-            line += f", p {formats.p_value(test['p_holm'])} corrected, "
-            assert f"{line}{formats.count(test['questions_more'])} more questions needed to detect 0.01." in page.text
+            line += f", p {formats.p_value(test['p_holm'])} corrected: "
+            if test["p_holm"] < 0.05:
+                line += "significant."
+            else:
+                line += "not significant."
+                if test["questions_more"]:
+                    more = formats.count(test["questions_more"])
+                    line += f" {more} more resolved questions are needed to notice a gap of 0.01 (80 % power)."
+            assert line in page.text
     verdicts = visible_text(page.html, ".headlines")
     pairs = answer["trades"]["test"]["pairs"] if answer["trades"]["test"] else 0
     assert trading_headline(answer, names, pairs) in verdicts
@@ -247,7 +254,9 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     assert answer["trades"]["first_ahead"] == sum(m["first_return"] > m["second_return"] for m in meetings)
     if meetings:
         ahead = [answer["trades"][f"{place}_ahead"] for place in ("first", "second")]
-        assert f"{names[0]} was ahead in {ahead[0]}, {names[1]} in {ahead[1]} of {len(meetings)}." in page.text
+        assert (
+            f"{names[0]} had the higher return in {ahead[0]}, {names[1]} in {ahead[1]} of {len(meetings)}." in page.text
+        )
     markets = by(season.rows("markets/"), "id")
     against = by(answer["position_disagreements"]["largest"], "market")
     columns = {
@@ -294,6 +303,22 @@ def test_all_pairs(season: SeasonApi) -> None:
     columns = {name: column(slug) for name, slug in ours.items()}
     page.table("All pairs", {(name,): slug for name, slug in ours.items()}, columns, "Model", no_figure=["Model"])
     page.assert_compared(at_least=49)
+
+
+def test_the_conditions(season: SeasonApi) -> None:
+    page, rows = season.page("/conditions/"), season.rows("comparisons/conditions/")
+    columns = {
+        "Questions": lambda row: formats.count(row["n"]),
+        "Events": lambda row: formats.count(row["events"]),
+        "Difference in Brier score": lambda row: (
+            formats.signed_score(row["difference"]), formats.interval(row["interval"], formats.signed_score, " to "),
+        ),
+        "Corrected p": lambda row: formats.p_value(row["p_adjusted"]).replace("= ", ""),
+    }  # fmt: skip
+    page.table("pairs", rows, columns, no_figure=["Model", "Condition A", "Condition B"])
+    names = {slug: name for name, slug in season.names.items()}
+    assert [row["sentence"].startswith(names[row["family"]]) for row in rows] == [True] * len(rows)
+    page.assert_compared(at_least=4)
 
 
 def test_every_universe(season: SeasonApi) -> None:

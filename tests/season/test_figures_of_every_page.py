@@ -38,6 +38,7 @@ COMPARED = {
     "calibration": comparisons.test_calibration,
     "comparisons": comparisons.test_all_pairs,
     "comparison": comparisons.test_every_comparison,
+    "conditions": comparisons.test_the_conditions,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,

@@ -246,7 +246,10 @@ def test_the_findings(season: SeasonApi) -> None:
     text = visible_text(season.page("/findings/").html)
     entries = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
     best = min((e for e in entries.values() if not e["reference"] and e["rank"]), key=lambda e: e["rank"])
-    low, high = sorted(abs(bound) for bound in best["alpha_ci"])
+    boards = season.rows("forecast-leaderboards/")
+    (board,) = [b for b in boards if (b["arm"], b["category"], b["methodology"]) == ("priced", None, None)]
+    test = season.one(f"forecast-leaderboards/{board['id']}/")["report"]["market"][best["forecaster"]]
+    low, high = sorted(abs(test["difference"] + side * test["margin"]) for side in (-1, 1))
     assert best["display_name"] in text
     for number in (abs(best["alpha"]), low, high, abs(entries[("ensemble",)]["alpha"])):
         assert formats.score(number) in text

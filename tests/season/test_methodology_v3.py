@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,16 @@ def test_named_version_is_published_and_holds_from_then_on(opened: Venue) -> Non
     assert set(Forecast.objects.values_list("methodology", flat=True)) == {"v3"}
     assert run("start_cohort", SUNDAY + 7 * DAY)["cohort"] == 2
     assert Cohort.objects.get(number=2).methodology.version == "v3"
+
+
+def test_version_named_in_a_replay_becomes_the_newest(venue: Venue) -> None:
+    before = datetime(2026, 3, 1, tzinfo=UTC)
+    assert Methodology.objects.get(version="v2").published_at > before  # type: ignore[operator]
+    venue.market(RAIN)
+    run("sync_markets", before)
+    assert run("start_cohort", before, "--methodology", "v3")["cohort"] == 1
+    run("run_forecasts", before + timedelta(hours=2))
+    assert set(Forecast.objects.values_list("methodology", flat=True)) == {"v3"}
 
 
 def test_without_a_name_the_published_version_holds(venue: Venue) -> None:

@@ -19,6 +19,7 @@ from scoring.exports.verification.verifier import verify_archive
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.captured import CAPTURED
 from tests.commands import CommandOutput, run
+from tests.guards import guards_removed
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import read_cells, rewrite
 from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
@@ -222,6 +223,7 @@ def test_annotations_of_another_shape_are_no_results(venue: Venue, annotations: 
         ("https://user@www.kalshi.com:443/", "www.kalshi.com"),
         ("http://www.arena.example.org/leaderboard/", "www.arena.example.org"),
         ("https://forecasts.example.net/", "forecasts.example.net"),
+        ("https://web.archive.org/web/2026/https%3A%2F%2Fpolymarket.com/event", "polymarket.com"),
         ("https://notpolymarket.com/", ""),
         ("https://polymarket.com.example/", ""),
         ("https://example.com/polymarket.com", ""),
@@ -433,3 +435,25 @@ def test_archive_proves_the_searches_of_several_samples(venue: Venue, tmp_path: 
     assert (sorted(detail["samples"]), detail["results"]) == (["1", "2"], [])
     rewrite(folder, "forecasts", lambda rows: rows[0].update(searches="3"))
     assert any("states searches 3, computed is 0" in line for line in violations(folder))
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "named"),
+    [
+        (ModelCall, {"searches": 1}, "call 1 of elicitation 1 has other searches than its answer states"),
+        (ModelCall, {"results": []}, "call 1 of elicitation 1 has other results than its answer states"),
+        (ModelCall, {"excluded": ""}, "call 1 of elicitation 1 has other excluded than its answer states"),
+        (Forecast, {"excluded": ""}, "is excluded for another reason than its call"),
+    ],
+)
+def test_ledger_names_searches_that_were_rewritten(
+    venue: Venue, model: Any, change: dict[str, Any], named: str
+) -> None:
+    asked_with_search(venue)
+    sound = run("verify_ledger", ASKED_AT + timedelta(hours=1))
+    assert sound.code == 0, sound.stdout
+    with guards_removed(model):
+        model.objects.update(**change)
+    found = run("verify_ledger", ASKED_AT + timedelta(hours=1))
+    assert found.code == 1
+    assert named.replace("elicitation 1", f"elicitation {Elicitation.objects.get().pk}") in found.stdout

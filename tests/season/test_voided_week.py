@@ -17,6 +17,7 @@ from cohorts.models import Cohort
 from tests.commands import run
 from tests.markup import get_page, visible_text
 from tests.scoring.exports.forgery import rewrite
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, HOLD, SUNDAY, Venue, bet
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +27,7 @@ SETTLED = TUESDAY - DAY / 2
 REASON = "the prices of a test venue were frozen"
 
 
-@pytest.fixture(autouse=True)
-def two_weeks(venue: Venue) -> Venue:
+def play(venue: Venue) -> None:
     """GPT-5.2 wins 37.5 % in cohort 1 and loses 10 % in cohort 2."""
     for question in ("Will it rain?", "Will it snow?", "Will it hail?"):
         venue.market(question)
@@ -41,7 +41,14 @@ def two_weeks(venue: Venue) -> Venue:
     venue.resolve("Will it snow?", "No")
     for command in ("check_resolutions", "take_snapshots"):
         run(command, SETTLED)
-    return venue
+
+
+played = shared_rows_at_venue(play)
+
+
+@pytest.fixture(autouse=True)
+def two_weeks(played: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(played[0])
 
 
 def void(week: object = 1) -> Any:

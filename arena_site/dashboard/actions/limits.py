@@ -10,7 +10,7 @@ from agents.models import Family, RunSetting
 from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused, set_paused, set_spend_limit, spend_limit
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path
-from cohorts.models import Methodology
+from cohorts.conditions import stored_conditions
 from cohorts.weeks import week_start
 
 Protocol = RunSetting.Protocol
@@ -68,11 +68,7 @@ class SetSpendCap(Action):
 
 def condition_choices() -> list[tuple[str, str]]:
     """The names of the conditions of all methodologies."""
-    names = set()
-    for methodology in Methodology.objects.all():
-        if (rules := methodology.forecast_rules) is not None:
-            names |= {condition.name for condition in rules.conditions}
-    return [("", "every condition"), *((name, name) for name in sorted(names))]
+    return [("", "every condition"), *((name, name) for name in stored_conditions().names())]
 
 
 class PauseForm(forms.Form):

@@ -60,6 +60,7 @@ class Command(BaseCommand):
                         "ARENA_SOURCES": "polymarket,kalshi",
                         "OPENROUTER_BASE_URL": sandbox.openrouter,
                         "SANDBOX_URL": sandbox.root,
+                        "ARENA_SEARCH": "true",
                         "ARENA_EVIDENCE": "exa",
                         "ARENA_EVIDENCE_KEY": "sandbox",
                         "ARENA_EVIDENCE_BASE_URL": sandbox.exa,

@@ -21,13 +21,18 @@ def reliability_figure(
     *,
     name: str = "calibration",
     forecasters: str = "each forecaster",
+    condition: str = "",
     at: datetime | None,
     query: str = "",
 ) -> Figure | None:
-    """Reliability diagrams of stated probabilities; None without diagrams. `forecasters` names who stated them."""
+    """Reliability diagrams of stated probabilities; None without diagrams.
+
+    `forecasters` names who stated them, `condition` the prompt condition where all diagrams have one.
+    """
     if not diagrams:
         return None
-    title = f"How often events happened, by the probability that {forecasters} gave them."
+    statement = f"How often events happened, by the probability that {forecasters} gave them"
+    title = f"{statement}, {condition}." if condition else f"{statement}."
     return Figure(name, title, reliability_grid(diagrams), RELIABILITY_NOTE, at=at, query=query)
 
 

@@ -80,7 +80,8 @@ class LargestPosition(NamedTuple):
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
     as_of = requested_instant(request, timezone.now())
-    agent = _loaded_agent(request, number, slug)
+    competition = competition_index()
+    agent = _loaded_agent(request, competition, number, slug)
     balance = agent.cohort.methodology.starting_balance
     current, past = positions_of(agent)
     positions = [*current, *past]
@@ -98,7 +99,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "agent": agent,
             "family": agent.family,
             "cohort": agent.cohort,
-            "replicates": range(1, len(_replicates(competition_index(), number, slug)) + 1),
+            "replicates": range(1, len(_replicates(competition, number, slug)) + 1),
             "worth": worth,
             "record": bet_records([agent.pk]).get(agent.pk, NO_RECORD),
             "held": current[:limit],
@@ -122,13 +123,13 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
 
 def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
     """The chart of the agent's page."""
-    figure = _figure(_loaded_agent(request, number, slug), requested_instant(request, timezone.now()))
+    agent = _loaded_agent(request, competition_index(), number, slug)
+    figure = _figure(agent, requested_instant(request, timezone.now()))
     return [figure] if figure else []
 
 
-def _loaded_agent(request: HttpRequest, number: int, slug: str) -> Agent:
+def _loaded_agent(request: HttpRequest, competition: CompetitionIndex, number: int, slug: str) -> Agent:
     """The agent with its family, cohort and methodology. Raises Http404 if there is none."""
-    competition = competition_index()
     agents = Agent.objects.filter(pk=_agent(request, competition, number, slug).pk)
     columns = ("family", "cohort", "model_id", "status", "cash", "replicate")
     (agent,) = attach_competition(agents.only(*columns), competition)

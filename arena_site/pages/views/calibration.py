@@ -15,7 +15,7 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.calibration import calibration as calibration_of
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
 
@@ -40,7 +40,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", condition_labels(competition_index().conditions, selection, arms)),
+                    ("Prompt condition", "arm", condition_labels(last_competition_index().conditions, selection, arms)),
                     ("Category", "category", all_or_one("all", categories)),
                     ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                 ]
@@ -85,7 +85,11 @@ def _figures(
     stakes = [scatter_diagram(row.family, row.points) for row in result.stakes]
     return (
         reliability_figure(
-            _reliability(forecasts.forecasters), at=forecast_at, query=query, name="stated-probabilities"
+            _reliability(forecasts.forecasters),
+            at=forecast_at,
+            query=query,
+            name="stated-probabilities",
+            condition=competition_index().conditions.label(selection["arm"]),
         ),
         confidence_figure(_reliability(trades.forecasters), at=trade_at, query=query),
         stakes_figure(stakes, at=forecast_at, query=query),

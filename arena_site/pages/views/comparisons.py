@@ -1,7 +1,6 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
 from datetime import datetime
-from operator import attrgetter
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -118,4 +117,6 @@ def _calibration_figure(comparison: Comparison, arm: str, as_of: datetime | None
     for family in (comparison.first, comparison.second):
         if family_bins := bins.get(family.slug):
             diagrams.append(reliability_diagram(family.display_name, family_bins, family))
-    return reliability_figure(diagrams, forecasters=" or ".join(map(attrgetter("name"), diagrams)), at=at)
+    names = " or ".join(diagram.name for diagram in diagrams)
+    condition = competition_index().conditions.label(arm)
+    return reliability_figure(diagrams, forecasters=names, condition=condition, at=at)

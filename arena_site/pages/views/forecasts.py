@@ -27,14 +27,14 @@ from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
 
 if TYPE_CHECKING:
-    from scoring.services.forecast_panels import LeftOut
+    from scoring.services.forecast_panels import Exclusions
 
 LATEST_QUESTIONS = 20
 DRAWN_REFERENCES = REFERENCES[:3]
@@ -57,15 +57,13 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
     arms = {arm for _, arm, _ in leaderboards}
     leaderboard = _leaderboard(selection, as_of)
-    competition = competition_index()
+    competition = last_competition_index()  # as of this request: its choices read it anew
     conditions = competition.conditions
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
-    events = report.get("data", {}).get("events", 0)
     arm, at = selection["arm"], computed_at or now
-    condition = conditions.phrase(arm)
-    headline = forecast_headline(entries, report.get("pairs", []), events=events, at=at, condition=condition)
+    headline = forecast_headline(entries, report, at=at, condition=conditions.phrase(arm))
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
@@ -119,7 +117,7 @@ def forecasts_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
     selection, _ = _selection(request)
     leaderboard = _leaderboard(selection, requested_instant(request, timezone.now()))
-    return list(filter(None, _figures(leaderboard, selection, competition_index().by_slug)))
+    return list(filter(None, _figures(leaderboard, selection, last_competition_index().by_slug)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:
@@ -142,12 +140,12 @@ def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard
     return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
 
 
-def _left_out(selection: PageSelection, at: datetime | None) -> LeftOut | None:
+def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:
     """What the board leaves out; None for a condition that shows nothing for which it might."""
     from scoring.services.forecast_panels import Selection, left_out
 
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    has_sources = bool(competition_index().conditions.by_name[arm].sources)
+    has_sources = bool(last_competition_index().conditions.by_name[arm].sources)
     return left_out(Selection(arm, methodology, at), category) if has_sources else None
 
 
@@ -166,9 +164,10 @@ def _figures(
             diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
     at, query = leaderboard.computed_at, selection.suffix
     returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
-    title = f"Average return per $1 staked as questions resolved, at risk aversion {selection['gamma']}."
+    condition = competition_index().conditions.label(selection["arm"])
+    title = f"Average return per $1 staked as questions resolved, {condition}, at risk aversion {selection['gamma']}."
     figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
-    return figure, reliability_figure(diagrams, at=at, query=query)
+    return figure, reliability_figure(diagrams, condition=condition, at=at, query=query)
 
 
 def _return_chart(

@@ -14,9 +14,9 @@ from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
-from arena_site.pages.headlines import MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
+from arena_site.pages.headlines import HEADLINE_PARTS, MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
 from arena_site.pages.selection import PageSelection
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 from scoring.constants import REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import ranked_by, trading_board
@@ -87,13 +87,10 @@ def leaderboard_figures(request: HttpRequest) -> list[Figure]:
 
 def _board(as_of: datetime | None, now: datetime) -> tuple[ForecastBoard, Headline | None]:
     """The forecast leaderboard and who leads it."""
-    board = forecast_board(at=as_of, parts=("pairs", "data"))
-    events = board.report.get("data", {}).get("events", 0)
-    pairs = board.report.get("pairs", [])
-    conditions = competition_index().conditions
+    board = forecast_board(at=as_of, parts=HEADLINE_PARTS)
+    conditions = last_competition_index().conditions
     condition = conditions.phrase(conditions.board(at=as_of))
-    at = board.computed_at or now
-    return board, forecast_headline(board.entries, pairs, events=events, at=at, condition=condition)
+    return board, forecast_headline(board.entries, board.report, at=board.computed_at or now, condition=condition)
 
 
 @require_safe

@@ -29,7 +29,7 @@ from markets.selectors.option_prices import (
 )
 from markets.selectors.text_search import matching_questions
 from markets.sources.registry import source_choices
-from scoring.competition import competition_index
+from scoring.competition import competition_index, last_competition_index
 
 DAYS_SHOWN = 2
 """Days shown in full; the charts include earlier ones."""
@@ -163,10 +163,13 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _latest_snippets(entries: Sequence[QuestionEntry]) -> list[EvidenceSnippet]:
     """The evidence of the last of these days that has any."""
+    with_evidence = [entry.pk for entry in entries if entry.question_set.evidence_sha256]
+    if not with_evidence:
+        return []
     by_entry: dict[int, list[EvidenceSnippet]] = defaultdict(list)
-    for snippet in EvidenceSnippet.objects.filter(entry__in=[entry.pk for entry in entries]).order_by("position"):
+    for snippet in EvidenceSnippet.objects.filter(entry__in=with_evidence).order_by("position"):
         by_entry[snippet.entry_id].append(snippet)
-    return next((by_entry[entry.pk] for entry in entries if entry.pk in by_entry), [])
+    return next((by_entry[pk] for pk in with_evidence if pk in by_entry), [])
 
 
 def _options_in_order(question: Question) -> list[OptionPrice]:
@@ -216,7 +219,7 @@ def _entries(question: Question) -> list[QuestionEntry]:
     """The days on which the question was asked, the latest first."""
     return list(
         question.entries.select_related("question_set", "duplicate")
-        .only("question", "prices", "reason", "question_set__day", "duplicate__text")
+        .only("question", "prices", "reason", "question_set__day", "question_set__evidence_sha256", "duplicate__text")
         .order_by("-question_set__day", "-pk")
     )
 
@@ -243,7 +246,7 @@ def _question_days(
         key = (refusal.entry_id, refusal.call__elicitation__batch__arm)
         refused[key].append((refusal.call__elicitation__family_id, refusal.reason))
     days = []
-    for entry, arm in product(entries, competition_index().conditions.names()):
+    for entry, arm in product(entries, last_competition_index().conditions.names()):
         key = (entry.pk, arm)
         if by_day[key] or refused[key]:
             day = {

@@ -42,7 +42,16 @@ class EvidenceAnswer:
     """The texts by query, the best first, and how many could not be read."""
 
     texts: Mapping[str, Sequence[EvidenceText]]
-    unreadable: int = 0
+    unreadable: int
+
+    @classmethod
+    def of(cls, answers: Iterable[tuple[str, Sequence[EvidenceText | None]]]) -> EvidenceAnswer:
+        """The answers to queries, in which None stands for a text that could not be read."""
+        texts, unreadable = {}, 0
+        for query, rows in answers:
+            texts[query] = [row for row in rows if row is not None]
+            unreadable += len(rows) - len(texts[query])
+        return cls(texts, unreadable)
 
 
 Clock = Callable[[], datetime]
@@ -76,17 +85,6 @@ def read_text(fields: Mapping[str, Any], retrieved_at: datetime | None) -> Evide
         retrieved_at=retrieved_at,
         text=text,
     )
-
-
-def read_texts(rows: Iterable[EvidenceText | None]) -> tuple[list[EvidenceText], int]:
-    """Those that could be read, and how many could not."""
-    read, unreadable = [], 0
-    for row in rows:
-        if row is None:
-            unreadable += 1
-        else:
-            read.append(row)
-    return read, unreadable
 
 
 def host_of(url: str) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from markets.sources.field_parsers import moment
 
 ANY_QUERY = "*"
 LONGEST_ROW = 32 * 1024 * 1024
-"""Bytes; a longer row is skipped without being held in memory."""
+"""Bytes; a longer row is read in pieces, none of which is a row."""
 
 
 class EvidenceFiles:
@@ -26,14 +27,13 @@ class EvidenceFiles:
         """The texts whose query is one of these, or `*`; a row without its date of storage has none."""
         ends = time.monotonic() + seconds
         texts: dict[str, list[EvidenceText]] = {query: [] for query in queries}
-        by_key = {_key(query): texts[query] for query in queries}
+        by_key = {_key(query): rows for query, rows in texts.items()}
         unreadable = 0
         for row in self._rows():
             if time.monotonic() > ends:
                 raise SourceUnavailable(f"{self.folder} was not read within {seconds:g} s")
-            fields: dict[str, Any] = row if isinstance(row, dict) else {}
-            text = read_text(fields, moment(fields.get("retrieved_at")))
-            query = fields.get("query")
+            text = read_text(row, moment(row.get("retrieved_at")))
+            query = row.get("query")
             if text is None or not isinstance(query, str):
                 unreadable += 1
                 continue
@@ -42,35 +42,25 @@ class EvidenceFiles:
                 rows.append(text)
         return EvidenceAnswer(texts, unreadable)
 
-    def _rows(self) -> Iterator[Any]:
-        """The rows of all files; None for one that is no JSON. Bytes that are not UTF-8 are replaced."""
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of all files; an empty one for what is no JSON object. Bytes that are not UTF-8 are replaced."""
         try:
-            files = sorted(self.folder.iterdir())
-            for path in files:
+            for path in sorted(self.folder.iterdir()):
                 if path.suffix == ".jsonl" and path.is_file():
                     with path.open("rb") as file:
-                        yield from map(_parse_row, _lines(file))
+                        for line in iter(partial(file.readline, LONGEST_ROW), b""):
+                            if line.strip():
+                                yield _parse_row(line)
         except OSError as error:
             raise SourceUnavailable(f"{self.folder} can not be read: {error.strerror}") from None
 
 
-def _lines(file: Any) -> Iterator[bytes]:
-    """The lines that hold anything; b"" stands for one that is too long."""
-    while line := file.readline(LONGEST_ROW):
-        if line.endswith(b"\n") or len(line) < LONGEST_ROW:
-            if line.strip():
-                yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LONGEST_ROW)
-        yield b""
-
-
-def _parse_row(line: bytes) -> Any:
+def _parse_row(line: bytes) -> dict[str, Any]:
     try:
-        return parse_json(line.decode("utf-8-sig", errors="replace"))
+        row = parse_json(line.decode("utf-8-sig", errors="replace"))
     except ValueError:
-        return None
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 def _key(query: str) -> str:

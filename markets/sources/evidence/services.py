@@ -1,6 +1,6 @@
 """Web searches: Exa, Tavily, Brave and AskNews, each asked once for a query."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,39 +13,33 @@ from markets.sources.evidence.base import (
     EvidenceText,
     SourceUnavailable,
     read_text,
-    read_texts,
 )
 
 AT_ONCE = 4
 REFUSED_QUERIES = frozenset({400, 413, 414, 422})
 """Statuses that refuse one query; after any other failure the source counts as down."""
-LONGEST_QUERY = 400
-"""Characters; more are refused by Brave and Tavily."""
+LONGEST_QUERY, MOST_WORDS = 400, 50
+"""Characters and words; longer queries are refused by Brave and Tavily."""
 PAGE_CHARACTERS = 3_000
 """Of the text of a page; more than any snippet shows."""
 
 
 class SearchService(HttpService):
-    """Base of the services: `request` and `rows` are all in which they differ."""
+    """Base of the services, which differ in the request, and in the names of a result's fields."""
 
     name: str
     base: str
+    key_header, key_prefix = "Authorization", "Bearer "
     is_stored = False
 
-    def __init__(self, key: str, base_url: str = "", excluded_hosts: Sequence[str] = (), **options: Any) -> None:
+    def __init__(self, key: str, base_url: str, excluded_hosts: Sequence[str], **options: Any) -> None:
         self.excluded_hosts = list(excluded_hosts)
-        super().__init__(self.name, base_url or self.base, headers=self.key_header(key), max_bytes=16 * MIB, **options)
+        headers = {self.key_header: f"{self.key_prefix}{key}"}
+        super().__init__(self.name, base_url or self.base, headers=headers, max_bytes=16 * MIB, **options)
 
-    def key_header(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"}
-
-    def request(self, query: str) -> Any:
-        """The answer to a query, which is sent anew where that may help. Raises UpstreamError."""
+    def results(self, query: str) -> Any:
+        """The list of results for a query, sent anew where that may help. Raises UpstreamError."""
         raise NotImplementedError
-
-    def rows(self, answer: Mapping[str, Any]) -> Any:
-        """The list of results in an answer, each with the names of `fields`."""
-        return answer.get("results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a result by the names that `read_text` knows."""
@@ -54,25 +48,19 @@ class SearchService(HttpService):
     def texts(self, queries: Sequence[str], clock: Clock, seconds: float) -> EvidenceAnswer:
         """The texts for queries, four queries at a time. Raises SourceUnavailable if one gets no answer in time."""
         self.limit_total(seconds)
-        texts: dict[str, list[EvidenceText]] = {}
-        unreadable = 0
         try:
-            answers = parallel_results(partial(self._texts, clock=clock), queries, AT_ONCE)
-            for query, rows in zip(queries, answers, strict=True):
-                texts[query], faults = read_texts(rows)
-                unreadable += faults
+            answers = list(parallel_results(partial(self._texts, clock=clock), queries, AT_ONCE))
         except UpstreamError as error:
             raise SourceUnavailable(str(error)) from None
-        return EvidenceAnswer(texts, unreadable)
+        return EvidenceAnswer.of(zip(queries, answers, strict=True))
 
     def _texts(self, query: str, *, clock: Clock) -> list[EvidenceText | None]:
         try:
-            answer = self.request(query[:LONGEST_QUERY])
+            rows = self.results(" ".join(query.split()[:MOST_WORDS])[:LONGEST_QUERY])
         except UpstreamError as error:
             if error.status in REFUSED_QUERIES:
                 return [None]
             raise
-        rows = self.rows(answer) if isinstance(answer, dict) else None
         if not isinstance(rows, list):
             raise UpstreamError(self.service, "answered no list of results", status=200)
         retrieved_at = clock()
@@ -86,16 +74,14 @@ class Exa(SearchService):
     """https://api.exa.ai/search, with the text of each page."""
 
     name, base = "exa", "https://api.exa.ai"
+    key_header, key_prefix = "x-api-key", ""
 
-    def key_header(self, key: str) -> dict[str, str]:
-        return {"x-api-key": key}
-
-    def request(self, query: str) -> Any:
+    def results(self, query: str) -> Any:
         body = {
             "query": query, "type": "auto", "numResults": TEXTS_PER_QUERY, "excludeDomains": self.excluded_hosts,
             "contents": {"text": {"maxCharacters": PAGE_CHARACTERS}},
         }  # fmt: skip
-        return self.post_json("/search", body)
+        return member(self.post_json("/search", body), "results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "published_at": row.get("publishedDate"), "source": ""}
@@ -106,12 +92,12 @@ class Tavily(SearchService):
 
     name, base = "tavily", "https://api.tavily.com"
 
-    def request(self, query: str) -> Any:
+    def results(self, query: str) -> Any:
         body = {
             "query": query, "topic": "news", "search_depth": "advanced", "max_results": TEXTS_PER_QUERY,
             "exclude_domains": self.excluded_hosts,
         }  # fmt: skip
-        return self.post_json("/search", body)
+        return member(self.post_json("/search", body), "results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "published_at": row.get("published_date"), "text": row.get("content"), "source": ""}
@@ -121,28 +107,20 @@ class Brave(SearchService):
     """https://api.search.brave.com, a web search; the text is the result's snippets."""
 
     name, base = "brave", "https://api.search.brave.com/res/v1"
+    key_header, key_prefix = "X-Subscription-Token", ""
 
-    def key_header(self, key: str) -> dict[str, str]:
-        return {"X-Subscription-Token": key}
-
-    def request(self, query: str) -> Any:
-        words = " ".join(query.split()[:50])  # more are refused
-        parameters = {"q": words, "count": TEXTS_PER_QUERY, "extra_snippets": "true", "text_decorations": "false"}
-        return self.get_json("/web/search", parameters)
-
-    def rows(self, answer: Mapping[str, Any]) -> Any:
-        web = answer.get("web")
-        return web.get("results") if isinstance(web, dict) else []  # nothing found: no such part
+    def results(self, query: str) -> Any:
+        parameters = {"q": query, "count": TEXTS_PER_QUERY, "extra_snippets": "true", "text_decorations": "false"}
+        answer = self.get_json("/web/search", parameters)
+        found_nothing = isinstance(answer, dict) and "web" not in answer
+        return [] if found_nothing else member(member(answer, "web"), "results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        profile, further = row.get("profile"), row.get("extra_snippets")
-        snippets = [row.get("description"), *(further if isinstance(further, list) else [])]
-        return {
-            **row,
-            "published_at": row.get("page_age"),
-            "source": profile.get("name") if isinstance(profile, dict) else "",
-            "text": "\n".join(_texts_among(snippets)),
-        }
+        more = row.get("extra_snippets")
+        snippets = [row.get("description"), *(more if isinstance(more, list) else [])]
+        text = "\n".join(snippet for snippet in snippets if isinstance(snippet, str))
+        source = member(row.get("profile"), "name")
+        return {**row, "published_at": row.get("page_age"), "source": source, "text": text}
 
 
 class AskNews(SearchService):
@@ -150,25 +128,19 @@ class AskNews(SearchService):
 
     name, base = "asknews", "https://api.asknews.app/v1"
 
-    def request(self, query: str) -> Any:
+    def results(self, query: str) -> Any:
         parameters = {"query": query, "n_articles": TEXTS_PER_QUERY, "return_type": "dicts", "method": "kw"}
-        return self.get_json("/news/search", parameters)
-
-    def rows(self, answer: Mapping[str, Any]) -> Any:
-        return answer.get("as_dicts")
+        return member(self.get_json("/news/search", parameters), "as_dicts")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "title": row.get("eng_title") or row.get("title"),
-            "url": row.get("article_url"),
-            "source": row.get("source_id"),
-            "published_at": row.get("pub_date"),
-            "text": row.get("summary"),
-        }
+        names = {"url": "article_url", "source": "source_id", "published_at": "pub_date", "text": "summary"}
+        fields = {name: row.get(theirs) for name, theirs in names.items()}
+        return {**fields, "title": row.get("eng_title") or row.get("title")}
 
 
-def _texts_among(values: Iterable[object]) -> list[str]:
-    return [value for value in values if isinstance(value, str)]
+def member(value: Any, name: str) -> Any:
+    """A member of a JSON object; None of anything else."""
+    return value.get(name) if isinstance(value, dict) else None
 
 
 SERVICES: dict[str, type[SearchService]] = {service.name: service for service in (Exa, Tavily, Brave, AskNews)}

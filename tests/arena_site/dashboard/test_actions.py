@@ -44,13 +44,7 @@ from foundation.models import Alert, Run
 from markets.models import Market, Question
 from scoring.models import BrierScore, Export
 from scoring.services.ledger_audit import verify_ledger
-from tests.arena_site.dashboard.accounts import (
-    REASON,
-    action_path,
-    outcome_form,
-    perform,
-    sign_in,
-)
+from tests.arena_site.dashboard.accounts import REASON, action_path, outcome_form, perform, sign_in
 from tests.commands import run
 from tests.factories import (
     WEEK,

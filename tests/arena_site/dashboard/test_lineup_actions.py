@@ -86,10 +86,7 @@ def test_moving_alias_is_neither_proposed_nor_approved(
     settings.ARENA_LINEUP, settings.OPENROUTER_BASE_URL = "approve", httpserver.url_for("")
     httpserver.expect_request("/models").respond_with_json({"data": [ROW, OTHER]}, status=status)
     administrator = sign_in("administrator")
-    for name, field, value in (
-        ("propose-line-up", "release", [alias.pk]),
-        ("approve-line-up", "line_up", earlier.pk),
-    ):
+    for name, field, value in (("propose-line-up", "release", [alias.pk]), ("approve-line-up", "line_up", earlier.pk)):
         for response in (
             administrator.get(action_path(name), {field: value}),
             perform(administrator, name, **{field: value}),

@@ -26,7 +26,7 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
         "p": None,
         "questions_more": None,
     }
-    details = changes.pop("details", {})
+    details = {"condition": "when shown the market’s prices", **changes.pop("details", {})}
     finding = Finding(topic=topic, estimate=estimate, low=low, high=high, details=details, **values | changes)
     return statement(finding).sentence.replace("\u202f", " ")
 
@@ -35,10 +35,10 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
     ("text", "topic", "bounds", "changes"),
     [
         (
-            "GPT-5.2, the model with the lowest Brier score, forecasts better than the market’s prices when shown the"
-            " market’s prices: its Brier score is 0.020 lower (95 % interval 0.010 to 0.030 on 1,270 resolved"
-            " questions).",
-            "market", (0.02, 0.01, 0.03), {},
+            "GPT-5.2, the model with the lowest adjusted Brier score, forecasts better than the market’s prices when"
+            " shown the market’s prices: its Brier score is 0.020 lower (95 % interval 0.010 to 0.030 on 1,270 resolved"
+            " questions, corrected p = 0.010).",
+            "market", (0.02, 0.01, 0.03), {"p": 0.01, "details": {"ranked_by": "adjusted_brier"}},
         ),
         (
             "The mean forecast of the models is worse than the market’s prices when shown the market’s prices: its"
@@ -70,7 +70,7 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
             "stakes", (-0.15, -0.2, -0.1), {"details": {"alike": 6, "models": 7, "stake": 0.05, "kelly": 0.2}},
         ),
         (
-            "No model is shown to earn money: the mean return of GPT-5.2, the best trader, is +2.00 %, and its interval"
+            "No model is shown to earn money: the mean return of GPT-5.2, the highest, is +2.00 %, and its interval"
             " includes 0 (95 % interval −1.00 % to +5.00 % over 1 cohort); only more cohorts can tell.",
             "profit", (2.0, -1.0, 5.0), {"number": 1},
         ),

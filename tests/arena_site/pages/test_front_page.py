@@ -14,6 +14,7 @@ from tests.markup import element, elements, get_page, visible_text
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 3, 15, 12, tzinfo=UTC)
+FEEDS = {"decisions": "decisions", "resolutions": "resolutions", "agents": "external agents", "chain": "chain heads"}
 NAMES = {"gpt-5.1": "GPT-5.2", "claude-opus-4.5": "Claude Opus 4.5", "grok-4": "Grok 4.1", "kimi-k2": "Kimi K2"}
 
 
@@ -28,14 +29,21 @@ def entry(slug: str, brier: float, rank: int, **changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def store_forecasts(p_values: dict[str, float | None], *, events: int = 12, **leader: Any) -> None:
-    """Four models and two baselines; the leader's paired tests have these corrected p values."""
+def store_forecasts(
+    p_values: dict[str, float | None], *, events: int = 12, market: tuple[float, float] = (0.1, 0.001), **leader: Any
+) -> None:
+    """Four models and two baselines; the leader's paired tests have these corrected p values.
+
+    `market` is its lead on the market's prices and the corrected p of that.
+    """
     slugs = list(NAMES)
     entries = [entry(slug, 0.1 + 0.02 * index, index + 1) for index, slug in enumerate(slugs)]
     entries[0] |= leader
     entries += [entry("market", 0.2, 5, alpha_ci=None, alpha_se=None), entry("uniform", 0.25, 6)]
     pairs = [{"first": slugs[0], "second": slug, "p_holm": p} for slug, p in p_values.items()]
-    report = {"pairs": pairs, "data": {"questions": 40, "events": events, "forecasts": 160}}
+    against_market = {slugs[0]: {"difference": market[0], "p_holm": market[1], "margin": 0.05}}
+    data = {"questions": 40, "events": events, "forecasts": 160}
+    report = {"pairs": pairs, "data": data, "market": against_market}
     store_leaderboards({LeaderboardKey("forecast", arm="priced"): LeaderboardContents(entries, report)}, at=AT)
 
 
@@ -65,15 +73,17 @@ def test_answer_names_who_is_statistically_tied(client: Client, p_values: tuple[
 
 
 @pytest.mark.parametrize(
-    ("interval", "verb"),
+    ("market", "verb"),
     [
-        ([0.01, 0.2], "beats"),
-        ([-0.01, 0.2], "does not differ significantly from"),
-        ([-0.2, -0.01], "trails"),
+        ((0.1, 0.049), "beats"),
+        ((0.1, 0.05), "does not differ significantly from"),
+        ((-0.1, 0.001), "trails"),
     ],
 )
-def test_answer_compares_the_leader_with_the_market(client: Client, interval: list[float], verb: str) -> None:
-    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001), alpha_ci=interval)
+def test_answer_compares_the_leader_with_the_market_by_the_corrected_test(
+    client: Client, market: tuple[float, float], verb: str
+) -> None:
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001), market=market, alpha_ci=[0.01, 0.2])
     assert f" {verb} the market’s prices (0.200) and is significantly better" in answer(client)
 
 
@@ -94,6 +104,14 @@ LOWEST = (
 def test_nobody_is_best_who_beats_no_rival(client: Client) -> None:
     store_forecasts(dict(zip(list(NAMES)[1:], (0.2, 0.3, 0.9), strict=True)))
     assert answer(client) == LOWEST
+
+
+def test_chart_names_the_condition_of_its_headline(client: Client) -> None:
+    store_forecasts({"claude-opus-4.5": 0.3, "grok-4": 0.01, "kimi-k2": 0.01})
+    title = visible_text(get_page(client, "/"), "figure h2")
+    assert title == (
+        "GPT-5.2 has the lowest Brier score when shown the market’s prices, statistically tied with 1 other."
+    )
 
 
 def test_chart_brackets_the_tied_and_draws_the_baselines_as_lines(client: Client) -> None:
@@ -132,6 +150,13 @@ def test_whatever_quotes_a_demo_says_so(client: Client, settings: Any) -> None:
         assert visible_text(cite).count("Forecaster Arena (demo with invented data): ") == 2
     description = element(page, 'meta[name="description"]').attributes["content"]
     assert description.startswith("Demo with invented data. GPT-5.2")
+    for address in ("/trading/", "/models/gpt-5.2/", "/agents/", "/cohorts/"):
+        for name in ('meta[name="description"]', 'meta[property="og:description"]'):
+            shared = element(get_page(client, address), name).attributes["content"] or ""
+            assert shared.startswith("Demo with invented data. ")
+    for feed, topic in FEEDS.items():
+        title = f"<title>Forecaster Arena (demo with invented data): {topic}<"
+        assert title in client.get(f"/feeds/{feed}.atom").content.decode()
     for address in ("/leaderboard.csv", "/charts/scores.csv"):
         assert 'filename="demo-' in client.get(address)["Content-Disposition"]
 
@@ -181,6 +206,8 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
     assert sentence(families, cohorts) == f"{first} over 3 cohorts (3 unfinished, 1 to 6 weeks old) {better}"
     cohorts[0].completed_at = cohorts[1].completed_at = AT
     assert sentence(families, cohorts) == f"{first} over 3 cohorts (1 unfinished, 1 week old) {better}"
+    alone = sentence(families[:1], [])
+    assert alone.startswith("Ann has the highest mean return so far"), "who has no rival beats none"
     for p_holm in (0.05, None):  # although no interval overlaps that of the leader
         assert sentence(families, [], p_holm) == (
             "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval +8.00 % to +10.00 %,"

@@ -21,9 +21,7 @@ from tests.factories import (
     InstructionFactory,
     MarketFactory,
     ModelCallFactory,
-    QuestionFactory,
     SnapshotFactory,
-    ask,
     bet,
     resolve,
     sale,
@@ -302,23 +300,6 @@ def test_releases_name_the_first_and_last_of_consecutive_cohorts(client):
     releases = section(get_page(client, "/models/grok-4.1/"), "releases")
     assert table_row(releases, "x-ai/grok-4").endswith(" 1 – 3 5")
     assert links(releases, ".number-links a") == [f"/cohorts/{number}/grok-4.1/" for number in (1, 3, 5)]
-
-
-def test_family_shows_the_usage_of_each_agent_and_of_both_protocols(client):
-    first, second = (AgentFactory(slug="gpt-5.1", cohort=cohort) for cohort in CohortFactory.create_batch(2))
-    for agent, usage in ((first, (1000, 200, "0.25")), (first, (500, 50, "0.05")), (second, (70, 7, "0.5"))):
-        decision = agent.decisions.first() or DecisionFactory(agent=agent)
-        tokens_input, tokens_output, cost = usage
-        ModelCallFactory(decision=decision, tokens_input=tokens_input, tokens_output=tokens_output, cost_usd=cost)
-    ask(QuestionFactory(), {"gpt-5.1": (0.5, 0.5)}, cost="0.1")
-    page = get_page(client, "/models/gpt-5.2/")
-    cohorts = section(page, "cohorts")
-    assert table_row(cohorts, "Cohort 1").endswith(" 1,500 / 250 $0.3000")
-    assert table_row(cohorts, "Cohort 2").endswith(" 70 / 7 $0.5000")
-    cost = section(page, "cost")
-    assert table_row(cost, "Trading").startswith("Trading 2 3 1,570 257 $0.8000 ")
-    assert table_row(cost, "Trading").endswith(" $0.4000")
-    assert table_row(cost, "Forecast").startswith("Forecast 1 1 1,000 200 $0.1000 ")
 
 
 def test_each_position_shows_its_result(client):

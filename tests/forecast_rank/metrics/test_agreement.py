@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from forecast_rank.metrics.agreement import agreement, kendall, spearman
+from tests.lazy_modules import stats
 
 nan = np.nan
 POSITIONS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=25)

@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from arena_evaluation import Cell, Resolution, evaluate_cells
 
 from forecast_rank import InvalidSetting, rank
+from tests.lazy_modules import arena_evaluation
 
 FIGURES = ("brier", "skill", "skill_se", "ece", "n_events", "n_cells", "n_pairs", "n_skill_events")
 
@@ -35,16 +35,18 @@ def random_rows(seed: int) -> list[dict[str, Any]]:
 
 def packages_report(rows: list[dict[str, Any]], bins: int) -> Any:
     """The report of the package on the same forecasts."""
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], arena_evaluation.Cell] = {}
     for row in rows:
         window = int(row["question"].partition(":")[2])
-        cell = Cell(row["forecaster"], row["event"], window, {}, {}, {}, row["category"] or None)
+        cell = arena_evaluation.Cell(row["forecaster"], row["event"], window, {}, {}, {}, row["category"] or None)
         cell = cells.setdefault((row["forecaster"], row["question"]), cell)
         cell.probabilities[row["option"]] = row["probability"]
-        cell.resolutions[row["option"]] = Resolution.YES if row["outcome"] else Resolution.NO
+        cell.resolutions[row["option"]] = (
+            arena_evaluation.Resolution.YES if row["outcome"] else arena_evaluation.Resolution.NO
+        )
         if row["odds"] is not None:
             cell.crowd[row["option"]] = row["odds"]
-    return evaluate_cells(cells.values(), num_bins=bins)
+    return arena_evaluation.evaluate_cells(cells.values(), num_bins=bins)
 
 
 @pytest.mark.parametrize(("seed", "bins"), [(1, 10), (2, 7)])

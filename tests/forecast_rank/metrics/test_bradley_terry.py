@@ -4,12 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
-from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_ability, pool_weights
 from forecast_rank.metrics.flat_arrays import Floats
@@ -17,6 +13,7 @@ from forecast_rank.metrics.pairwise_comparisons import pairwise_comparisons, win
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from tests.forecast_rank.panels import answers, long_rows, panel, rows_of, synthetic
+from tests.lazy_modules import linear_model, optimize, sm, special
 
 
 def given_to_what_happened(forecasts: Panel) -> Floats:
@@ -67,7 +64,7 @@ def test_two_forecasters_share_by_the_root_of_the_likelihoods_slope() -> None:
 def test_pool_weights_are_the_maximum_that_brute_force_finds(pseudo: float) -> None:
     forecasts = synthetic(5, 60, 1, missing=0.25, weighted=True).panel
     pool = pool_weights(forecasts, pseudo)
-    found = minimize(
+    found = optimize.minimize(
         lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), pseudo), np.zeros(5), options={"gtol": 1e-9}
     )
     best = pool_likelihood(forecasts, np.exp(found.x - found.x.max()), pseudo)
@@ -150,7 +147,7 @@ def test_sparse_panels_converge_too() -> None:
         forecasts = synthetic(20, 100, seed, missing=0.85).panel
         pool = pool_weights(forecasts)
         assert pool.converged
-        found = minimize(lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), 0.01), np.zeros(20))  # noqa: B023
+        found = optimize.minimize(lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), 0.01), np.zeros(20))  # noqa: B023
         assert pool_likelihood(forecasts, pool.weight, 0.01) >= -found.fun - 1e-6
 
 
@@ -163,7 +160,7 @@ def test_exponential_form_is_ridge_regression_of_who_won() -> None:
     won = given_to_what_happened(forecasts)
     sides = np.nan_to_num(2 * won - 1)
     weight = question_weights(forecasts)
-    model = LogisticRegression(C=1 / 2.0, fit_intercept=False, tol=1e-10, max_iter=1000)
+    model = linear_model.LogisticRegression(C=1 / 2.0, fit_intercept=False, tol=1e-10, max_iter=1000)
     model.fit(np.concatenate([sides, -sides]), np.repeat([1, 0], len(sides)), np.tile(weight / 2, 2))
     found = exponential_form(forecasts, ridge=2.0)
     assert found.value == pytest.approx(model.coef_[0], abs=1e-5)
@@ -174,7 +171,7 @@ def test_exponential_form_is_ridge_regression_of_who_won() -> None:
 def test_a_forecaster_who_is_always_right_is_held_by_the_ridge_alone() -> None:
     forecasts = from_arrays(np.full((1, 10, 1), 0.9), np.ones((10, 1)), exclusive=False)
     loose, tight = exponential_form(forecasts, ridge=1e-4).value, exponential_form(forecasts, ridge=10.0).value
-    assert 10 * 0.8 * expit(-0.8 * loose) == pytest.approx(1e-4 * loose, rel=1e-4)
+    assert 10 * 0.8 * special.expit(-0.8 * loose) == pytest.approx(1e-4 * loose, rel=1e-4)
     assert tight < 1 < loose
 
 
@@ -245,7 +242,7 @@ def test_intervals_hold_the_truth_at_the_nominal_rate() -> None:
     hits = []
     for _ in range(150):
         luck = generator.gumbel(size=(6, 100)) + truth[:, None]
-        said_of_it = np.where(generator.random((6, 100)) < 0.3, np.nan, expit(luck))
+        said_of_it = np.where(generator.random((6, 100)) < 0.3, np.nan, special.expit(luck))
         ability = pairwise_ability(from_arrays(said_of_it[:, :, None], np.ones((100, 1)), exclusive=False))
         hits.append(np.abs(ability.value - truth) < 1.96 * ability.se)
     assert 0.925 < np.mean(hits) < 0.97
@@ -285,7 +282,7 @@ def test_a_question_of_many_counts_by_its_forecasts_not_by_its_pairs() -> None:
     crowd += rows_of("ann", "crowd", [0.5, 0.5], 0) + rows_of("bob", "crowd", [0.5, 0.5], 0)
     ability = pairwise_ability(panel(rows + crowd), ridge=1e-7)
     # 4 of 5 won, 1/19 of a game drawn between them, 18/19 drawn with equals whose ability lies between.
-    theta = minimize(
+    theta = optimize.minimize(
         lambda x: (
             np.logaddexp(0, -2 * x) * (4 + 0.5 / 19)
             + np.logaddexp(0, 2 * x) * (1 + 0.5 / 19)

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.calibration import calibration_curve
-from sklearn.linear_model import LogisticRegression
-from statsmodels.stats.proportion import proportion_confint
 
 from forecast_rank.metrics.calibration import (
     ece,
@@ -25,6 +22,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.recalibration import recalibration_line
 from tests.forecast_rank.panels import panel, rows_of, synthetic
+from tests.lazy_modules import linear_model, proportion, sklearn_calibration
 
 KINDS: tuple[Kind, Kind] = ("width", "count")
 
@@ -62,7 +60,7 @@ def test_curve_by_hand() -> None:
 
 def test_equal_width_is_scikit_learns_curve() -> None:
     made = synthetic(1, 3000, seed=21, exclusive=0, options=(1,)).panel
-    outcome, forecast = calibration_curve(made.outcome, made.probability, n_bins=10)
+    outcome, forecast = sklearn_calibration.calibration_curve(made.outcome, made.probability, n_bins=10)
     curve = reliability_curve(made)
     assert curve.forecast[0] == pytest.approx(forecast)
     assert curve.outcome[0] == pytest.approx(outcome)
@@ -72,7 +70,7 @@ def test_equal_count_is_scikit_learns_where_nothing_ties() -> None:
     generator = np.random.default_rng(22)
     probabilities = generator.permutation(np.linspace(0.001, 0.999, 1001))  # quantiles fall on values
     outcomes = (generator.random(1001) < probabilities).astype(float)
-    outcome, forecast = calibration_curve(outcomes, probabilities, n_bins=10, strategy="quantile")
+    outcome, forecast = sklearn_calibration.calibration_curve(outcomes, probabilities, n_bins=10, strategy="quantile")
     curve = reliability_curve(binary(probabilities.tolist(), outcomes.tolist()), kind="count")
     # scikit-learn closes bins above, so one value at each edge moves.
     assert curve.forecast[0] == pytest.approx(forecast, abs=2e-3)
@@ -128,7 +126,7 @@ def test_intervals_are_wilsons() -> None:
     made = synthetic(1, 500, seed=24, exclusive=0, options=(1,)).panel
     curve = reliability_curve(made, level=0.9)
     happened = np.bincount(np.minimum((made.probability * 10).astype(int), 9), made.outcome)
-    low, high = proportion_confint(happened, curve.pairs[0], alpha=0.1, method="wilson")
+    low, high = proportion.proportion_confint(happened, curve.pairs[0], alpha=0.1, method="wilson")
     assert curve.low[0] == pytest.approx(low)
     assert curve.high[0] == pytest.approx(high)
 
@@ -260,7 +258,7 @@ def test_recalibration_is_scikit_learns_logistic_regression() -> None:
     for person in range(4):
         mine = made.take(made.forecaster == person)
         logit = np.log(mine.probability / (1 - mine.probability))
-        model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
+        model = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
             logit[:, None], mine.outcome, sample_weight=mine.spread(mine.weight / mine.sizes)
         )
         assert fitted[person] == pytest.approx([model.coef_[0, 0], model.intercept_[0]], abs=1e-4)

@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from forecast_rank.metrics.cluster_means import (
-    cluster_means,
-    observed_means,
-    paired_by_cluster,
-    rank_ranges_of_tests,
-)
+from forecast_rank.metrics.cluster_means import cluster_means, observed_means, paired_by_cluster, rank_ranges_of_tests
 from forecast_rank.metrics.paired_tests import corrected_margins, holm
+from tests.lazy_modules import sm, stats
 
 nan = np.nan
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
 
 from forecast_rank.metrics.corp import corp_curve, corp_decomposition
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.proper_scores import brier
 from tests.forecast_rank.panels import EMPTY, synthetic
+from tests.lazy_modules import sklearn_isotonic
 
 
 def isotonic(probability: Floats, outcome: Floats, weight: Floats) -> Floats:
-    return np.asarray(IsotonicRegression().fit(probability, outcome, weight).predict(probability))
+    return np.asarray(sklearn_isotonic.IsotonicRegression().fit(probability, outcome, weight).predict(probability))
 
 
 def test_curve_equals_the_oracle() -> None:

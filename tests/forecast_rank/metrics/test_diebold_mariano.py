@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from scipy import stats
 
 from forecast_rank.metrics.diebold_mariano import diebold_mariano
+from tests.lazy_modules import sm, stats
 
 GENERATOR = np.random.default_rng(11)
 LOSS, OTHER = GENERATOR.random(40), GENERATOR.random(40) + 0.1

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from forecast_rank.metrics.cluster_robust import event_scores
 from forecast_rank.metrics.connectivity import connected_components
@@ -12,6 +11,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier, log_score
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.lazy_modules import sm
 
 
 def adjusted(forecasts: Panel) -> AdjustedScores:

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from forecast_rank.metrics.discrimination import auc
 from forecast_rank.metrics.panel import Panel, from_arrays
 from tests.forecast_rank.panels import synthetic
+from tests.lazy_modules import sklearn_metrics
 
 
 def binary(probability: list[float], outcome: list[float]) -> Panel:
@@ -21,7 +21,9 @@ def test_area_equals_the_oracle(exclusive: float) -> None:
     panel.probability[:] = coarse
     for person, area in enumerate(auc(panel)):
         own = panel.spread(panel.forecaster) == person
-        assert area == pytest.approx(roc_auc_score(outcome[own], coarse[own], sample_weight=weight[own]))
+        assert area == pytest.approx(
+            sklearn_metrics.roc_auc_score(outcome[own], coarse[own], sample_weight=weight[own])
+        )
 
 
 def test_order_alone_matters() -> None:

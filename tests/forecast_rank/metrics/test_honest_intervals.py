@@ -3,9 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
-from scipy.stats import ttest_rel
-from statsmodels.stats.multitest import multipletests
 
 import forecast_rank as fr
 from forecast_rank.metrics.bradley_terry import pairwise_ability
@@ -29,6 +26,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from forecast_rank.simulated_worlds import WORLDS, simulate
+from tests.lazy_modules import multitest, stats
 
 nan = np.nan
 
@@ -111,8 +109,8 @@ class TestSimultaneousRanks:
         for spread in (0.0, 0.1, 0.4):
             values = generator.normal(np.linspace(0, spread, 6)[:, None], 0.3, (6, 60))
             pairs = [(i, j) for i in range(6) for j in range(i + 1, 6)]
-            p = [ttest_rel(values[i], values[j]).pvalue for i, j in pairs]
-            clear = multipletests(p, 0.1, "holm")[0]
+            p = [stats.ttest_rel(values[i], values[j]).pvalue for i, j in pairs]
+            clear = multitest.multipletests(p, 0.1, "holm")[0]
             expected = [[1, 6] for _ in range(6)]
             for (i, j), sure in zip(pairs, clear, strict=True):
                 if sure:
@@ -282,6 +280,37 @@ class TestSimulation:
     def test_bad_argument_is_named(self, arguments: dict[str, object], name: str) -> None:
         with pytest.raises(ValueError, match=name):
             simulate(**arguments)
+
+
+class TestRanges:
+    """Interval ends stay within the range of the score, whatever the skew of few events."""
+
+    @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
+    @pytest.mark.parametrize("questions", [5, 60])
+    def test_no_interval_of_probabilities_leaves_its_scores_range(self, interval: str, questions: int) -> None:
+        generator = np.random.default_rng(3)
+        people = {
+            "mostly": [0.999] * 59 + [0.0],
+            "often": [0.95] * 58 + [0.0] * 2,
+            "any": generator.random(60).tolist(),
+        }
+        columns = {"question": [f"q{j}" for j in range(60)], "outcome": [1] * 60} | people
+        frame = pl.DataFrame(columns)[60 - questions :]
+        ranges = {"log": (np.log(1e-6), 0), "brier": (0, 1), "adjusted_brier": (0, 1), "spherical": (0, 1)}
+        content = fr.rank(frame, metrics=list(ranges), bootstrap=400, interval=interval).to_dict()
+        for entry in (content["forecasters"] | content["references"]).values():
+            for name, (low, high) in ranges.items():
+                if entry[f"{name}_ci"] is not None:
+                    assert low <= entry[f"{name}_ci"][0] <= entry[name] <= entry[f"{name}_ci"][1] <= high, name
+
+    def test_losses_of_numbers_are_not_below_zero(self) -> None:
+        missed = [0.0, 0.1, 0.0, 0.2, 30.0]
+        rows = [(name, f"q{j}", value * factor, 0) for j, value in enumerate(missed) for name, factor in
+                (("ann", 1), ("bob", 2))]  # fmt: skip
+        frame = pl.DataFrame(rows, schema=["forecaster", "question", "value", "outcome"], orient="row", strict=False)
+        for entry in fr.rank_numeric(frame, bootstrap=200).to_dict()["forecasters"].values():
+            assert entry["crps_ci"][0] >= 0
+            assert entry["adjusted_crps_ci"][0] >= 0
 
 
 class TestConstantScores:

@@ -7,9 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.special import logsumexp
-from scipy.stats import norm, spearmanr
 
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import IrtFit, _responses, discrimination_weights, fit_irt, weighted_brier
@@ -19,6 +16,7 @@ from forecast_rank.metrics.irt_responses import ANCHORS, IrtResponses, anchor_sh
 from forecast_rank.metrics.panel import Panel, from_arrays
 from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
+from tests.lazy_modules import integrate, special, stats
 
 SHAPE = np.array([0, -1, -1.4, -1, -0.3, 0])
 
@@ -102,12 +100,12 @@ def test_a_questions_likelihood_and_difficulty_are_integrals(
 
     def likelihood(b: float) -> float:
         power = np.exp(t * nodes)[:, None, None] * (ANCHORS * (theta[:, None] - b) - SHAPE)
-        logs = (shares * power).sum(axis=(1, 2)) - logsumexp(power, axis=2).sum(axis=1)
-        return float(masses @ np.exp(logs) / masses.sum() * norm.pdf(b, m, s))
+        logs = (shares * power).sum(axis=(1, 2)) - special.logsumexp(power, axis=2).sum(axis=1)
+        return float(masses @ np.exp(logs) / masses.sum() * stats.norm.pdf(b, m, s))
 
     ends = m - 9 * s, m + 9 * s
-    exact = quad(likelihood, *ends)[0]
-    difficulty = quad(lambda b: b * likelihood(b), *ends)[0] / exact
+    exact = integrate.quad(likelihood, *ends)[0]
+    difficulty = integrate.quad(lambda b: b * likelihood(b), *ends)[0] / exact
     assert model.penalty(z)[0] - model.loss(z)[0] == pytest.approx(np.log(exact), abs=1e-3)
     assert model.questions_at(z)[0] == pytest.approx([difficulty], abs=0.01)
 
@@ -157,13 +155,7 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
     ("people", "asked", "seeds", "integrated", "shares"),
     [
         # 200 other fits: 0.944, 0.936 and 0.940, with standard errors for 25 of 0.014, 0.006 and 0.011.
-        (
-            12,
-            250,
-            25,
-            "questions",
-            ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97)),
-        ),
+        (12, 250, 25, "questions", ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97))),
         (300, 30, 4, "forecasters", ((0.93, 0.97), (0.88, 1), (0.88, 1))),
     ],
 )
@@ -197,6 +189,7 @@ def test_both_ways_agree_where_both_can_be_used() -> None:
     assert np.corrcoef(questions.difficulty, forecasters.difficulty)[0, 1] > 0.9
 
 
+@pytest.mark.thorough
 def test_errors_hold_for_forecasters_who_do_not_follow_the_model() -> None:
     """ConnectedComponents of 400 questions, two to an event, against what all 12,000 say.
 
@@ -360,7 +353,7 @@ def test_weights_are_higher_where_questions_tell_more(people: int, asked: int) -
     made = drawn(people, asked, 11, missing=0.0)
     weights = made.panel.matrix(discrimination_weights(made.panel, fit_irt(made.panel)))
     assert (weights > 0).all()
-    assert spearmanr(weights.mean(axis=0), made.discrimination)[0] > 0.4
+    assert stats.spearmanr(weights.mean(axis=0), made.discrimination)[0] > 0.4
 
 
 def test_a_question_that_nobody_else_answered_has_the_mean_weight() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scoringrules
-from scipy import stats
 
 from forecast_rank.metrics.numeric_scores import crps_cdf, crps_quantiles, crps_samples, interval_score, quantile_score
+from tests.lazy_modules import stats
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 GENERATOR = np.random.default_rng(5)

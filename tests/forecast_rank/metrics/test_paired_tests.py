@@ -2,12 +2,8 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import tt_solve_power
 
 from forecast_rank.metrics.paired_tests import (
     PairedComparisons,
@@ -18,6 +14,7 @@ from forecast_rank.metrics.paired_tests import (
 )
 from forecast_rank.metrics.uncertainty import bootstrap_means, event_sums, resample_counts
 from tests.forecast_rank.panels import EMPTY, scored, synthetic
+from tests.lazy_modules import multitest, sm, stats, statsmodels_power
 
 nan = np.nan
 
@@ -165,7 +162,7 @@ def p_values(draw: st.DrawFn) -> list[float]:
 class TestCorrections:
     @pytest.mark.parametrize("p", [[0.3], [0.01, 0.04, 0.03], [0.0, 0.02, 0.02, 1.0], np.linspace(0.09, 0.001, 30)])
     def test_holm_is_statsmodels(self, p: list[float]) -> None:
-        assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
+        assert holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1], abs=1e-12)
 
     @given(p_values())
     def test_holm_is_its_definition(self, p: list[float]) -> None:
@@ -176,7 +173,7 @@ class TestCorrections:
 
     @given(p_values())
     def test_benjamini_hochberg_is_statsmodels(self, p: list[float]) -> None:
-        assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-12)
+        assert benjamini_hochberg(p) == pytest.approx(multitest.multipletests(p, method="fdr_bh")[1], abs=1e-12)
 
     @pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
     def test_what_was_not_tested_counts_for_nothing(self, correct) -> None:  # type: ignore[no-untyped-def]
@@ -188,8 +185,8 @@ class TestCorrections:
 
     def test_pairs_are_corrected_for_all_pairs(self) -> None:
         found = compared(np.random.default_rng(3).random((6, 40)))
-        assert found.p_holm == pytest.approx(multipletests(found.p, method="holm")[1])
-        assert found.p_bh == pytest.approx(multipletests(found.p, method="fdr_bh")[1])
+        assert found.p_holm == pytest.approx(multitest.multipletests(found.p, method="holm")[1])
+        assert found.p_bh == pytest.approx(multitest.multipletests(found.p, method="fdr_bh")[1])
 
 
 class TestPower:
@@ -199,7 +196,7 @@ class TestPower:
 
     def test_is_statsmodels_for_independent_questions(self) -> None:
         needed = questions_needed(50, 0.3 / 50**0.5, difference=0.02)
-        assert needed == pytest.approx(tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002)
+        assert needed == pytest.approx(statsmodels_power.tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002)
 
     def test_so_many_questions_find_the_difference_four_times_in_five(self) -> None:
         """The figure of a pilot with many events, tried on 600 new seasons: three standard errors are 0.05."""

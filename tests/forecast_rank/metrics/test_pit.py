@@ -1,15 +1,17 @@
 """Probability integral transforms of quantiles and cumulative probabilities, and their histogram."""
 
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from forecast_rank.metrics.pit import pit_cdf, pit_histogram, pit_quantiles
+from tests.lazy_modules import stats
 
 GENERATOR = np.random.default_rng(3)
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+normal_cdf = NormalDist().cdf
 
 
 def test_outcome_lies_between_the_levels_beside_it() -> None:
@@ -44,7 +46,8 @@ def test_interval_is_spread_evenly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "outer"), [(1.0, 0.2), (0.5, 2 * stats.norm.cdf(-0.5 * 1.2815516)), (2.0, 2 * stats.norm.cdf(-2.5631))]
+    ("scale", "outer"),
+    [(1.0, 0.2), (0.5, 2 * NormalDist().cdf(-0.5 * 1.2815516)), (2.0, 2 * NormalDist().cdf(-2.5631))],
 )
 def test_outer_bins_show_distributions_that_are_too_narrow_or_too_wide(scale: float, outer: float) -> None:
     happened = GENERATOR.normal(size=20_000)

@@ -54,10 +54,7 @@ def test_the_set_is_whole(forecasts: Panel) -> None:
         ("log_clip1e-6", partial(pm_rank.log, clip=1e-6)),
         ("spherical", pm_rank.spherical),
         ("aver_num_money_3", lambda forecasts: 3 * pm_rank.mean_return(forecasts)),
-        (
-            "sharpe_marginal_g0",
-            lambda forecasts: returns.sharpe(forecasts, returns.average_return(forecasts)),
-        ),
+        ("sharpe_marginal_g0", lambda forecasts: returns.sharpe(forecasts, returns.average_return(forecasts))),
         ("calibration_uniform_10", partial(pm_rank.calibration, defects=True)),
         ("calibration_quantile_10", partial(pm_rank.calibration, kind="quantile")),
         ("gbt_default", pm_rank.pool_weights),

@@ -7,7 +7,6 @@ import pytest
 import scoringrules
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
 
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
@@ -22,6 +21,7 @@ from forecast_rank.metrics.proper_scores import (
     spherical,
 )
 from tests.forecast_rank.panels import panel, rows_of, synthetic
+from tests.lazy_modules import sklearn_metrics
 
 Score = Callable[[Panel], Floats]
 LN = np.log
@@ -107,14 +107,18 @@ def test_scores_are_those_of_scikit_learn_and_scoringrules() -> None:
     made = synthetic(1, 400, seed=3, missing=0, options=(0, 0, 1)).panel
     probabilities, outcome = made.probability.reshape(-1, 4), made.outcome.reshape(-1, 4)
     won = outcome.argmax(axis=1)
-    assert log_score(made).mean() == pytest.approx(-log_loss(won, probabilities, labels=range(4)))
-    assert accuracy(made).mean() == pytest.approx(top_k_accuracy_score(won, probabilities, k=1, labels=range(4)))
+    assert log_score(made).mean() == pytest.approx(-sklearn_metrics.log_loss(won, probabilities, labels=range(4)))
+    assert accuracy(made).mean() == pytest.approx(
+        sklearn_metrics.top_k_accuracy_score(won, probabilities, k=1, labels=range(4))
+    )
     assert brier_sum(made).mean() == pytest.approx(
-        brier_score_loss(won, probabilities, labels=range(4), scale_by_half=False)
+        sklearn_metrics.brier_score_loss(won, probabilities, labels=range(4), scale_by_half=False)
     )
     assert brier(made) == pytest.approx(scoringrules.brier_score(outcome, probabilities).mean(axis=1))
     binary = synthetic(1, 400, seed=4, missing=0, options=(1,)).panel
-    assert brier(binary).mean() == pytest.approx(brier_score_loss(binary.outcome[::2], binary.probability[::2]))
+    assert brier(binary).mean() == pytest.approx(
+        sklearn_metrics.brier_score_loss(binary.outcome[::2], binary.probability[::2])
+    )
     assert -log_score(binary) == pytest.approx(scoringrules.log_score(binary.outcome[::2], binary.probability[::2]))
 
 

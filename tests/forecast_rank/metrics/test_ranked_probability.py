@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 import scoringrules
@@ -14,6 +13,7 @@ from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from tests.forecast_rank.panels import panel, rows_of
+from tests.lazy_modules import pd
 
 
 def test_score_equals_the_oracle() -> None:

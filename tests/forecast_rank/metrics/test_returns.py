@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import optimize
 
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
@@ -22,6 +21,7 @@ from forecast_rank.metrics.returns import (
     stakes,
 )
 from tests.forecast_rank.panels import panel, rows_of, synthetic
+from tests.lazy_modules import optimize
 
 GAMMAS = (0.001, 0.05, 0.3, 0.5, 0.75, 0.999, 1.0)
 

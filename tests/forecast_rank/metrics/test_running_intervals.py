@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.stats import t
 
 from forecast_rank.metrics.returns import average_return, return_stream
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from tests.forecast_rank.panels import EMPTY, synthetic
+from tests.lazy_modules import stats
 
 
 def test_each_column_is_the_interval_of_the_questions_so_far() -> None:
@@ -19,7 +19,7 @@ def test_each_column_is_the_interval_of_the_questions_so_far() -> None:
     for column, count in enumerate(stream.questions):
         known = np.isin(panel.question, order[:count])
         sums = event_sums(panel.take(known), values[known])
-        away = t.ppf(0.95, np.maximum(sums.events - 1, 1)) * cluster_se(sums)
+        away = stats.t.ppf(0.95, np.maximum(sums.events - 1, 1)) * cluster_se(sums)
         assert ends[:, column, 0] == pytest.approx(stream.means[:, column] - away, nan_ok=True)
         assert ends[:, column, 1] == pytest.approx(stream.means[:, column] + away, nan_ok=True)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from forecast_rank.metrics.panel import from_arrays, references
 from forecast_rank.metrics.skill import (
@@ -16,6 +15,7 @@ from forecast_rank.metrics.skill import (
     uniform_brier,
 )
 from tests.forecast_rank.panels import panel, rows_of, synthetic
+from tests.lazy_modules import sm
 
 
 @pytest.mark.parametrize(("own", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])

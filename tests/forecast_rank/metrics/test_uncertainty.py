@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.stats._resampling import BootstrapResult
-from statsmodels.stats.proportion import proportion_confint
 
 from forecast_rank.metrics.panel import references
 from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
@@ -30,6 +26,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from tests.forecast_rank.panels import panel, rows_of, scored, synthetic
+from tests.lazy_modules import proportion, resampling, sm, stats
 
 nan = np.nan
 
@@ -163,7 +160,7 @@ class TestIntervals:
         sums = event_sums(made, values)
         draws = draws_of(sums, 999, seed)
         for person, interval in enumerate(bca_interval(draws, sums, level)):
-            before = BootstrapResult(None, bootstrap_distribution=draws[:, person], standard_error=None)
+            before = resampling.BootstrapResult(None, bootstrap_distribution=draws[:, person], standard_error=None)
             theirs = stats.bootstrap(
                 (sums.sums[person], sums.weights[person]),
                 lambda s, w, axis: s.sum(axis=axis) / w.sum(axis=axis),
@@ -402,7 +399,7 @@ class TestShares:
 
     def test_exact_interval_is_statsmodels(self) -> None:
         for successes, trials in ((0, 4), (3, 10), (10, 10), (57, 80)):
-            expected = proportion_confint(successes, trials, method="beta")
+            expected = proportion.proportion_confint(successes, trials, method="beta")
             assert clopper_pearson(successes / trials, trials) == pytest.approx(np.array(expected))
 
     def test_ten_right_of_ten_by_hand(self) -> None:

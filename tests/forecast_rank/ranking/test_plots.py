@@ -1,11 +1,12 @@
 """The pictures of a ranking: which are drawn, that they are whole, and that they show what the report says."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import matplotlib.pyplot as plt
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,8 +16,10 @@ from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import panel, rows_of, synthetic
+from tests.lazy_modules import plt
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
+FEW = replace(QUICK, metrics=("log", "calibration"))
 FORESTS = [
     "brier", "log", "spherical", "accuracy", "average_return_0", "average_return_1", "log_wealth_1",
     "alpha", "calibration", "adjusted_brier", "thurstone_mosteller", "irt", "weighted_brier",
@@ -57,13 +60,17 @@ def test_every_picture_is_drawn_whole(report: dict[str, Any], pictures: list[Pat
             assert all(name in text for name in report["forecasters"]), file.stem
 
 
-def test_pictures_may_be_pixels(report: dict[str, Any], tmp_path: Path) -> None:
-    for file in draw(report, tmp_path, "png"):
+def test_pictures_may_be_pixels(tmp_path: Path) -> None:
+    files = draw(drawable(synthetic(4, 80, seed=2).panel, FEW), tmp_path, "png")
+    assert [file.name for file in files][:2] == ["reliability.png", "scores_log.png"]
+    for file in files:
         assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_report_gives_the_same_pictures(report: dict[str, Any], pictures: list[Path], tmp_path: Path) -> None:
-    assert [file.read_bytes() for file in pictures] == [file.read_bytes() for file in draw(report, tmp_path)]
+def test_the_same_report_gives_the_same_pictures(tmp_path: Path) -> None:
+    report = drawable(synthetic(4, 80, seed=2).panel, FEW)
+    once, again = draw(report, tmp_path / "once"), draw(report, tmp_path / "again")
+    assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
 
 
 def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any], pictures: list[Path]) -> None:
@@ -102,14 +109,26 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     assert draw(report, tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     made = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
-    files = draw(drawable(replace(made, forecasters=names), QUICK), tmp_path)
+    metrics = ("brier", "average_return", "calibration", "thurstone_mosteller", "irt")
+    files = draw(drawable(replace(made, forecasters=names), replace(QUICK, metrics=metrics)), tmp_path)
     assert {name for name in ALL if not name.startswith("scores_")} <= {file.stem for file in files}
     assert "<b>&" in words(tmp_path / "ranks.svg")
     assert "the best 12 of 14" in words(tmp_path / "reliability.svg")
     assert f"the best {len(COLOURS)} of 14" in words(tmp_path / "average_return_0.svg")
+
+
+def pictures_of(content: dict[str, Any], name: str) -> Iterator[Any]:
+    """The first and the last figure of one kind, as `plot_…` shows them."""
+    suffixes = []
+    for suffix, figure in PICTURES[name](content):
+        plt.close(figure)
+        suffixes.append(suffix)
+    for suffix in {*suffixes[:1], *suffixes[-1:]}:
+        yield axes_of(content, name, suffix)[0].figure
 
 
 NAMES = ("human median of the crowd", "community average", "robot team", "old robot")
@@ -135,9 +154,7 @@ class TestTitlesAndNames:
             frame = pl.DataFrame({"question": ["q"], "outcome": [1], NAMES[0]: [0.7], NAMES[1]: [0.4]})
             content = fr.rank(frame, bootstrap=0).to_dict()
         for name in ("reliability", "scores", "pairs", "ranks", "agreement", "ability"):
-            for suffix, figure in PICTURES[name](content):
-                plt.close(figure)
-                figure = axes_of(content, name, suffix)[0].figure
+            for figure in pictures_of(content, name):
                 figure.canvas.draw()
                 titles = [axes._left_title for axes in figure.axes if axes.get_visible()]
                 titles += [figure._suptitle] if figure._suptitle else []
@@ -155,6 +172,16 @@ class TestTitlesAndNames:
         frame = pl.DataFrame({"question": ["q"], "outcome": [1], "ann": [0.7], "bob": [0.4]})
         fr.rank(frame, metrics="brier", plots=tmp_path)
         assert "Brier score, without intervals, the best on top" in words(tmp_path / "scores_brier.svg")
+
+    def test_abilities_without_intervals_do_not_promise_any(self, small: fr.Report) -> None:
+        for bootstrap, title in ((0, "Ability of forecasters, without intervals"), (50, None)):
+            generator = np.random.default_rng(2)
+            columns = {"question": [f"q{j}" for j in range(40)], "outcome": [0, 1] * 20}
+            frame = pl.DataFrame(columns | {name: generator.random(40) for name in NAMES})
+            report = fr.rank(frame, metrics="irt", bootstrap=bootstrap)
+            above = axes_of(report.to_dict(), "ability")[0]
+            assert above.get_title(loc="left") == (title or "Ability of forecasters, 95% intervals")
+            plt.close("all")
 
     def test_long_names_stay_two(self, tmp_path: Path) -> None:
         long = [f"Claude-3-5-Sonnet-20240620 (superforecaster prompt with news {k})" for k in (1, 2)]

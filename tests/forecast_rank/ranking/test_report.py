@@ -611,6 +611,7 @@ class TestSettings:
             Settings(**wrong)
 
 
+@pytest.mark.thorough
 def test_models_are_fitted_to_many_forecasters_only_where_asked_for() -> None:
     table = {"question": ["q1", "q2"], "outcome": [1, 0]} | {f"f{i}": [0.9, i / 1000] for i in range(501)}
     usual = fr.rank(pl.DataFrame(table), bootstrap=10)

@@ -165,6 +165,13 @@ class TestDownload:
             with pytest.raises(UnreadableFile, match=r"question_data\.csv of the download missing"):
                 read_forecasts(source, "metaculus")
 
+    def test_zip_file_that_is_cut_is_called_so(self, tmp_path: Path) -> None:
+        self.usual(tmp_path)
+        packed = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "download"))
+        packed.write_bytes(packed.read_bytes()[:400])
+        with pytest.raises(UnreadableFile, match=r"packed\.zip is not a whole zip file"):
+            read_forecasts(packed, "metaculus")
+
 
 @pytest.mark.captured
 def test_published_file_is_read_but_for_annulled_questions() -> None:

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from markets.models import Market
 from tests.commands import run
+from tests.shared_files import made_once
 from tests.shared_rows import scripted_venue
 from tests.venue import (
     CLAUDE,
@@ -77,22 +78,24 @@ def play_season(venue: Venue) -> None:
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any) -> Path:
     """Read-only archives of the season: `whole` (both formats and a zip), `cohort` and `day` (CSV)."""
-    folder = tmp_path_factory.mktemp("exported")
-    with django_db_blocker.unblock(), transaction.atomic():
-        with scripted_venue() as venue:
-            play_season(venue)
-            assert Market.objects.filter(status="resolved").count() == 2
-            assert run("verify_ledger", END).code == 0
-            both = ("csv", "parquet")
-            for name, options in (
-                ("whole", {"format": both, "zip": True}),
-                ("cohort", {"cohort": 1}),
-                ("day", {"day": SUNDAY + WEEK}),
-            ):
-                ran = run("export_dataset", END, out=folder / name, **options)
-                assert ran.code == 0, ran.stderr
-        transaction.set_rollback(True)
-    return folder
+
+    def export(folder: Path) -> None:
+        with django_db_blocker.unblock(), transaction.atomic():
+            with scripted_venue() as venue:
+                play_season(venue)
+                assert Market.objects.filter(status="resolved").count() == 2
+                assert run("verify_ledger", END).code == 0
+                both = ("csv", "parquet")
+                for name, options in (
+                    ("whole", {"format": both, "zip": True}),
+                    ("cohort", {"cohort": 1}),
+                    ("day", {"day": SUNDAY + WEEK}),
+                ):
+                    ran = run("export_dataset", END, out=folder / name, **options)
+                    assert ran.code == 0, ran.stderr
+            transaction.set_rollback(True)
+
+    return made_once(tmp_path_factory, "exported", export)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.records import canonical, link_sha256, record_sha256
+from arena_verifier import program
 from forecast_rank.files.checksums import file_sha256
 from scoring.exports.archive_record import WEEKLY_TABLES, WeeklyRows
 from scoring.exports.manifest import MANIFEST, manifest_text
@@ -19,6 +20,12 @@ def keep_csv_alone(folder: Path) -> None:
     for path in (folder / "parquet").iterdir():
         path.unlink()
     update_manifest(folder, formats=["csv"])
+
+
+def standalone_violations(folder: Path) -> list[str]:
+    """The violations that the archive's own verifier finds."""
+    violations, _, _ = program.verify(folder)
+    return [line for lines in violations.values() for line in lines]
 
 
 def read_cells(folder: Path, table: str) -> Cells:

@@ -300,6 +300,7 @@ print(before // 1024, peak() // 1024)
 MAX_MIB = 300
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_memory_stays_bounded_for_84_000_snapshots(tmp_path: Path) -> None:
     from tests.bulk_factories import create_portfolios

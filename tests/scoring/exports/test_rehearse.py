@@ -141,6 +141,7 @@ def test_agent_that_repeats_a_models_answers_ends_with_its_balance_and_its_score
     assert [rows.exists() for rows in written] == [False, False, False]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_agent_that_raises_dies_or_is_late_costs_its_tasks_only(rehearse: Callable[..., CommandOutput]) -> None:
     ran = rehearse(HOSTILE, timeout=1)
@@ -152,6 +153,7 @@ def test_agent_that_raises_dies_or_is_late_costs_its_tasks_only(rehearse: Callab
     assert [row["total_value"] for row in ran["cohorts"]] == ["10000.00", "10000.00"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_url_answers_tasks_and_is_told_what_was_wrong(
     rehearse: Callable[..., CommandOutput], httpserver: HTTPServer

@@ -6,19 +6,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from arena_verifier import intervals, program
+from arena_verifier import intervals
 from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 from scoring.exports.manifest import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
 from scoring.return_tests import return_error, return_tests
-from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, update_manifest
+from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, standalone_violations, update_manifest
+from tests.selection import one_per_rule
 
 pytestmark = pytest.mark.django_db
 Copy = Callable[[str], Path]
@@ -28,11 +30,6 @@ def run_alone(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """The archive's own copy, in a process that sees neither this project nor any installed package."""
     command = [sys.executable, "-I", "-S", str(folder / "verify_arena.py"), str(folder), *options]
     return subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
-
-
-def violations(folder: Path) -> list[str]:
-    found, _, _ = program.verify(folder)
-    return [line for lines in found.values() for line in lines]
 
 
 @pytest.mark.parametrize(("name", "code"), [("whole", 0), ("cohort", 3), ("day", 3)])
@@ -102,7 +99,7 @@ def test_signature_is_checked_against_a_published_key(exported: Path, copy: Copy
     document["at"] = "2026-03-09T00:00:00.000000Z"
     (folder / "anchor.json").write_text(json.dumps(document))
     update_manifest(folder)
-    assert "anchor.json: its signature is not that of its key" in violations(folder)
+    assert "anchor.json: its signature is not that of its key" in standalone_violations(folder)
     assert "anchor.json: its signature is not that of its key" in verify_archive(folder).violations
 
 
@@ -130,19 +127,14 @@ def turn_outcomes_round(rows: Cells) -> None:
 
 FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("agents", every("cash", "99999.00")),
-    ("agents", cell("win_rate", "0.123")),
     ("leaderboard_trading", every("return_percent", "999.0")),
-    ("leaderboard_trading", cell("rank", "7")),
     ("leaderboard_trading", cell("return_se", "0.5")),
     ("leaderboard_trading", cell("return_se_cohorts", "0.5")),
     ("leaderboard_trading", cell("return_ci", "[-0.5,0.5]")),
     ("leaderboard_trading", cell("rank_high", "1")),
     ("leaderboard_trading", lambda rows: rows[0].update(brier_ci="[0.1,0.2]")),
     ("leaderboard_trading", lambda rows: rows[0].update(win_rate_ci="[0.1,0.2]")),
-    ("leaderboard_trading", cell("brier", "0.01")),
-    ("leaderboard_forecast", cell("brier", "0.01")),
     ("leaderboard_forecast", cell("log", "-0.01")),
-    ("leaderboard_forecast", cell("rank", "9")),
     ("leaderboard_forecast", cell("alpha", "0.9")),
     ("leaderboard_forecast", cell("adjusted_brier", "0.01")),
     ("leaderboard_forecast", cell("ranked_by", "nothing")),
@@ -151,31 +143,22 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("condition_differences", lambda rows: rows.pop()),
     ("snapshots", cell("positions_value", "1000.00")),
     ("snapshots", cell("cash", "1000.00")),
-    ("journal", cell("balance", "10000.01")),
     ("journal", lambda rows: rows.pop()),
     ("trades", cell("shares", "1.000000")),
     ("trades", lambda rows: rows.append(rows[-1])),
     ("positions", cell("realized_pnl", "5000.00")),
-    ("settlements", cell("payout", "1.00")),
-    ("brier_scores", cell("score", "0.01")),
     ("brier_scores", lambda rows: rows.pop()),
     ("forecast_scores", cell("spherical", "0.99")),
-    ("forecasts", cell("probabilities", '{"NO":0.02,"YES":0.98}')),
     ("forecasts", cell("rationale", "I knew it.")),
     ("refused_forecasts", lambda rows: rows.clear()),
     ("decisions", every("reasoning", "I knew it.")),
     ("instructions", every("reason", "forged")),
-    ("calls", cell("raw_response", '{"choices": []}')),
-    ("calls", cell("portfolio_block", "{}")),
-    ("prompts", cell("text", "Bet everything.")),
-    ("universe_entries", cell("prices", '{"NO":"0.1","YES":"0.9"}')),
     ("questions", every("text", "Will it snow in July?")),
-    ("question_entries", cell("reason", "traded")),
     ("question_options", turn_outcomes_round),
 ]
 
 
-@pytest.mark.parametrize(("table", "forge"), FORGERIES)
+@pytest.mark.parametrize(("table", "forge"), one_per_rule(FORGERIES, itemgetter(0)))
 def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
     copy: Copy, table: str, forge: Callable[[Cells], object]
 ) -> None:
@@ -184,7 +167,7 @@ def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
     keep_csv_alone(folder)
     rewrite(folder, table, forge, record=True)
     of_the_signature = "anchor.json: "
-    for found in (violations(folder), verify_archive(folder).violations):
+    for found in (standalone_violations(folder), verify_archive(folder).violations):
         assert [line for line in found if not line.startswith(of_the_signature)], found
 
 
@@ -196,7 +179,7 @@ def test_both_verifiers_find_a_change_that_only_the_record_of_the_archive_shows(
     keep_csv_alone(folder)
     rewrite(folder, table, cell(columns[table], '{"1":1}' if table == "leaderboard_forecast" else "1"))
     due = f"{table}: its rows are not those in the record of this archive"
-    assert due in violations(folder)
+    assert due in standalone_violations(folder)
     assert due in verify_archive(folder).violations
 
 
@@ -206,14 +189,14 @@ def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
     selection = {"cohort": None, "from": "2026-01-01T00:00:00.000000Z", "to": None}
     update_manifest(folder, selection=selection)
     due = "leaderboard_trading: it has rows, and only an archive of everything has leaderboards"
-    assert due in violations(folder)
+    assert due in standalone_violations(folder)
     assert run_alone(folder).returncode == 1
 
 
 def test_row_outside_the_window_is_a_violation(copy: Copy) -> None:
     folder = copy("day")
     rewrite(folder, "trades", every("executed_at", "2026-04-01T00:00:00.000000Z"), record=True)
-    assert any("outside the window" in line for line in violations(folder))
+    assert any("outside the window" in line for line in standalone_violations(folder))
 
 
 # hostile archives

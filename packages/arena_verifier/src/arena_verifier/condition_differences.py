@@ -42,15 +42,15 @@ def check_condition_differences(tables: Tables, violations: Violations) -> None:
         violations.append(f"condition_differences: {family} {' '.join(sorted(names))} has no common forecasts")
 
 
-def paired_figures(ones: dict[int, float], others: dict[int, float], records: QuestionRecords) -> Row:
+def paired_figures(first: dict[int, float], second: dict[int, float], records: QuestionRecords) -> Row:
     """The mean difference on common entries; each of k forecasts of a question weighs 1/k, a pair the mean of two."""
-    question_of: dict[int, Any] = {pk: records.entries[pk]["question"] for pk in ones.keys() | others.keys()}
-    asked = [Counter(question_of[pk] for pk in scores) for scores in (ones, others)]
-    common = sorted(ones.keys() & others.keys())
+    question_of: dict[int, Any] = {pk: records.entries[pk]["question"] for pk in first.keys() | second.keys()}
+    counts = [Counter(question_of[pk] for pk in scores) for scores in (first, second)]
+    common = sorted(first.keys() & second.keys())
     weights, products = [], []
     for pk in common:
-        weights.append(math.fsum(1 / times[question_of[pk]] for times in asked) / 2)
-        products.append(weights[-1] * (ones[pk] - others[pk]))
+        weights.append(math.fsum(1 / times[question_of[pk]] for times in counts) / 2)
+        products.append(weights[-1] * (first[pk] - second[pk]))
     questions = {question_of[pk] for pk in common}
     return {
         "n": len(questions), "forecasts": len(common),

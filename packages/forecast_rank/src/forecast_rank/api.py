@@ -153,7 +153,8 @@ def _common_ranking(a: Report, b: Report) -> str:
     names, other_names = ([*report.to_dict()["rankings"]] for report in (a, b))
     common = [name for name in names if name in other_names]
     if not common:
-        raise KeyError(f"the reports have no ranking in common: {', '.join(names)}, and {', '.join(other_names)}")
+        a_names, b_names = (", ".join(rankings) or "none" for rankings in (names, other_names))
+        raise KeyError(f"the reports have no ranking in common: a has {a_names}, b has {b_names}")
     return "brier" if "brier" in common else common[0]
 
 

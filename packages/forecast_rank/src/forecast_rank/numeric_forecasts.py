@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from forecast_rank.ranking.scoreboard import listed
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
 from forecast_rank.score_ranking import score_report
-from forecast_rank.score_rows import KEY, NUMBER_FIX, PLACE, CheckedRows
+from forecast_rank.score_rows import KEY, NUMBER_FIX, PLACE, CheckedRows, is_empty
 
-REQUIRED, OPTIONAL = (*KEY, "value", "outcome"), ("quantile", "event", "weight")
+REQUIRED, OPTIONAL = (*KEY, "value", "outcome"), ("quantile", "event", "weight", "made_at", "closed_at")
 _LEVEL_DIGITS = 9
 
 
@@ -27,7 +28,8 @@ def numeric_scores(source: Any) -> pl.DataFrame:
     source : path, polars.DataFrame, pandas.DataFrame or Arrow table
         Long form: `forecaster, question, value, outcome`, where the outcome is what the number came to be. With a
         column `quantile` each row states the value at that level; without it the rows of a forecast are equally likely
-        samples. Optionally `event` and `weight`. A path is CSV, Parquet or JSON Lines. Headings match whatever their
+        samples. Optionally `event`, `weight`, and `made_at` and `closed_at`: the latest version made before the
+        question closed counts. `%` is a hundredth. A path is CSV, Parquet or JSON Lines. Headings match whatever their
         case.
 
     Returns
@@ -112,6 +114,7 @@ def rank_numeric(source: Any, *, strict: bool = False, allow_rejected: bool = Fa
         scores,
         dict.fromkeys(names, "lower"),
         settings,
+        limits=(0.0, np.inf),
         shares=[name for name in scores.columns if name.startswith("held_")],
         notes=notes,
         ignored=ignored,
@@ -122,6 +125,8 @@ def rank_numeric(source: Any, *, strict: bool = False, allow_rejected: bool = Fa
 def _checked(source: Any) -> tuple[CheckedRows, list[str]]:
     """The rows with numbers as numbers, and the columns that are ignored. Raises UnreadableFile."""
     table = read_named_columns(source, REQUIRED, OPTIONAL)
+    if "quantile" in table.frame.columns and is_empty(table.frame["quantile"]):
+        table = replace(table, frame=table.frame.drop("quantile"))
     present = [name for name in ("value", "outcome", "quantile", "weight") if name in table.frame.columns]
     rows = CheckedRows(table, tuple(present))
     for name in present:

@@ -21,9 +21,12 @@ from forecast_rank.ranking.report import agreement_table, assemble_report, compa
 from forecast_rank.ranking.scoreboard import UNLIMITED, FigureTable, listed
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
-from forecast_rank.score_rows import KEY, CheckedRows
+from forecast_rank.score_rows import KEY, PLACE, CheckedRows
 
 ADJUSTED = "adjusted_"
+OPTIONAL = ("event", "weight", "made_at", "closed_at")
+RESERVED = frozenset({*KEY, *OPTIONAL, PLACE, "n", "coverage", "rank_range", "rank_ranges", "probability_best"})
+"""Names of other columns and figures."""
 
 
 def rank_scores(
@@ -41,8 +44,8 @@ def rank_scores(
     ----------
     source : path, polars.DataFrame, pandas.DataFrame or Arrow table
         A row for each forecast with the columns `forecaster`, `question` and the scores; optionally `event` (questions
-        of one event are resampled together) and `weight`. Other columns are ignored. A path is CSV, Parquet or JSON
-        Lines.
+        of one event are resampled together), `weight`, and `made_at` and `closed_at`, of which the latest version
+        made before the question closed counts. Other columns are ignored. A path is CSV, Parquet or JSON Lines.
     lower, higher : list of str, or str separated by commas
         The columns in which a lower, or a higher, score is better.
     strict, allow_rejected : bool
@@ -60,7 +63,7 @@ def rank_scores(
     Raises
     ------
     UnreadableFile
-        If a column is missing, or no score is named.
+        If a column is missing, no score is named, or one has the name of another column or figure.
     InvalidRow
         With `strict`, for the first row that does not count: one without a forecaster or question, with a score or
         weight that is no number, or with another score than an earlier row of its forecaster and question.
@@ -77,10 +80,14 @@ def rank_scores(
     """
     settings = Settings(metrics=("brier",), **options)
     better = dict.fromkeys(_names(lower), "lower") | dict.fromkeys(_names(higher), "higher")
-    table = read_named_columns(source, (*KEY, *better), ("event", "weight"))
+    table = read_named_columns(source, (*KEY, *better), OPTIONAL)
     if not better:
         raise UnreadableFile(f"{table.label}: name at least one score, of {', '.join(table.frame.columns)}")
-    columns = {*KEY, "event", "weight", *better}
+    if reserved := [name for name in better if name.strip().lower() in RESERVED]:
+        raise UnreadableFile(
+            f"{table.label}: no score can be called {', '.join(map(repr, reserved))}: rename the column"
+        )
+    columns = {*KEY, *OPTIONAL, *better}
     ignored = [name for name in table.frame.columns if name not in columns]
     weighted = ("weight",) if "weight" in table.frame.columns else ()
     rows = CheckedRows(table, (*better, *weighted))
@@ -101,6 +108,7 @@ def score_report(
     better: dict[str, str],
     settings: Settings,
     *,
+    limits: tuple[float, float] = UNLIMITED,
     shares: Sequence[str] = (),
     notes: Sequence[str] = (),
     ignored: Sequence[str] = (),
@@ -116,6 +124,8 @@ def score_report(
     better : dict of str to str
         Whether "lower" or "higher" is better, by score.
     settings : Settings
+    limits : (float, float)
+        The range of the scores, where intervals end.
     shares : sequence of str
         Columns of 0 and 1 whose means are figures without a ranking.
     notes, ignored : sequence of str
@@ -138,7 +148,7 @@ def score_report(
     table.set_figure("coverage", answered / max(len(panel.questions), 1))
     notes = list(notes)
     for name, direction in better.items():
-        notes += _add_score(table, panel, name, values[name], lower=direction == "lower")
+        notes += _add_score(table, panel, name, values[name], lower=direction == "lower", limits=limits)
     for name in shares:
         table.add_share(name, event_sums(panel, values[name]))
     lead = next(iter(better))
@@ -146,7 +156,7 @@ def score_report(
         "rows": len(rows.lines), "forecasts": len(panel), "forecasters": forecaster_count,
         "questions": len(panel.questions), "events": len(panel.questions.event_names),
         "priced": 0, "overround": None, "rejected": len(rejected),
-        "superseded": 0, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
+        "superseded": rows.superseded, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
     }  # fmt: skip
     pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
     notes += note
@@ -160,16 +170,19 @@ def score_report(
     return Report({"settings": metadata, **content, **rejections(rejected)})
 
 
-def _add_score(table: FigureTable, panel: Panel, name: str, values: Floats, *, lower: bool) -> list[str]:
+def _add_score(
+    table: FigureTable, panel: Panel, name: str, values: Floats, *, lower: bool, limits: tuple[float, float]
+) -> list[str]:
     """Adds the ranking of a score and its adjusted one; returns notes."""
     sums = event_sums(panel, np.where(np.isinf(values), np.nan, values))
     ruined = np.bincount(panel.forecaster, np.isinf(values), len(panel.forecasters)) > 0
-    table.add_mean(name, sums, ruined, lower=lower, key=name, limits=UNLIMITED)
+    table.add_mean(name, sums, ruined, lower=lower, key=name, limits=limits)
     if ruined.any():
         return [f"{ADJUSTED}{name}: none, for some scores are infinite"]
     fit = adjusted_brier(panel, values)
     table.set_figure(f"{ADJUSTED}{name}_se", fit.se)
-    table.add_estimate(f"{ADJUSTED}{name}", fit.value, fit.sums, lower=lower, key=f"{ADJUSTED}{name}")
+    key = f"{ADJUSTED}{name}"
+    table.add_estimate(key, fit.value, fit.sums, lower=lower, key=key, limits=limits)
     outside = [person for person, part in zip(panel.forecasters, fit.component.tolist(), strict=True) if part > 0]
     return [f"{ADJUSTED}{name}: no common question links {listed(outside)} to the others"] if outside else []
 

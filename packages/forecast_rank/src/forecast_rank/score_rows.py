@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from forecast_rank.files.cells import TIME_FIX, TimeColumn
 from forecast_rank.files.named_columns import NamedColumns
 from forecast_rank.ranking.forecasts import InvalidRow, RejectedLine
 
@@ -42,6 +43,35 @@ class CheckedRows:
         self._all = self.frame.select(PLACE, *KEY)
         for name in KEY:
             self.reject(pl.col(name).is_null(), f"{name} is empty", name, f"name the {name}")
+        self._superseded = self.frame[PLACE].head(0)
+        self._take_out_superseded(table.times())
+
+    def _take_out_superseded(self, times: dict[str, TimeColumn]) -> None:
+        """Takes out versions of a forecast that do not count: the latest made before the question closed does."""
+        for name, column in times.items():
+            places = [place for place in column.faults if place in set(self.frame[PLACE])]
+            self.reject_places(places, f"{name} is not a time", name, TIME_FIX)
+        if "made_at" not in times:
+            return
+        place = self.frame[PLACE].to_numpy()
+        columns = {name: pl.Series(column.values[place]).fill_nan(None) for name, column in times.items()}
+        timed = self.frame.with_columns(**({"closed_at": pl.lit(None, pl.Float64)} | columns))
+        closed_at = pl.col("closed_at").max().over(*KEY, "made_at")
+        closed_at = closed_at.fill_null(pl.col("closed_at").drop_nulls().first().over("question"))
+        timed = timed.with_columns(late=(pl.col("made_at") >= closed_at).fill_null(value=False))
+        too_late = timed.filter(pl.col("late").all().over(KEY))[PLACE].to_list()
+        fix = "leave out forecasts made after the question closed"
+        self.reject_places(too_late, "made_at is not before closed_at", fix=fix)
+        made_at = pl.when(~pl.col("late")).then(pl.col("made_at").fill_null(-np.inf))
+        counts = made_at == made_at.max().over(KEY)
+        self._superseded = timed.filter(~counts.fill_null(value=False))[PLACE]
+        self.frame = self.frame.filter(~pl.col(PLACE).is_in(self._superseded.implode()))
+
+    @property
+    def superseded(self) -> int:
+        """Rows of earlier or late versions of the forecasts that count."""
+        refused = {int(self._forecast[place]) for place in self._faults}
+        return sum(int(self._forecast[place]) not in refused for place in self._superseded)
 
     def reject(self, bad: pl.Expr, why: str, column: str | None = None, fix: str = "") -> None:
         """Rejects the forecasts that have a row where `bad`, for the reason `why`."""
@@ -111,6 +141,11 @@ class CheckedRows:
             raise InvalidRow(f"{self.label}, row {fault.row}, {forecast_name(first)}: {fault.why}")
 
 
+def is_empty(column: pl.Series) -> bool:
+    """Whether no cell of a column holds anything."""
+    return column.cast(pl.String, strict=False).str.strip_chars().replace(["", "NaN"], None).is_null().all()
+
+
 def forecast_name(row: dict[str, Any]) -> str:
     """A forecast in a message."""
     return f"{row['forecaster']} on {row['question']}"
@@ -120,5 +155,7 @@ def _number(name: str, kind: pl.DataType) -> pl.Expr:
     """The column as numbers; null where a cell holds none."""
     column = pl.col(name)
     if not (kind.is_numeric() or kind == pl.Boolean):
-        column = column.cast(pl.String, strict=False).str.strip_chars()
+        text = column.cast(pl.String, strict=False).str.strip_chars()
+        number = text.str.strip_suffix("%").cast(pl.Float64, strict=False)
+        column = pl.when(text.str.ends_with("%")).then(number / 100).otherwise(number)
     return column.cast(pl.Float64, strict=False).fill_nan(None)

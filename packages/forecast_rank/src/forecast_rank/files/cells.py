@@ -1,7 +1,7 @@
 """Numbers and times parsed from the cells of a column, with a fault for each unreadable one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -169,6 +169,20 @@ def parse_times(cells: pl.Series, name: str, beside: Floats | None = None) -> Ti
             column.faults[place] = bad[cells[place]]
     column.values = by_category(cells, kinds, seconds, np.nan)
     return column
+
+
+def parse_columns_of_times(cells: Mapping[str, pl.Series]) -> dict[str, TimeColumn]:
+    """The times of columns by name; those with years of two digits come last, for the others show their century.
+
+    Raises UnreadableFile.
+    """
+    short = {name for name, column in cells.items() if has_short_years(column)}
+    times = {name: parse_times(column, name) for name, column in cells.items() if name not in short}
+    beside = [column.values for column in times.values()]
+    for name in cells:
+        if name in short:
+            times[name] = parse_times(cells[name], name, np.concatenate(beside) if beside else None)
+    return times
 
 
 def by_category(cells: pl.Series, kinds: pl.Series, values: NDArray, missing: float) -> NDArray:

@@ -94,7 +94,7 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
     stored = frame.select(headings.read)
     try:
         schema = stored.collect_schema()
-        columns = [_typed_column(heading, name, schema[heading]) for heading, name in headings.column_of.items()]
+        columns = [typed_column(heading, name, schema[heading]) for heading, name in headings.column_of.items()]
         columns += [_forecaster_column(heading, schema[heading]) for heading in headings.forecasters]
         height = frame.select(pl.len()).collect().item()
     except REFUSED as error:
@@ -125,7 +125,7 @@ class StoredColumns:
             raise UnreadableFile(f"{self.label}: {str(error).splitlines()[0]}") from error
 
 
-def _typed_column(heading: str, name: str, kind: pl.DataType) -> pl.Expr:
+def typed_column(heading: str, name: str, kind: pl.DataType) -> pl.Expr:
     """The column as the one type that its cells are parsed from. Raises TypeError for a type that cannot hold them."""
     column, text = pl.col(heading), kind in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
     if kind == pl.Null:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from forecast_rank.files.cells import TimeColumn, parse_columns_of_times
+from forecast_rank.files.columns import TIMES
 from forecast_rank.files.csv_files import read_csv_texts
 from forecast_rank.files.faults import UnreadableFile
-from forecast_rank.files.frames import FRAME, check_columns, polars_frame
+from forecast_rank.files.frames import FRAME, check_columns, polars_frame, typed_column
 from forecast_rank.files.json_lines import object_lines
 from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import format_of
@@ -34,6 +36,15 @@ class NamedColumns:
     frame: pl.DataFrame
     lines: Codes
     label: str
+
+    def times(self) -> dict[str, TimeColumn]:
+        """The columns of times by name. Raises UnreadableFile."""
+        kinds = self.frame.schema
+        try:
+            columns = [typed_column(name, name, kinds[name]) for name in TIMES if name in kinds]
+        except TypeError as error:
+            raise UnreadableFile(f"{self.label}: {error}") from error
+        return parse_columns_of_times(self.frame.select(columns).to_dict())
 
 
 def read_named_columns(source: Any, required: Sequence[str], optional: Sequence[str] = ()) -> NamedColumns:

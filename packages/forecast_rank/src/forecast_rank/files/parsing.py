@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from forecast_rank.files.cells import NumberColumn, TimeColumn, has_short_years, parse_numbers, parse_times
+from forecast_rank.files.cells import NumberColumn, parse_columns_of_times, parse_numbers
 from forecast_rank.files.columns import BINARY, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable, UnparsedTable
@@ -48,27 +48,12 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
 
 
 def _parse_times(table: InputTable, raw: UnparsedTable, heading_of: dict[str, str]) -> None:
-    """Parses the columns of times, those with years of two digits last: the others show their century.
-
-    Raises UnreadableFile.
-    """
-    short: dict[str, pl.Series] = {}
-    for name, heading in heading_of.items():
-        cells = raw.frame[heading]
-        if has_short_years(cells):
-            short[name] = cells
-        else:
-            _add_times(table, name, parse_times(cells, name))
-    beside = [table.times[name] for name in heading_of if name not in short]
-    for name, cells in short.items():
-        _add_times(table, name, parse_times(cells, name, np.concatenate(beside) if beside else None))
-
-
-def _add_times(table: InputTable, name: str, times: TimeColumn) -> None:
-    table.times[name] = times.values
-    _add_faults(table.faults, times.faults)
-    if times.forms:
-        table.notes.append(f"{name} is written as {' and '.join(times.forms)}")
+    """Parses the columns of times. Raises UnreadableFile."""
+    for name, times in parse_columns_of_times({name: raw.frame[heading_of[name]] for name in heading_of}).items():
+        table.times[name] = times.values
+        _add_faults(table.faults, times.faults)
+        if times.forms:
+            table.notes.append(f"{name} is written as {' and '.join(times.forms)}")
 
 
 def _add_faults(faults: dict[int, Fault], more: dict[int, Fault]) -> None:

@@ -331,7 +331,8 @@ def ability(report: Report) -> Iterator[tuple[str, Figure]]:
     above.grid(axis="x", color="#e6e6e6", linewidth=0.6)
     above.set_axisbelow(True)
     above.set_ylim(-0.7, len(order) - 0.3)
-    above.set_title(f"Ability of forecasters, {level:.0%} intervals")
+    drawn = any(None not in (entry.get("irt_ability_ci") or [None]) for entry in entries.values())
+    above.set_title(f"Ability of forecasters, {f'{level:.0%}' if drawn else 'without'} intervals")
     # The forecasters set the scale: a question that nobody could miss may lie many deviations away.
     is_known = [entries[name]["irt_ability"] for name in order]
     is_known += [end for name in order for end in entries[name].get("irt_ability_ci") or () if end is not None]

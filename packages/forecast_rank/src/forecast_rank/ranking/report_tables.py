@@ -100,7 +100,6 @@ class FigureColumn:
     lower: bool | None = False
     under: str | None = None
     interval: bool = False
-    error: str | None = None
 
     def value(self, entry: Entry) -> Any:
         """The figure in an entry, None if it has none."""
@@ -116,8 +115,6 @@ class FigureColumn:
         text = str(value) if isinstance(value, int) else f"{value:z.{self.digits}f}"
         if self.interval and (ends := self._lookup(entry, f"{self.key}_ci")):
             text += f" [{', '.join('–' if end is None else f'{end:z.{self.digits}f}' for end in ends)}]"
-        if self.error and (error := self._lookup(entry, self.error)) is not None:
-            text += f" ± {error:z.{self.digits}f}"
         return text
 
     def _lookup(self, entry: Entry, key: str) -> Any:
@@ -312,7 +309,7 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
         "Thurstone–Mosteller: ability by margins on common questions, in deviations of a score difference",
         "thurstone_mosteller",
         [
-            FigureColumn("ability", "tm_ability", 3, error="tm_se"),
+            FigureColumn("ability", "tm_ability", 3, interval=True),
             _ranks("thurstone_mosteller"),
             FigureColumn("pool weight", "pool_weight", 3, lower=None),
         ],
@@ -321,7 +318,7 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
         "Bradley–Terry: ability by wins on common questions, whatever the margin; a pool weight is no ability",
         "bradley_terry",
         [
-            FigureColumn("ability", "bt_ability", 3, error="bt_se"),
+            FigureColumn("ability", "bt_ability", 3, interval=True),
             _ranks("bradley_terry"),
             FigureColumn("pool weight", "pool_weight", 3, lower=None),
         ],
@@ -329,7 +326,7 @@ def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:
     yield (
         "Item response theory (two parameters, continuous): ability",
         "irt",
-        [FigureColumn("ability", "irt_ability", 3, error="irt_se"), _ranks("irt")],
+        [FigureColumn("ability", "irt_ability", 3, interval=True), _ranks("irt")],
     )
 
 
@@ -406,7 +403,7 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
             continue
         sign = 1 if pair["first"] == better else -1
         difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
-        error = "" if pair["se"] is None else f" ± {pair['se']:.4f}"
+        error = f" ± {pair['margin']:.4f}" if pair["margin"] else ""
         p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
         questions = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
         rows.append([f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values, questions])
@@ -415,7 +412,15 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
         f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
         f"{SIGNIFICANCE_LEVEL:.0%} (Holm); neighbours in the ranking"
     )
-    header = ["", "common", "difference", "p", "Holm", "BH", "questions to tell 0.01 apart"]
+    header = [
+        "",
+        "common",
+        f"difference ± {1 - SIGNIFICANCE_LEVEL:.0%} interval (Holm)",
+        "p",
+        "Holm",
+        "BH",
+        "questions to tell 0.01 apart",
+    ]
     if _paired_score(report) != "brier":  # the difference that is asked about is one of Brier scores
         header, rows = header[:-1], [row[:-1] for row in rows]
     return ReportTable("pairs", title, header, rows)

@@ -48,15 +48,15 @@ NAMES_LISTED = 5
 UNLIMITED = (-np.inf, np.inf)
 SCORE_RANGES = {
     "brier": (0.0, 1.0),
+    "adjusted_brier": (0.0, 1.0),
     "weighted_brier": (0.0, 1.0),
-    "log": (-np.inf, 0.0),
     "spherical": (0.0, 1.0),
     "accuracy": (0.0, 1.0),
     "ranked_probability": (0.0, 1.0),
     "average_return": (0.0, np.inf),
     "alpha": (-1.0, 1.0),
 }
-"""Ranges of the means; an interval ends where its range does."""
+"""Ranges of the means, the log score's aside; an interval ends where its range does."""
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
 """Figures with integer values, stored as floats because they may be missing."""
 
@@ -126,7 +126,7 @@ class FigureTable:
     ) -> None:
         """Stores means with errors and intervals, and ranks by them. Who is `ruined` by an infinite loss is last.
 
-        The intervals end at the `limits`, those in SCORE_RANGES if not given.
+        The intervals end at the `limits`, those of the score if not given.
         """
         means = np.where(ruined, np.inf if lower else -np.inf, sums.means)
         self.set_figure(key, means, under)
@@ -135,7 +135,7 @@ class FigureTable:
         if key == "accuracy" and limits is None and self.settings.bootstrap:
             ends = clustered_share_intervals(sums, level=self.settings.level)
         else:
-            ends = np.clip(self._interval(sums, groups), *(limits or SCORE_RANGES.get(key, UNLIMITED)))
+            ends = np.clip(self._interval(sums, groups), *(limits or self._limits(key)))
         least = LEAST_EVENTS
         if key == "average_return" and limits is None:
             least = LEAST_EVENTS_OF_RETURNS
@@ -165,17 +165,22 @@ class FigureTable:
         least: int = LEAST_EVENTS,
         stretch: float = 1.0,
         ranked: bool = True,
+        limits: tuple[float, float] | None = None,
     ) -> None:
         """Stores a model's estimates with intervals, and ranks by them; `sums` are the estimates as means over events.
 
         A forecaster without sums, whose error is not known, has no interval and may have any rank; one with fewer than
-        `least` events has no interval. An interval holds its own ends times `stretch` too.
+        `least` events has no interval. An interval holds its own ends times `stretch` too, and ends at the `limits`,
+        those of the score if not given, or at an estimate beyond them.
         """
         self.set_figure(key, values)
         groups = self._groups(sums)
         ends = np.where((sums.events >= least)[:, None], self._interval(sums, groups), np.nan)
         low, high = ends.T
-        ends = np.stack([np.minimum(low, low * stretch), np.maximum(high, high * stretch)], axis=1)
+        lowest, highest = limits or self._limits(key)
+        low = np.maximum(np.minimum(low, low * stretch), np.fmin(values, lowest))
+        high = np.minimum(np.maximum(high, high * stretch), np.fmax(values, highest))
+        ends = np.stack([low, high], axis=1)
         self.set_interval(f"{key}_ci", ends, values, sums.events, ranking=ranking, least=least)
         if not ranked:
             return
@@ -210,6 +215,12 @@ class FigureTable:
         if self.settings.bootstrap:
             self.set_figure(key, ends, under)
         self._explain(ranking, values, np.isnan(ends.sum(axis=1)), events, least, constant)
+
+    def _limits(self, key: str) -> tuple[float, float]:
+        """The range of a score."""
+        if key == "log" and self.settings.log_clip:
+            return float(np.log(self.settings.log_clip)), 0.0
+        return (-np.inf, 0.0) if key == "log" else SCORE_RANGES.get(key, UNLIMITED)
 
     def _groups(self, sums: EventSums) -> EventSums:
         """The sums of groups of events, which are resampled; without resamples the sums of the events."""

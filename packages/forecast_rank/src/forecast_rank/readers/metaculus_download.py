@@ -45,6 +45,7 @@ QUESTION_COLUMNS = ("Question ID", "Question Type", "Resolution")
 FORECASTERS = ("Forecaster Username", "Forecaster (Anonymized)", "Forecaster ID")
 BINARY, MULTIPLE_CHOICE = "binary", "multiple_choice"
 VOID = ("annulled", "ambiguous")
+ZIP_START = b"PK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class LeftOut:
 
 def is_download(file: Path) -> bool:
     """Whether a path is a folder, a zip file, or one of the two files of a download."""
-    if file.is_dir() or zipfile.is_zipfile(file):
+    if file.is_dir() or _is_zip(file):
         return True
     headings = set(_headings(file))
     return set(FORECAST_COLUMNS) <= headings or set(QUESTION_COLUMNS) <= headings
@@ -141,7 +142,7 @@ def import_source(files: Sequence[Path]) -> ImportSource:
 def _parts(file: Path) -> list[DownloadedCsv]:
     if file.is_dir():
         return [DownloadedCsv(file / name) for name in (FORECASTS, QUESTIONS) if (file / name).is_file()]
-    if not zipfile.is_zipfile(file):
+    if not _is_zip(file):
         return [DownloadedCsv(file)]
     try:
         with zipfile.ZipFile(file) as archive:
@@ -152,7 +153,13 @@ def _parts(file: Path) -> list[DownloadedCsv]:
                 raise UnreadableFile(f"{file} is protected by a password")
             return [DownloadedCsv(file, item.filename) for item in members]
     except (zipfile.BadZipFile, OSError) as error:
-        raise UnreadableFile(f"{file} is not a readable zip file: {error}") from error
+        raise UnreadableFile(f"{file} is not a whole zip file: {error}") from error
+
+
+def _is_zip(file: Path) -> bool:
+    """Whether a file begins as a zip file does, whole or cut."""
+    with file.open("rb") as opened:
+        return opened.read(len(ZIP_START)) == ZIP_START
 
 
 def _headings(file: Path) -> list[str]:

@@ -8,5 +8,5 @@ def ship(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("cohorts", "0004_rules_of_trading")]
+    dependencies = [("cohorts", "0003_methodology_v2")]
     operations = [migrations.RunPython(ship, migrations.RunPython.noop)]
