@@ -35,8 +35,8 @@ UNCACHED = ("/admin/", "/api/", "/data/", "/og/", "/static/", "/healthz", "/read
 """Beginnings of the addresses that are no pages."""
 PAGE_PARAMETERS = {
     "action", "all", "arm", "as_of", "asked_from", "asked_to", "category", "closes_from", "closes_to", "cohort",
-    "first", "from", "gamma", "methodology", "model", "page", "period", "played", "protocol", "q", "range", "second",
-    "sort", "source", "status", "to", "track", "week",
+    "finding", "first", "from", "gamma", "methodology", "model", "page", "period", "played", "protocol", "q", "range",
+    "second", "sort", "source", "status", "to", "track", "week",
 }  # fmt: skip
 """Parameters of pages. A page with another is not cached: anyone could fill the cache with them."""
 ACCEPTED = {"", "*/*", "application/json", "application/json, text/plain, */*", "text/csv"}

@@ -37,6 +37,7 @@ class Finding:
     p : of the paired test, corrected for the number of pairs; None where the interval is the test
     needed : further resolved questions to find a true difference of 0.01 in the Brier score with 80 % power
     details : further figures of the sentence
+    at : the instant that the figures are as of
     """
 
     topic: str
@@ -49,6 +50,7 @@ class Finding:
     p: float | None
     questions_more: int | None
     details: Mapping[str, Any]
+    at: datetime | None = None
 
     @property
     def supported(self) -> bool:
@@ -66,64 +68,84 @@ class Findings(NamedTuple):
     at: datetime | None
 
 
-def findings() -> Findings:
-    """The comparisons that can be made now, cached until a leaderboard changes."""
-    board = forecast_board(parts=("pairs", "data", "market", "forecasts_and_trades", "curves__reliability"))
-    version = current_versions().get(Scope.LEADERBOARDS)
+def findings(*, at: datetime | None = None) -> Findings:
+    """The comparisons that can be made now, cached until a leaderboard changes, or those as of an instant."""
+    board = forecast_board(at=at, parts=("pairs", "data", "market", "forecasts_and_trades", "curves__reliability"))
+    if at is not None and board.pk is None:
+        board = _past_board(at)
+    version = current_versions().get(Scope.LEADERBOARDS) if at is None else None
     key = f"comparisons:{version}"
     stored = cache.get(key) if version else None
     if stored is None:
-        stored = [asdict(finding) for finding in _comparisons(board)]
-        cache.set(key, stored, LIFETIME_S)
+        stored = []
+        for finding in _comparisons(board, at):
+            stored.append(asdict(finding) | {"at": finding.at or board.computed_at})
+        if version:
+            cache.set(key, stored, LIFETIME_S)
     comparisons = [Finding(**values) for values in stored]
     return Findings(comparisons, board.report.get("data", {}).get("events", 0), board.computed_at)
 
 
-def _comparisons(board: ForecastBoard) -> Iterator[Finding]:
+def _past_board(at: datetime) -> ForecastBoard:
+    """The leaderboard as of an instant, its report with the parts that the comparisons are made from."""
+    from scoring.services.past_leaderboards import past_forecast_leaderboard
+
+    arm = last_competition_index().conditions.board(at=at)
+    past = past_forecast_leaderboard(arm, ALL_METHODOLOGIES, "", at=at)
+    reliability = past.report["curves"].get("reliability", {})
+    return ForecastBoard(past.entries, past.report | {"curves__reliability": reliability}, at)
+
+
+def _comparisons(board: ForecastBoard, at: datetime | None) -> Iterator[Finding]:
+    condition = _condition(at)
     entries = [entry for entry in board.entries if not entry["reference"] and not entry["external"]]
     models = [entry for entry in entries if ranking_score(entry) is not None]
     if models:
         best, *runners_up = sorted(models, key=itemgetter("rank"))
-        yield from _best_against_market(best, board.report.get("market", {}))
+        yield from _best_against_market(best, board.report.get("market", {}), condition)
         if runners_up:
             pairs = board.report.get("pairs", [])
-            yield from _paired("worst", best, runners_up[-1], pairs)
-    yield from _prices()
+            yield from _paired("worst", best, runners_up[-1], pairs, condition)
+    yield from _prices(at)
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
-            yield from _ensemble_against_market(entry)
+            yield from _ensemble_against_market(entry, condition)
     yield from _stakes(board)
-    yield from _profit()
+    yield from _profit(at)
     if models:
         yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
         if runners_up[1:]:
-            yield from _paired("runner-up", best, runners_up[0], pairs)
+            yield from _paired("runner-up", best, runners_up[0], pairs, condition)
 
 
-def _best_against_market(best: Entry, tests: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+def _best_against_market(
+    best: Entry, tests: Mapping[str, Mapping[str, Any]], condition: Mapping[str, str]
+) -> Iterator[Finding]:
     """The test of the best model and the market's prices, corrected for the number of models."""
     test = tests.get(best["forecaster"])
     if test is None or test["p_holm"] is None:
         return
     lead, margin = test["difference"], test["margin"]
     questions = _needed(best["n"], margin / NORMAL_QUANTILE)
-    details = {"ranked_by": best["ranked_by"], **_condition()}
+    details = {"ranked_by": best["ranked_by"], **condition}
     yield Finding(
         "market", best["display_name"], "", lead, lead - margin, lead + margin, best["n"], test["p_holm"], questions,
         details,
     )  # fmt: skip
 
 
-def _ensemble_against_market(entry: Entry) -> Iterator[Finding]:
+def _ensemble_against_market(entry: Entry, condition: Mapping[str, str]) -> Iterator[Finding]:
     if entry["alpha_ci"]:
         low, high = entry["alpha_ci"]
         questions = _needed(entry["n"], (high - low) / 2 / NORMAL_QUANTILE)
         yield Finding(
-            "ensemble", entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, _condition()
+            "ensemble", entry["display_name"], "", entry["alpha"], low, high, entry["n"], None, questions, condition
         )
 
 
-def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def _paired(
+    topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[str, Any]], condition: Mapping[str, str]
+) -> Iterator[Finding]:
     """The paired test of the best model and another, its interval corrected as p is; a lower Brier score is ahead."""
     names = {best["forecaster"], opponent["forecaster"]}
     pair = next((pair for pair in pairs if {pair["first"], pair["second"]} == names), None)
@@ -134,17 +156,17 @@ def _paired(topic: str, best: Entry, opponent: Entry, pairs: Sequence[Mapping[st
     questions = None if pair["questions_more"] is None else int(pair["questions_more"])
     yield Finding(
         topic, best["display_name"], opponent["display_name"], ahead, ahead - margin, ahead + margin,
-        min(best["n"], opponent["n"]), pair["p_holm"], questions, _condition(),
+        min(best["n"], opponent["n"]), pair["p_holm"], questions, condition,
     )  # fmt: skip
 
 
-def _condition() -> dict[str, str]:
+def _condition(at: datetime | None) -> dict[str, str]:
     """The prompt condition of the board, for a sentence."""
     conditions = last_competition_index().conditions
-    return {"condition": conditions.phrase(conditions.board())}
+    return {"condition": conditions.phrase(conditions.board(at=at))}
 
 
-def _prices() -> Iterator[Finding]:
+def _prices(at: datetime | None) -> Iterator[Finding]:
     """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
 
     The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
@@ -156,6 +178,8 @@ def _prices() -> Iterator[Finding]:
         return
     with_prices, without = pairs[0]
     scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
+    if at is not None:
+        scores = scores.filter(forecast__question__resolved_at__lte=at)
     keys = ("forecast__question", "forecast__entry", "forecast__release")
     scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {with_prices: {}, without: {}}
     for arm, scores_by_key in scores_by_arm.items():
@@ -194,10 +218,16 @@ def _stakes(board: ForecastBoard) -> Iterator[Finding]:
     yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
 
-def _profit() -> Iterator[Finding]:
+def _profit(at: datetime | None) -> Iterator[Finding]:
     """The highest mean return, in percent, its interval corrected for the number of models."""
-    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
-    entries, weeks = stored.values_list("entries", "report__weeks").first() or ([], {})
+    if at is None:
+        stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
+        entries, weeks, at = stored.values_list("entries", "report__weeks", "computed_at").first() or ([], {}, None)
+    else:
+        from scoring.services.trading_leaderboards import trading_leaderboard
+
+        contents = trading_leaderboard(ALL_METHODOLOGIES, at=at)
+        entries, weeks = contents.entries, contents.report["weeks"]
     ranked = [entry for entry in entries if entry["rank"] is not None and not entry["external"]]
     best = next((entry for entry in ranked if entry["rank"] == 1 and entry["return_ci"]), None)
     if best is None:
@@ -207,7 +237,7 @@ def _profit() -> Iterator[Finding]:
     interval = return_error(weeks[best["family"]], of=len(ranked)).interval
     if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, {})
+        yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, {}, at)
 
 
 def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:

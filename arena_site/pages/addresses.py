@@ -13,6 +13,8 @@ from scoring.competition import competition_index, last_competition_index
 View = Callable[..., HttpResponse]
 FAMILY_ARGUMENTS = ("slug", "first", "second")
 """The arguments of URLs that name a family."""
+OPTIONS = ("figures", "picture_size")
+"""The arguments of views that are not in their addresses."""
 
 
 def by_address(view: View, url_name: str) -> View:
@@ -27,7 +29,7 @@ def by_address(view: View, url_name: str) -> View:
         if all(name in slugs_by_address for name in names.values()):
             return view(request, **{**arguments, **{key: slugs_by_address[name] for key, name in names.items()}})
         addresses = competition_index().addresses
-        in_address = {key: value for key, value in arguments.items() if key != "figures"}
+        in_address = {key: value for key, value in arguments.items() if key not in OPTIONS}
         for key, name in names.items():
             in_address[key] = addresses[family_slug(name)]
         query = request.META["QUERY_STRING"]

@@ -16,6 +16,7 @@ from jinja2.runtime import Context
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
+from arena_site.pages.charts.embeds import embed_code
 from arena_site.pages.citations import chart_citation, dated_query
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
@@ -45,6 +46,7 @@ GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
     "dated_query": dated_query,
+    "embed_code": embed_code,
     "page_time": timezone.now,
     "page_url": filters.page_url,
     "static": static,

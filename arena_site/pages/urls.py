@@ -6,6 +6,7 @@ from django.views.decorators.http import conditional_page, require_safe
 
 from arena_site.pages import feeds
 from arena_site.pages.addresses import by_address
+from arena_site.pages.share_images import SIZE
 from arena_site.pages.sitemaps import SITEMAPS
 from arena_site.pages.views import (
     agents,
@@ -88,7 +89,7 @@ urlpatterns = [
     path("data/<str:day>.zip", data.archive_file, name="archive-zip"),
     path("data/<str:day>/<path:name>", data.archive_file, name="archive-file"),
     path("about/", site.about, name="about"),
-    path("findings/", findings.findings, name="findings"),
+    *with_charts("findings/", findings.findings, findings.findings_figures, name="findings", picture_size=SIZE),
     path("glossary/", site.glossary, name="glossary"),
     path(".well-known/arena-chain.json", anchors.heads, name="chain-heads"),
     path(".well-known/arena-chain/<str:day>.json", anchors.daily_heads, name="daily-chain-heads"),

@@ -76,6 +76,9 @@ FIXED = {
     "datasets": "/data/datasets/",
     "imports": "/imports/",
     "import": "/imports/others/",
+    "conditions": "/conditions/",
+    "embed of lines": "/embed/cohorts/1/charts/values/",
+    "embed of diagrams": "/embed/calibration/charts/stakes-by-forecast/",
     "API documentation": "/api/docs/",
     "not found": "/no/such/page/",
 }

@@ -114,13 +114,14 @@ MACHINES = (
     "metrics",
     ".<str:extension>",
     ".<slug:extension>",
+    "charts/<slug:chart>/",
     ".csv",
     ".json",
     ".atom",
     ".rss",
     "feed/",
 )
-"""Ends of addresses that no person reads as a page."""
+"""Ends of addresses that no person reads as a page, or of which one is read for all."""
 
 
 def test_no_column_of_a_table_is_cut_off_on_a_desktop(visitor: Visitor, places: Places) -> None:

@@ -107,7 +107,7 @@ def sealed_forecasts(sealed: Venue, settings: Any) -> Venue:
 
 
 def crawl(client: Client) -> Iterator[tuple[str, str]]:
-    """The address and the text of every page, feed, chart file and list that a reader reaches from the front page."""
+    """The address and the text of every page, feed, list, chart file and embed that the front page leads to."""
     waiting = ["/", "/search/?q=zanzi", "/metrics", "/decisions/?q=zanzi", "/sitemap.xml"]
     lists = client.get(API).json()
     for address in lists.values():
@@ -134,9 +134,11 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
                 or target.endswith(".png")  # the picture of an SVG file that is read
             ):
                 continue
-            if target not in seen:
-                seen.add(target)
-                waiting.append(target)
+            embed = [f"/embed{target.removesuffix('.svg')}/"] if target.endswith(".svg") else []
+            for address in (target, *embed):
+                if address not in seen:
+                    seen.add(address)
+                    waiting.append(address)
 
 
 def leaks(pages: Iterable[tuple[str, str]], secrets: Sequence[str]) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
 from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of, marker_path, readable_color
@@ -14,6 +14,8 @@ LEFT, TOP, SIDE = 46, 34, 200
 """The upper left corner of the square of a panel, and the length of its sides."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 9.0, 2.5
 POINT_RADIUS = 3
+HAPPENED = {True: "won", False: "lost", None: "not resolved"}
+"""Texts of points by whether their event happened."""
 MAXIMUM_ROWS = 60
 THOUSAND = 1_000
 BIN_CELLS = itemgetter("from", "to", "forecast", "outcome", "low", "high", "pairs", "weight")
@@ -174,11 +176,10 @@ def stakes_grid(diagrams: Sequence[SquareDiagram]) -> DiagramGrid:
 def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | None]]) -> SquareDiagram:
     """The scatter plot of a family's points (x, y, whether the event happened)."""
     marker = marker_of(family)
-    texts = {True: "won", False: "lost", None: "not resolved"}
     labels = []
     filled = hollow = ""
     for x, y, happened in points:
-        labels.append((_rounded(x), _rounded(y), texts[happened]))
+        labels.append((_rounded(x), _rounded(y), HAPPENED[happened]))
         path = marker_path(marker, _x(x), _y(y), POINT_RADIUS)
         if happened:
             filled += path
@@ -186,3 +187,20 @@ def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | 
             hollow += path
     color = readable_color(family.color)
     return SquareDiagram(family.display_name, color, marker, points, labels, filled=filled, hollow=hollow)
+
+
+class ScatterPlaces(NamedTuple):
+    """The points of a scatter plot as places for a polyline with `marker` at its corners, by how they are drawn."""
+
+    marker: str
+    filled: str
+    hollow: str
+
+
+def scatter_places(diagram: SquareDiagram) -> ScatterPlaces:
+    """The places of a diagram's points, a tenth as long as the paths of its markers."""
+    filled: list[str] = []
+    hollow: list[str] = []
+    for x, y, text in diagram.points:
+        (filled if text == HAPPENED[True] else hollow).append(f"{_x(x)},{_y(y)}")
+    return ScatterPlaces(marker_path(diagram.marker, 0, 0, POINT_RADIUS), " ".join(filled), " ".join(hollow))

@@ -1,27 +1,66 @@
 """The page of findings: comparisons that the data supports, and those that it does not."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from arena_site.pages.findings import statement
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.findings import finding_figure
+from arena_site.pages.findings import HEADINGS, Statement, statement
+from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS
+from arena_site.pages.selection import PageSelection
 from scoring import findings as comparisons
+from scoring.competition import competition_index
 
 SHOWN = 5
 """Supported comparisons on the page."""
 
 
+class FindingEntry(NamedTuple):
+    """A finding as the page shows it."""
+
+    statement: Statement
+    figure: Figure
+    supported: bool
+
+
 @require_safe
 def findings(request: HttpRequest) -> HttpResponse:
     """The first five supported comparisons, and those that the data does not support yet."""
-    result = comparisons.findings()
-    pairs = result.comparisons if result.events >= MINIMUM_EVENTS else []
+    result, items = _items(request)
+    shared = next((item for item in items if item.figure.name == request.GET.get("finding")), None)
     context = {
-        "supported": [statement(finding) for finding in pairs if finding.supported][:SHOWN],
-        "open": [statement(finding) for finding in pairs if not finding.supported],
+        "supported": [item for item in items if item.supported][:SHOWN],
+        "open": [item for item in items if not item.supported],
         "events": result.events,
         "minimum_events": MINIMUM_EVENTS,
         "at": result.at,
+        "as_of": requested_instant(request, timezone.now()),
+        "shared": shared,
+        "shared_figure": (shared or items[0]).figure if items else None,
     }
     return render(request, "findings.html", context)
+
+
+def findings_figures(request: HttpRequest) -> list[Figure]:
+    """The charts of the page."""
+    return [item.figure for item in _items(request)[1]]
+
+
+def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
+    """The comparisons, and each in words and as a figure. Raises Http404 for an unknown finding in the query."""
+    PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
+    query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
+    result = comparisons.findings(at=requested_instant(request, timezone.now()))
+    families = {family.display_name: family for family in competition_index().by_slug.values()}
+    items = []
+    for finding in result.comparisons if result.events >= MINIMUM_EVENTS else ():
+        words = statement(finding)
+        figure = finding_figure(finding, words, families, query=query)
+        items.append(FindingEntry(words, figure, finding.supported))
+    return result, items

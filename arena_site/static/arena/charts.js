@@ -576,19 +576,4 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// A link with data-copy copies its address; where the browser forbids it, it is followed.
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest?.("a[data-copy]");
-  if (!link || !isPlainClick(event) || !navigator.clipboard) return;
-  event.preventDefault();
-  try {
-    await navigator.clipboard.writeText(link.href);
-    const text = (link.dataset.text ??= link.textContent);
-    link.textContent = "Link copied";
-    setTimeout(() => (link.textContent = text), 3000);
-  } catch {
-    location.assign(link.href);
-  }
-});
-
 enhance(document);

@@ -94,11 +94,3 @@ for (const region of document.querySelectorAll(".scrollable:has(> table)")) {
   updateFocus(region);
   resized.observe(region);
 }
-
-for (const link of document.querySelectorAll("a[data-copy]")) {
-  link.addEventListener("click", async (event) => {
-    event.preventDefault();
-    await navigator.clipboard.writeText(link.href);
-    link.textContent = "Link copied";
-  });
-}

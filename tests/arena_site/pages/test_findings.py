@@ -1,5 +1,8 @@
 """The findings in sentences, and their page."""
 
+import re
+import struct
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +10,12 @@ from django.test import Client
 
 from arena_site.pages.findings import statement
 from scoring.findings import Finding
-from tests.markup import get_page, links, visible_text
+from scoring.services.scores import compute_scores
+from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+from tests.markup import element, elements, get_page, links, visible_text
+
+pytestmark = pytest.mark.django_db
+FINDING = ".findings > li"
 
 
 def sentence(topic: str, estimate: float, low: float, high: float, **changes: Any) -> str:
@@ -78,7 +86,53 @@ def test_sentences(text: str, topic: str, bounds: tuple[float, float, float], ch
     assert sentence(topic, *bounds, **changes) == text
 
 
-@pytest.mark.django_db
+def resolve_questions(first: int, last: int, *, best: float, days: int) -> None:
+    """Questions that resolve to YES after so many days, for which GPT stated `best` and Grok less."""
+    for number in range(first, last):
+        question = QuestionFactory(markets=[MarketFactory(question=f"Will it snow in town {number}?")])
+        p = best + number / 1000
+        ask(question, {"gpt-5.1": [p, 1 - p], "grok-4": [p - 0.2, 1.2 - p]}, day=WEEK + timedelta(days=days - 1))
+        end_question(question, "YES", at=WEEK + timedelta(days=days))
+    compute_scores(at=WEEK + timedelta(days=days + 1))
+
+
+def test_finding_has_an_anchor_a_chart_with_its_files_and_a_link_that_copies_its_sentence(client: Client) -> None:
+    resolve_questions(0, 6, best=0.8, days=3)
+    page = get_page(client, "/findings/")
+    assert visible_text(page, "nav [aria-current]") == "Findings"
+    items = elements(page, FINDING)
+    assert {"market", "worst"} <= {item.attributes["id"] for item in items}
+    for item in items:
+        topic, words = item.attributes["id"], visible_text(item, "figcaption")
+        figure = element(item, "figure")
+        assert len(elements(figure, "svg .interval")) == 1
+        assert len(elements(figure, "svg .baseline")) == 1
+        copy = element(figure, "a[data-copy]").attributes
+        assert " ".join((copy["data-copy"] or "").split()) == words
+        assert re.fullmatch(rf"/findings/\?finding={topic}&as_of=2026-\S+#{topic}", copy["href"] or "")
+        assert f"/embed/findings/charts/{topic}/" in visible_text(figure, ".embed-code pre")
+        files = [link for link in links(figure, ".source a") if "/charts/" in link]
+        assert files == [f"/findings/charts/{topic}.{extension}" for extension in ("csv", "png", "svg")]
+        assert [client.get(file).status_code for file in files] == [200] * 3
+
+
+def test_dated_finding_keeps_its_sentence_and_shares_its_own_picture(client: Client) -> None:
+    resolve_questions(0, 6, best=0.8, days=3)
+    item = element(get_page(client, "/findings/"), "#worst")
+    words, address = visible_text(item, "figcaption"), element(item, "a[data-copy]").attributes["href"] or ""
+    resolve_questions(6, 14, best=0.4, days=9)
+    assert visible_text(get_page(client, "/findings/"), "#worst figcaption") != words
+    page = get_page(client, address.partition("#")[0])
+    assert visible_text(page, "#worst figcaption") == words
+    assert visible_text(page, "[role=status]").startswith("As of ")
+    assert " ".join((element(page, "meta[name=description]").attributes["content"] or "").split()) == words
+    shared = element(page, 'meta[property="og:image"]').attributes["content"] or ""
+    assert "/findings/charts/worst.png?as_of=" in shared
+    picture = client.get(shared).content
+    assert struct.unpack(">II", picture[16:24]) == (1200, 630)
+    assert client.get("/findings/?finding=nothing").status_code == 404
+
+
 def test_page_without_enough_events_says_so_and_is_linked_from_every_page(client: Client) -> None:
     page = get_page(client, "/findings/")
     assert "0 events resolved so far; comparisons are made from 4 on." in visible_text(page)

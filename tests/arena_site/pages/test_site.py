@@ -37,7 +37,7 @@ def test_files_that_every_page_loads_exist(client):
     frame = client.get("/about/").content.decode()
     files = set(re.findall(r'"/static/([^"#]+)', frame))
 
-    assert files == {"arena/arena.css", "arena/favicon.svg", "arena/times.js", "arena/tables.js"}
+    assert files == {"arena/arena.css", "arena/favicon.svg", "arena/times.js", "arena/tables.js", "arena/copies.js"}
     assert all(finders.find(file) for file in files)
 
 
