@@ -180,7 +180,7 @@ def _pages() -> Iterator[str]:
         if hasattr(pattern, "url_patterns"):
             patterns += pattern.url_patterns
             continue
-        if pattern.name in FILES or pattern.name.endswith("-chart"):  # a chart is read as its page is
+        if pattern.name in FILES or pattern.name.endswith(("-chart", "-embed")):  # a chart is read as its page is
             continue
         row = {"pk": rows[pattern.name].objects.order_by("pk")[0].pk} if pattern.name in rows else {}
         needed = PLACES | row | named.get(pattern.name, {})
