@@ -27,6 +27,7 @@ from tests.factories import (
     SnapshotFactory,
     ask,
     bet,
+    end_question,
     play_week,
     submit_hold,
 )
@@ -43,6 +44,10 @@ SCHEMA = Path(__file__).resolve().parents[2] / "arena_site" / "schema.yml"
 
 def _week() -> None:
     play_week()
+    rain = QuestionFactory()
+    for arm in ("priced", "blind"):
+        ask(rain, {"gpt-5.1": [0.6, 0.4]}, arm=arm)
+    end_question(rain, "YES")
     submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
 
 
