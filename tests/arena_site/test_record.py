@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import timedelta
+from hashlib import sha256
 from io import StringIO
 from typing import Any
 
@@ -17,6 +18,7 @@ from agents.models import AgentVersion, Chain, Decision, Family, ModelCall, Rele
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort, Methodology
 from foundation import guards
+from markets.models import EvidenceSnippet, QuestionEntry
 from scoring.models import Snapshot
 from tests.factories import (
     DECIDED,
@@ -47,7 +49,8 @@ PROTECTED = {
         ("agents.RefusedForecast", "reason"), ("agents.Release", "price_prompt"), ("agents.Reversal", "reason"),
         ("agents.Settlement", "payout"), ("agents.Submission", "response"), ("agents.Trade", "amount"),
         ("arena_site.AuditEntry", "reason"), ("cohorts.Cohort", "week_start"), ("cohorts.Methodology", "minimum_bet"),
-        ("markets.PriceObservation", "price"), ("markets.Question", "text"), ("markets.QuestionBatch", "block"),
+        ("markets.EvidenceSnippet", "text"), ("markets.PriceObservation", "price"), ("markets.Question", "text"),
+        ("markets.QuestionBatch", "block"),
         ("markets.QuestionEntry", "prices"), ("markets.QuestionOption", "name"), ("markets.QuestionSet", "sha256"),
         ("markets.Universe", "market_block"), ("markets.UniverseEntry", "prices"), ("scoring.Snapshot", "total_value"),
     )
@@ -74,6 +77,12 @@ def season() -> None:
     SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
     AgentVersion.objects.create(family=Family.objects.filter(external=True)[0], number=2, began_at=WEEK)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
+    entry = QuestionEntry.objects.order_by("pk")[0]
+    digest = sha256(b"It rained.").hexdigest()
+    for position in (1, 2):
+        EvidenceSnippet.objects.create(
+            entry=entry, position=position, text="It rained.", retrieved_at=WEEK, sha256=digest
+        )
 
 
 def another(model: type[Model], field: str) -> Any:
