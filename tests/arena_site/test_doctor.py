@@ -148,7 +148,7 @@ def test_search_that_is_off_is_not_tested(healthy: Any) -> None:
     assert failed(run("doctor", SUNDAY, test_search=True))["search"][0] == "no condition with a search tool is on"
 
 
-def test_failure_of_the_gateway_tells_nothing_about_a_release(healthy: Any, httpserver: HTTPServer) -> None:
+def test_gateway_that_fails_tells_nothing_about_a_release(healthy: Any, httpserver: HTTPServer) -> None:
     search_is_on(healthy)
     gateway(httpserver, healthy)
     httpserver.expect_request("/chat/completions").respond_with_json({"error": {"code": 503}}, status=503)

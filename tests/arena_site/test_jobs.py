@@ -104,7 +104,7 @@ def test_forecast_run_that_was_killed_or_cut_short_is_taken_up_within_the_hour(
 
 
 @pytest.mark.parametrize("name", sorted({job.command for job in jobs.JOBS} - {"", "send_alerts"}))
-def test_failure_of_any_jobs_command_is_an_alert(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_of_any_job_that_fails_is_an_alert(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = load_command_class(get_commands()[name], name)
 
     def fail(self: Any, at: datetime, options: dict[str, Any]) -> CommandResult:

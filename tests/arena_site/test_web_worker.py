@@ -60,7 +60,6 @@ def exchange(site: Site, request: bytes) -> tuple[bytes, bytes]:
         "absolute address",
         "absolute address and no header",
         "two spaces",
-        "endless header",
     ],
 )
 def test_refusal_is_a_problem_and_ends_the_connection(

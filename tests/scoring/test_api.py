@@ -35,6 +35,7 @@ def test_agent_shows_its_value_and_record(client: Client) -> None:
         "id": agent.pk,
         "cohort": 1,
         "family": "gpt-5.1",
+        "replicate": 1,
         "release": agent.release_id,
         "model_id": "openai/gpt-5.2",
         "display_name": "GPT-5.2",
