@@ -23,7 +23,7 @@ from scoring import competition
 from tests import selection
 from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
 from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox
-from tests.guards import remove_guards
+from tests.guards import install_guards, remove_guards
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
 from tests.shared_rows import uses_shared_rows
 from tests.venue import Venue
@@ -187,4 +187,5 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     yield
     if transactional and nextitem is not None:  # after the last test its database is gone
         with item.config.stash[blocking_manager_key].unblock():
+            install_guards()  # of a skipped test nothing was emptied, and no signal sent
             restore_initial_rows()

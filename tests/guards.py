@@ -17,6 +17,11 @@ def remove_guards(*models: type[Model]) -> None:
     guards.remove(connection, [trigger for trigger in guards.declared() if not tables or trigger.table in tables])
 
 
+def install_guards() -> None:
+    """Creates those guard triggers that the database lacks."""
+    guards.install(connection)
+
+
 @contextmanager
 def guards_removed(*models: type[Model]) -> Iterator[None]:
     """No guard triggers on these models' tables, or on any table, inside the block."""
