@@ -42,7 +42,7 @@ def conditions_to_ask(rule: SelectionRule) -> list[Condition]:
 
 
 def evidence_gatherer(rule: SelectionRule, at: datetime) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:
-    """What gathers the evidence for a day's questions; None where no source is configured."""
+    """The gatherer of evidence for a day's questions; None where no source is configured."""
     if not settings.ARENA_EVIDENCE:
         return None
     return EvidenceGatherer(partial(evidence_source, rule.evidence.excluded_hosts), rule.evidence, at)

@@ -7,7 +7,6 @@ week, sequence or the venue's id of a market, never by a primary key. `docs/data
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -231,8 +230,3 @@ def link_sha256(previous: str, record: str) -> str:
     It takes the record's hash, not its text, so that the chain can be verified without all records.
     """
     return sha256(f"{previous}\n{record}")
-
-
-def instant_text(at: datetime) -> str:
-    """An instant in UTC with microseconds always, so that texts sort in order of time."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -13,7 +13,7 @@ Vector = Mapping[str, float]
 
 
 class SampleForecast(NamedTuple):
-    """What samples say together.
+    """The combined forecast of samples.
 
     medians : option to the median, as it is
     probabilities : the medians, normalised where options are exclusive

@@ -220,10 +220,11 @@ class Diagnosis:
         with clients.gateway() as gateway:
             for release in untested:
                 check = check_schema(release, methodology, condition, gateway, at=self.at)
-                words = {True: "keeps to the schema", False: "is asked without it", None: "not known"}[check.kept]
+                keeps_schema = check.keeps_schema
+                words = {True: "keeps to the schema", False: "is asked without it", None: "not known"}[keeps_schema]
                 cost = "" if check.cost_usd is None else f"; cost ${check.cost_usd:.4f}, in no cap"
                 detail = f"{words}: {check.detail}{cost}"
-                yield _item(f"search {release.model_id}", check.kept is not None, detail, "Run this again later.")
+                yield _item(f"search {release.model_id}", keeps_schema is not None, detail, "Run this again later.")
         yield _item("search", True, f"{len(untested)} models asked")
 
     def _line_up(self) -> tuple[list[Release], Methodology]:

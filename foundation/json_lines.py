@@ -1,4 +1,4 @@
-"""JSON Lines for prompts, and decimals as text.
+"""JSON Lines for prompts, and decimals and instants as text.
 
 Text from outside enters a prompt as one JSON value to a line, so that it can not imitate the prompt's structure.
 """
@@ -6,6 +6,7 @@ Text from outside enters a prompt as one JSON value to a line, so that it can no
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +31,11 @@ def decimal_text(value: Decimal, places: int = 6) -> str:
     integer, _, fraction = f"{value:f}".partition(".")
     fraction = fraction.rstrip("0").ljust(places, "0")
     return f"{integer}.{fraction}" if fraction else integer
+
+
+def instant_text(at: datetime) -> str:
+    """An instant in UTC with microseconds always, so that texts sort in order of time."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _plain(value: Any) -> Any:

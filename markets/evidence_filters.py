@@ -67,7 +67,7 @@ class EvidenceFilter:
 
     def shown(self, texts: Iterable[EvidenceText], siblings: Sequence[QuestionCandidate]) -> list[EvidenceText]:
         """The texts to show, as they come, at most so many as the rule says; the others are counted by reason."""
-        shown: list[EvidenceText] = []
+        accepted: list[EvidenceText] = []
         is_excluded = excluded_host_test([*self.rule.excluded_hosts, *self.own_hosts])
         states_price = market_price_test(self.rule.excluded_hosts)
         for text in texts:
@@ -75,15 +75,15 @@ class EvidenceFilter:
                 self._lateness(text)
                 or (is_excluded(text) and HOST)
                 or (states_price(self._visible(text)) and MARKET_PRICE)
-                or (self._repeats(text, shown) and DUPLICATE)
+                or (self._repeats(text, accepted) and DUPLICATE)
                 or (self._answers(text, siblings) and SIBLING)
-                or (len(shown) == self.rule.most and OVER)
+                or (len(accepted) == self.rule.most and OVER)
             )
             if reason:
                 self.dropped[reason] += 1
             else:
-                shown.append(text)
-        return shown
+                accepted.append(text)
+        return accepted
 
     def _visible(self, text: EvidenceText) -> str:
         """Title and text as far as they are shown."""
@@ -99,14 +99,14 @@ class EvidenceFilter:
             return TOO_LATE if text.retrieved_at is not None else ""
         if text.published_at is None or text.published_at >= self.at:
             return TOO_LATE
-        whole = f"{text.title}\n{unquote(text.url)}\n{text.text}"
-        return LATER_DATE if has_later_date(whole, self.at.date(), text.published_at.year) else ""
+        full_text = f"{text.title}\n{unquote(text.url)}\n{text.text}"
+        return LATER_DATE if has_later_date(full_text, self.at.date(), text.published_at.year) else ""
 
-    def _repeats(self, text: EvidenceText, shown: Sequence[EvidenceText]) -> bool:
+    def _repeats(self, text: EvidenceText, accepted: Sequence[EvidenceText]) -> bool:
         words = comparable_words(self._cut(text))
-        for other in shown:
-            same_page = bool(text.url) and page_of(text.url) == page_of(other.url)
-            if same_page or words == comparable_words(self._cut(other)):
+        for earlier in accepted:
+            same_page = bool(text.url) and page_of(text.url) == page_of(earlier.url)
+            if same_page or words == comparable_words(self._cut(earlier)):
                 return True
         return False
 

@@ -55,12 +55,12 @@ def stated_options(text: str, question: str, options: Iterable[str], *, asked_in
     """The options that a text states as what happened."""
     by_name = {plain_text(name): name for name in options}
     subject = Subject.of(question)
-    stated = set()
+    names = set()
     for sentence in _sentences(text, plain_text(question)):
         years = [int(year) for year in YEAR.findall(sentence)]
         if not years or max(years) >= asked_in:
-            stated |= {by_name[name] for name in _options_of(sentence, subject, by_name)}
-    return stated
+            names |= {by_name[name] for name in _options_of(sentence, subject, by_name)}
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class Subject:
 
     def is_in(self, sentence: str, of_options: frozenset[str] = frozenset()) -> bool:
         """Whether a sentence has a word of each name, and most words, besides those of the options' names."""
-        stems, needed = _stems(sentence), self.words - of_options
-        if not needed:
+        stems, subject_stems = _stems(sentence), self.words - of_options
+        if not subject_stems:
             return "win" in stems
         has_names = all(name & (stems | of_options) for name in self.names)
-        return has_names and len(needed & stems) >= ABOUT * len(needed)
+        return has_names and len(subject_stems & stems) >= ABOUT * len(subject_stems)
 
 
 def _sentences(text: str, question: str) -> Iterable[str]:
@@ -102,16 +102,16 @@ def _options_of(sentence: str, subject: Subject, names: Collection[str]) -> set[
         return {verdict[1]} & set(names) if subject.is_in(sentence) else set()
     if not DONE.search(sentence) or EXPECTATION.search(sentence):
         return set()
-    stated = set()
+    options = set()
     of_options = _stems(" ".join(names))
     denied = bool(DENIAL.search(sentence))
     for name in names:
         if name in SIDES:
             if SIDES[name] != denied and subject.is_in(sentence):
-                stated.add(name)
+                options.add(name)
         elif not denied and _has_name(sentence, name) and subject.is_in(sentence, of_options):
-            stated.add(name)
-    return stated
+            options.add(name)
+    return options
 
 
 def _has_name(sentence: str, name: str) -> bool:

@@ -95,7 +95,7 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
     prompt_per_million, completion_per_million = price_column("prompt"), price_column("completion")
 
     def get_fields(self, request: HttpRequest, obj: Release | None = None) -> Any:
-        """Those of the prices for one token only in a form."""
+        """The form's fields: prices are edited for one token, and shown for a million."""
         hidden = MILLION_PRICES if obj is None else TOKEN_PRICES if self.is_used(obj) else ()
         return [name for name in super().get_fields(request, obj) if name not in hidden]
 

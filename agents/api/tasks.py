@@ -35,7 +35,7 @@ class TaskCostSerializer(SealableSerializer):
 
 
 class SearchResultSerializer(serializers.Serializer):
-    """What a search showed the model; it comes from strangers."""
+    """A search result as the model saw it; strangers wrote it."""
 
     url = serializers.CharField(help_text="Empty unless it is a web address.")
     title = serializers.CharField(help_text="May be empty.")

@@ -56,7 +56,7 @@ def search_parameters(tool: "SearchTool", own_hosts: Iterable[str]) -> dict[str,
 
 
 def read_searches(parameters: Any, raw_response: str) -> Searches:
-    """What an answer tells of its searches; nothing without a tool, or without a body that can be read."""
+    """The searches behind an answer; all null without a tool, or without a body that can be read."""
     tool = _tool_parameters(parameters)
     body = _parse_body(raw_response) if tool is not None else None
     if tool is None or body is None:
@@ -94,9 +94,9 @@ def _parse_body(raw_response: str) -> dict[str, Any] | None:
 
 def _stated_searches(usage: dict[str, Any]) -> int | None:
     for name in ("server_tool_use_details", "server_tool_use"):
-        stated = parse_count(parse_object(usage.get(name)).get("web_search_requests"))
-        if stated is not None and stated <= MAX_SEARCHES:
-            return stated
+        number = parse_count(parse_object(usage.get(name)).get("web_search_requests"))
+        if number is not None and number <= MAX_SEARCHES:
+            return number
     return None
 
 
@@ -110,7 +110,7 @@ def _search_cost(usage: dict[str, Any]) -> Decimal | None:
 
 
 def _parse_results(body: dict[str, Any]) -> list[Result]:
-    """What the model was shown, each once, in its order."""
+    """The results that the model saw, each once, in their order."""
     choices = body.get("choices")
     choice = parse_object(choices[0]) if isinstance(choices, list) and choices else {}
     annotations = parse_object(choice.get("message")).get("annotations")

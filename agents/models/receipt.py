@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from agents.models.agent import Agent
 from agents.models.registration import Registration, Submission
 from agents.models.sealed_rows import SealableQuerySet, Seals
-from agents.records import instant_text
+from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe
 
 

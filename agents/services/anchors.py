@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.models import Chain, DailyAnchor
-from agents.records import GENESIS, PROTOCOLS, RECEIPT, instant_text
+from agents.records import GENESIS, PROTOCOLS, RECEIPT
 from agents.services.signing_keys import key_of_heads
 from agents.signing import sign
+from foundation.json_lines import instant_text
 
 Heads = dict[str, dict[str, Any]]
 

@@ -113,7 +113,7 @@ def _open_universes(
 
 
 def market_columns(methodology: Methodology) -> MarketColumns:
-    """What the MARKETS block of a methodology shows."""
+    """The columns of a methodology's MARKETS block."""
     rules = methodology.trading_rules
     return MarketColumns(rules.market_columns, rules.rules_characters)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -62,7 +62,7 @@ class ExpectedDay:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRequests:
-    """What a release is asked: batches, requests (one for each sample), and the most searches that they may make."""
+    """The requests to a release: batches, requests (one for each sample), and the most searches that they may make."""
 
     release: Release
     batches: int
@@ -115,11 +115,15 @@ def estimate_forecasts(
     todays = list(_batches(methodology).filter(question_set__day=day_of(at)).select_related("question_set"))
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]
     expected = None if todays else _expected_day(methodology, rules, at, questions=questions)
+    final_samples = _final_samples(is_open)
+    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
     requests: list[ExpectedRequests] = []
     cost = Decimal(0)
     for release in releases:
         set_catalogue_terms(release, catalogue)
-        batches = _open_batches(is_open, release, rules) if expected is None else expected.batches
+        batches = (
+            _open_batches(is_open, release, final_samples, conditions, rules) if expected is None else expected.batches
+        )
         if batches:
             requests.append(_requests(release, batches))
         for batch in batches:
@@ -130,17 +134,25 @@ def estimate_forecasts(
     return ForecastEstimate(tuple(requests), cost, bool(is_open), number, FROZEN)
 
 
+def _final_samples(batches: Iterable[QuestionBatch]) -> dict[tuple[int, int], int]:
+    """The number of final samples of these batches, by batch and release."""
+    final = Elicitation.objects.final().filter(batch__in=[batch.pk for batch in batches]).order_by()
+    rows = final.values_list("batch", "release").annotate(number=Count("pk"))
+    return {(batch, release): number for batch, release, number in rows}
+
+
 def _open_batches(
-    batches: Iterable[QuestionBatch], release: Release, rules: ForecastRules
+    batches: Iterable[QuestionBatch],
+    release: Release,
+    final_samples: Mapping[tuple[int, int], int],
+    conditions: Mapping[str, Condition],
+    rules: ForecastRules,
 ) -> tuple[ExpectedBatch, ...]:
     """The frozen batches that a release has not answered, under the conditions that are asked now."""
-    final = Elicitation.objects.final().filter(release=release)
-    answered = dict(final.values_list("batch").annotate(number=Count("pk")).order_by())
-    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
     expected = []
     for batch in batches:
         condition = conditions.get(batch.arm)
-        samples = condition.samples - answered.get(batch.pk, 0) if condition else 0
+        samples = condition.samples - final_samples.get((batch.pk, release.pk), 0) if condition else 0
         if condition and samples > 0:
             tokens = _batch_tokens(len(batch.block) + len(batch.evidence_block), condition, rules)
             expected.append(ExpectedBatch(tokens, condition, samples))

@@ -27,7 +27,7 @@ from agents.services.missed import record_missed_elicitations, record_unsubmitte
 from agents.services.model_calls import CallSettings
 from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
-from agents.services.samples import read_sample, record_sampled_forecasts
+from agents.services.samples import new_forecast, read_sample, record_sampled_forecasts
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
@@ -119,7 +119,7 @@ class Request:
 def _work(
     sets: Iterable[QuestionSet], releases: Sequence[Release], rules: ForecastRules, report: ForecastReport
 ) -> Iterator[Request]:
-    """What a run asks: each release, each batch of the conditions that are on, each sample."""
+    """The requests of a run: each release, each batch of the conditions that are on, each sample."""
     conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
     for question_set in sets:
         for name, reason in question_set.left_out.items():
@@ -303,30 +303,10 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
             reasons = [row.forecast.reason for row in refused]
             return claim.refuse(read[0].call, reasons, "no forecast could be taken")
         if task.samples == 1:
-            Forecast.objects.bulk_create(_forecast(task, row, at) for row in _valid(read))
+            Forecast.objects.bulk_create(new_forecast(task, row, made_at=at) for row in _valid(read))
         failpoint("elicitation.recorded")
         return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)
 
 
 def _refused_forecast(row: ReadForecast) -> RefusedForecast:
     return RefusedForecast(call=row.call, entry=row.entry, stated=row.forecast.stated, reason=row.forecast.reason)
-
-
-def _forecast(task: Elicitation, row: ReadForecast, at: datetime) -> Forecast:
-    return Forecast(
-        elicitation=task,
-        call=row.call,
-        entry=row.entry,
-        question=row.entry.question,
-        family_id=task.family_id,
-        release_id=task.release_id,
-        methodology=task.methodology.version,
-        arm=task.batch.arm,
-        probabilities=row.forecast.probabilities,
-        stated=row.forecast.stated,
-        normalised=row.forecast.normalised,
-        rationale=row.forecast.rationale,
-        made_at=at,
-        searches=row.call.searches,
-        excluded=row.call.excluded,
-    )

@@ -1,9 +1,10 @@
 """Recording the forecast of several samples, once each of them has ended."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, F, OuterRef
 
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import ReadForecast, read_forecasts
@@ -19,7 +20,10 @@ def record_sampled_forecasts(*, at: datetime) -> int:
     """
     sampled = Elicitation.objects.filter(samples__gt=1, status=Elicitation.Status.COMPLETED, declined=False)
     recorded = Forecast.objects.filter(elicitation__batch=OuterRef("batch"), release=OuterRef("release"))
-    pairs = sampled.exclude(Exists(recorded)).order_by().values_list("batch", "release").distinct()
+    groups = sampled.exclude(Exists(recorded)).order_by().values("batch", "release", "samples")
+    # With fewer answers than half there is nothing to record, now or later.
+    enough = groups.annotate(number=Count("pk") * 2).filter(number__gte=F("samples"))
+    pairs = enough.values_list("batch", "release")
     count = 0
     for batch, release in sorted(pairs):
         tasks = Elicitation.objects.filter(batch=batch, release=release).order_by("sample")
@@ -57,6 +61,29 @@ def read_sample(task: Elicitation, entries: list[QuestionEntry]) -> list[ReadFor
     return read_forecasts(calls, entries)
 
 
+def new_forecast(task: Elicitation, row: ReadForecast, **fields: Any) -> Forecast:
+    """The forecast that an answer states, unsaved; `fields` come before what the answer says."""
+    values: dict[str, Any] = {
+        "probabilities": row.forecast.probabilities,
+        "stated": row.forecast.stated,
+        "normalised": row.forecast.normalised,
+        "rationale": row.forecast.rationale,
+        "searches": row.call.searches,
+        "excluded": row.call.excluded,
+    }
+    return Forecast(
+        elicitation=task,
+        call=row.call,
+        entry=row.entry,
+        question=row.entry.question,
+        family_id=task.family_id,
+        release_id=task.release_id,
+        methodology=task.methodology.version,
+        arm=task.batch.arm,
+        **values | fields,
+    )
+
+
 def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]) -> Forecast:
     """The forecast of record: it names the sample that ended last, and holds all that were read."""
     last, last_row = max(rows, key=lambda row: (row[0].made_at, row[0].sample))
@@ -69,15 +96,9 @@ def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]
     assert made_at is not None, "a completed elicitation has a time"
     if last.condition.tools is not None:
         searches = sum(row.call.searches or 0 for _, row in rows)
-    return Forecast(
-        elicitation=last,
-        call=last_row.call,
-        entry=entry,
-        question=entry.question,
-        family_id=last.family_id,
-        release_id=last.release_id,
-        methodology=last.methodology.version,
-        arm=last.batch.arm,
+    return new_forecast(
+        last,
+        last_row,
         probabilities=combined.probabilities,
         stated={option: repr(value) for option, value in combined.medians.items()},
         normalised=combined.normalised,

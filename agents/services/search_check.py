@@ -29,9 +29,14 @@ QUESTION = {"question_id": "1", "question": "Will the sun rise tomorrow?", "excl
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """Whether the schema is kept, None where that stays unknown; why; and the stated cost in US dollars."""
+    """The result of a check.
 
-    kept: bool | None
+    keeps_schema : None where the check did not tell
+    detail : the reason
+    cost_usd : as stated by the gateway
+    """
+
+    keeps_schema: bool | None
     detail: str
     cost_usd: Decimal | None = None
 
@@ -69,16 +74,17 @@ def check_schema(
             idempotency_key=ModelCall.fingerprint(f"search check:{release.model_id}:{at.isoformat()}", user),
         )
     except GatewayFailure as failure:
-        kept = False if failure.status in FORMAT_REFUSED else None
-        check = SchemaCheck(kept, failure.reason, failure.accounting.cost_usd)
+        keeps_schema = False if failure.status in FORMAT_REFUSED else None
+        check = SchemaCheck(keeps_schema, failure.reason, failure.accounting.cost_usd)
     else:
         if completion.end == AnswerEnd.NORMAL:
-            kept = _is_object(completion.content)
-            check = SchemaCheck(kept, "it answered by the schema" if kept else "it ignored it", completion.cost_usd)
+            keeps_schema = _is_object(completion.content)
+            detail = "it answered by the schema" if keeps_schema else "it ignored it"
+            check = SchemaCheck(keeps_schema, detail, completion.cost_usd)
         else:
             check = SchemaCheck(None, f"the answer ended with {completion.finish_reason}", completion.cost_usd)
-    if check.kept is not None:
-        Release.objects.filter(pk=release.pk).update(schema_beside_search=check.kept)
+    if check.keeps_schema is not None:
+        Release.objects.filter(pk=release.pk).update(schema_beside_search=check.keeps_schema)
     return check
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from django.db import transaction
 
 from agents.models import Receipt, SigningKey
-from agents.records import RECEIPT, instant_text
+from agents.records import RECEIPT
 from agents.services.chain import lock_chain
 from agents.signing import available_keys, has_lasting_key
+from foundation.json_lines import instant_text
 from foundation.services.alerts import clear_others, raise_alert
 
 ALERT = "signing-key"

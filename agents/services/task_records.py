@@ -9,13 +9,13 @@ from agents.records import (
     call_record,
     forecast_entry_record,
     forecast_record,
-    instant_text,
     instruction_record,
     refusal_record,
     sha256,
     trade_record,
     trading_record,
 )
+from foundation.json_lines import instant_text
 
 CALL_COLUMNS = (
     "sequence", "attempt", "model", "returned_model", "provider", "quantization", "result", "finish_reason", "error",

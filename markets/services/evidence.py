@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from foundation.json_lines import instant_text
 from foundation.site_hosts import site_hosts
 from markets.evidence_filters import UNREADABLE, EvidenceFilter
 from markets.models import EvidenceSnippet, QuestionEntry
@@ -69,9 +70,9 @@ class EvidenceGatherer:
         text_filter = EvidenceFilter(self.rule, ended_at, self.replay, site_hosts(), dropped)
         snippets: dict[str, list[EvidenceSnippet]] = {}
         for candidate in candidates:
-            siblings = [other for other in candidates if other.key != candidate.key]
-            shown = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
-            snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in shown]
+            siblings = [sibling for sibling in candidates if sibling.key != candidate.key]
+            texts = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
+            snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in texts]
         counts = {reason: number for reason, number in sorted(dropped.items()) if number}
         if not any(snippets.values()):
             raise EvidenceUnavailable(f"the source of evidence gave nothing to show; dropped: {counts or 'nothing'}")
@@ -88,7 +89,7 @@ class EvidenceGatherer:
 
 
 def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime) -> EvidenceSnippet:
-    shown = text.text[: rule.characters].rstrip()
+    visible_text = text.text[: rule.characters].rstrip()
     retrieved_at = text.retrieved_at
     return EvidenceSnippet(
         title=text.title,
@@ -96,8 +97,8 @@ def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime) -> Evid
         source=text.source,
         published_at=text.published_at,
         retrieved_at=ended_at if retrieved_at is None else min(retrieved_at, ended_at),
-        text=shown,
-        sha256=hashlib.sha256(shown.encode()).hexdigest(),
+        text=visible_text,
+        sha256=hashlib.sha256(visible_text.encode()).hexdigest(),
     )
 
 
@@ -119,11 +120,7 @@ def evidence_sha256(snippets: Iterable[tuple[int, EvidenceSnippet]]) -> str:
     """
     lines = []
     for position, snippet in snippets:
-        dates = [_instant_text(snippet.published_at), _instant_text(snippet.retrieved_at)]
+        dates = [at and instant_text(at) for at in (snippet.published_at, snippet.retrieved_at)]
         fields = [position, snippet.position, snippet.title, snippet.source, snippet.url, *dates, snippet.sha256]
         lines.append(json.dumps(fields))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _instant_text(at: datetime | None) -> str | None:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if at else None

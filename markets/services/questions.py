@@ -33,6 +33,7 @@ from markets.models import (
 )
 from markets.pricing import PriceRule
 from markets.prompt_blocks import evidence_block, question_block, question_line, whole_dollars
+from markets.question_quotes import Quote, Quotes, current_ask, is_priced, option_quotes_of
 from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
 from markets.services.evidence import Evidence, EvidenceUnavailable, evidence_sha256, store_snippets
@@ -83,7 +84,7 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
     eligible, pairs = _eligible_candidates(freeze)
     quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=is_replay(freeze.at))
     selected = select_candidates(
-        eligible, freeze.rule, freeze.rule.questions_per_day, usable=partial(_is_priced, quotes=quotes)
+        eligible, freeze.rule, freeze.rule.questions_per_day, usable=partial(is_priced, quotes=quotes)
     )
     added = _priced_candidates(_market_candidates(set(traded) - _market_ids(selected)), quotes)
     if not selected and not added:
@@ -124,13 +125,13 @@ def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
     eligible, _ = _eligible_candidates(freeze)
     quotes = _quotes(freeze, eligible, replay=True)
     number, size = freeze.rule.questions_per_day, freeze.rule.questions_per_call
-    selected = select_candidates(eligible, freeze.rule, number, usable=partial(_is_priced, quotes=quotes))
+    selected = select_candidates(eligible, freeze.rule, number, usable=partial(is_priced, quotes=quotes))
     blocks = []
     for start in range(0, len(selected), size):
         for condition in freeze.conditions:
             lines = [json_line(freeze.rule.question_columns)]
             for place, candidate in enumerate(selected[start : start + size], start=start + 1):
-                entry = _entry(candidate, _option_quotes(candidate, quotes), freeze, position=place)
+                entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=place)
                 entry.question = _draft(candidate, freeze.at)
                 options = [option.name for option in candidate.options]
                 lines.append(question_line(entry, place, options, condition, freeze.rule))
@@ -157,7 +158,7 @@ def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
 
 def _priced_candidates(candidates: Iterable[QuestionCandidate], quotes: Quotes) -> list[QuestionCandidate]:
     """The candidates whose options all have a price, certain ones included."""
-    return [candidate for candidate in candidates if _is_priced(candidate, quotes, certain=True)]
+    return [candidate for candidate in candidates if is_priced(candidate, quotes, certain=True)]
 
 
 def _market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
@@ -165,28 +166,6 @@ def _market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
 
 
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """The mid price of one side of a market at the freeze, its ask and the ask of the other side, and the spread."""
-
-    price: Decimal | None
-    ask: Decimal | None
-    no_ask: Decimal | None
-    stale: bool
-    spread: Decimal | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        numbers = {"price": self.price, "ask": self.ask, "no_ask": self.no_ask}
-        stored: dict[str, Any] = {}
-        for name, number in numbers.items():
-            stored[name] = None if number is None else json_number(number)
-        return stored | {"stale": self.stale}
-
-
-NO_QUOTE = Quote(None, None, None, True)
-Quotes = Mapping[tuple[int, str], Quote]
 
 
 def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *, replay: bool) -> Quotes:
@@ -226,35 +205,9 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
             asks_of_rest = [ask for side, ask in asks.items() if side != outcome.side]
             no_ask = asks_of_rest[0] if len(asks_of_rest) == 1 else None
             no_price = None if price is None else 1 - price
-            ask, no_ask = _current_ask(asks[outcome.side], price), _current_ask(no_ask, no_price)
+            ask, no_ask = current_ask(asks[outcome.side], price), current_ask(no_ask, no_price)
             quotes[market.pk, outcome.side] = Quote(price, ask, no_ask, stale, spreads[outcome.side])
     return quotes
-
-
-def _current_ask(ask: Decimal | None, price: Decimal | None) -> Decimal | None:
-    """The ask, or None if it is below the mid price and so older than the price."""
-    return None if ask is None or price is None or ask < price else ask
-
-
-def _is_priced(candidate: QuestionCandidate, quotes: Quotes, *, certain: bool = False) -> bool:
-    """True if every option has a price and, unless `certain` ones are allowed, at least two lie inside (0, 1)."""
-    prices = [quote.price for quote in _option_quotes(candidate, quotes).values()]
-    inside = sum(price is not None and 0 < price < 1 for price in prices)
-    return None not in prices and (inside >= 2 or certain)
-
-
-def _option_quotes(candidate: QuestionCandidate, quotes: Quotes) -> dict[str, Quote]:
-    """The quote of each option, by its name; an option without a market has what the others leave of 1."""
-    option_quotes = {}
-    remainder, stale = Decimal(1), False
-    for option in candidate.options:
-        if option.market is not None:
-            quote = quotes.get((option.market, option.side), NO_QUOTE)
-            remainder -= quote.price or 0
-            stale = stale or quote.stale
-            option_quotes[option.name] = quote
-    remainder_quote = Quote(max(Decimal(0), remainder), None, None, stale)
-    return {option.name: option_quotes.get(option.name, remainder_quote) for option in candidate.options}
 
 
 # ── storing ───────────────────────────────────────────────────────────────────────────────────────
@@ -282,7 +235,7 @@ def _store(
         questions = _questions(with_duplicates, freeze.at)
         entries: dict[str, QuestionEntry] = {}
         for position, candidate in enumerate(candidates, start=1):
-            entry = _entry(candidate, _option_quotes(candidate, quotes), freeze, position=position)
+            entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=position)
             entry.question = questions[candidate.key]
             if position > len(selected):
                 entry.reason = QuestionEntry.Reason.TRADED

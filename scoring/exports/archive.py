@@ -12,7 +12,7 @@ from typing import Any
 import django
 
 from agents.models.sealed_rows import seals_in_force
-from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING, instant_text
+from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING
 from agents.sealing import respecting_seals
 from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
@@ -21,6 +21,7 @@ from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import croissant, data_package
 from foundation.consistent_reads import consistent_reads
+from foundation.json_lines import instant_text
 from scoring.exports.archive_record import WeeklyRows, archive_record
 from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.manifest import ANCHOR, FORMAT_VERSION, MANIFEST, manifest_text

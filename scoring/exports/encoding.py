@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from agents.records import instant_text
 from forecast_rank.files.csv_cells import escape_formula, unescape_formula
+from foundation.json_lines import instant_text
 
 PLAIN_DECIMAL = re.compile(r"-?\d{1,26}(?:\.\d{1,12})?", re.ASCII).fullmatch
 

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from agents.models import Decision, Elicitation, Forecast, Position, Receipt
 from agents.models.sealed_rows import Seals, with_sealed_until
-from agents.records import instant_text
+from foundation.json_lines import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.tables import TABLES_BY_NAME

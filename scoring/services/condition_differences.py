@@ -35,7 +35,9 @@ def paired_differences(
                     by_pk[entry.entry] = replace(entry, forecasts={}, external_forecasts={})
                 by_pk[entry.entry].forecasts[arm] = vector
     arms = [arm for arm in conditions.by_name if arm in by_arm]
-    rows = [row for family in sorted(by_family) for row in _of_family(family, by_family[family], arms, conditions)]
+    rows: list[ConditionDifference] = []
+    for family in sorted(by_family):
+        rows += _of_family(family, by_family[family], arms, conditions)
     return _corrected(rows)
 
 
@@ -65,7 +67,8 @@ def _of_family(
 
 def _corrected(rows: Sequence[ConditionDifference]) -> list[ConditionDifference]:
     """The rows with p corrected by Holm for the number of all rows, and intervals that fit it."""
-    p, se = (np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in ("p", "se"))
+    p = np.array([row.p for row in rows], dtype=np.float64)
+    se = np.array([row.se for row in rows], dtype=np.float64)
     freedom = np.maximum([row.events - 1 for row in rows], 1)
     corrected = []
     for row, adjusted, margin in zip(rows, holm(p), corrected_margins(se, freedom, p), strict=True):

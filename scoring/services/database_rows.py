@@ -6,9 +6,10 @@ from typing import Any
 
 from django.apps import apps
 
-from agents.records import instant_text, sha256
+from agents.records import sha256
 from agents.services.anchors import chain_heads
 from arena_verifier.rows import Row, Tables
+from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe
 from scoring.exports.table_rows import methodology_rows
 from scoring.exports.tables import TABLES_BY_NAME

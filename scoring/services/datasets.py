@@ -14,11 +14,12 @@ from typing import Any
 from django.db.models import QuerySet
 
 from agents.models import Forecast
-from agents.records import canonical, instant_text, sha256
+from agents.records import canonical, sha256
 from agents.sealing import respecting_seals
 from arena_agent.dataset import FORECASTS, FORMAT, MANIFEST, OUTCOMES, TASKS
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256
+from foundation.json_lines import instant_text
 from markets.models import Question, QuestionBatch, QuestionEntry
 from scoring.services.forecast_panels import ResolvedEntry, entries_by_id
 

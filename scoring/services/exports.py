@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from agents.records import instant_text
+from foundation.json_lines import instant_text
 from foundation.models import Run
 from scoring.exports.selection import ExportSelection
 from scoring.models import Export

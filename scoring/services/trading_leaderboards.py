@@ -159,7 +159,9 @@ def _mean_result(results: Sequence[CohortResult]) -> CohortResult:
         return first
     cash = sum((result.value.cash for result in results), Decimal(0)) / number
     positions = sum((result.value.positions_value for result in results), Decimal(0)) / number
-    weeks = {week: fmean(result.weeks[week] for result in results) for week in first.weeks}
+    weeks = {}
+    for week in first.weeks:
+        weeks[week] = fmean([result.weeks[week] for result in results])
     return CohortResult(Valuation(cash, positions, first.value.starting_balance), weeks)
 
 

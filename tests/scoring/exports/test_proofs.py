@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.records import instant_text
+from foundation.json_lines import instant_text
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.manifest import read_manifest
 from scoring.exports.tables import TABLES, TABLES_BY_NAME
