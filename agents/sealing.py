@@ -13,8 +13,8 @@ from django.db.models import Exists, F, Q, Value
 from agents.models import Agent, Decision, Elicitation, Family, Registration
 from agents.models.family import EXTERNAL_WINDOW
 from agents.models.sealed_rows import NO_SEALS, ReaderScope, Seal, Seals, current_scope
-from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
-from cohorts.weeks import week_start
+from cohorts.models import Methodology
+from cohorts.weeks import LONGEST_OPEN_WINDOW, week_start
 from markets.models import QuestionSet, Universe, UniverseEntry
 
 

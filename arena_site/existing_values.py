@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.cache import cache
 from django.db.models import Max, Min, Model
+from django.urls import resolve
 
 from agents.models import Family
-from arena_site.api import ENDPOINTS
 from cohorts.models import Cohort, Methodology
 from foundation.rest.filters import AnyOfFilter, ExistingValueFilter, ReferenceFilter, StrictFilterBackend
 from markets.models import Market
@@ -53,7 +53,7 @@ def _limits_by_parameter(document: dict[str, Any]) -> Iterator[tuple[tuple[str, 
     limits: dict[tuple[type[Model], str], dict[str, Any]] = {}
     conditions = {"enum": competition_index().conditions.names()}
     for path, operations in document["paths"].items():
-        view = ENDPOINTS.get(path.removeprefix("/api/v1/").strip("/"))
+        view = _list_view(path)
         for parameter in operations.get("get", {}).get("parameters", ()):
             if parameter["name"] == "arm" and not getattr(view, "filter_backends", ()):
                 yield (path, "arm"), conditions
@@ -63,6 +63,11 @@ def _limits_by_parameter(document: dict[str, Any]) -> Iterator[tuple[tuple[str, 
                 if column not in limits:
                     limits[column] = _limits(*column)
                 yield (path, parameter["name"]), limits[column]
+
+
+def _list_view(path: str) -> Any:
+    """The view class that serves a path without parameters."""
+    return None if "{" in path else resolve(path).func.cls  # type: ignore[attr-defined]
 
 
 def _column(view: Any, name: str) -> tuple[type[Model], str] | None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from cohorts.models import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
+from cohorts.weeks import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
 from markets.prompt_blocks import MARKET_COLUMNS
 from markets.selection_rule import Rule, SelectionRule
 

@@ -22,10 +22,6 @@ HASHED_NAMES = {"jump_tolerance": "gamma_tolerance"}
 """Fields that the fingerprints of published versions know by an earlier name."""
 
 
-OPEN_WINDOW_HOURS = 12
-"""How long agents of the open track may answer where a version does not state it."""
-LONGEST_OPEN_WINDOW = timedelta(hours=24)
-
 LATER_FIELDS = frozenset({"forecast", "trading", "provider_pins", "free_form_answers"})
 
 
@@ -139,7 +135,7 @@ class Methodology(models.Model):
     @property
     def open_window(self) -> timedelta:
         """How long after a freeze external agents of the open track may answer, in both protocols."""
-        return timedelta(hours=self.forecast.get("open_window_hours", OPEN_WINDOW_HOURS))
+        return timedelta(hours=self.forecast.get("open_window_hours", weeks.OPEN_WINDOW_HOURS))
 
     @property
     def forecast_rules(self) -> ForecastRules | None:

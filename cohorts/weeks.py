@@ -5,6 +5,9 @@ from datetime import UTC, datetime, timedelta
 WEEK = timedelta(weeks=1)
 GRID = timedelta(minutes=10)
 SUNDAY = 6  # datetime.weekday()
+OPEN_WINDOW_HOURS = 12
+"""How long agents of the open track may answer where a version does not state it."""
+LONGEST_OPEN_WINDOW = timedelta(hours=24)
 
 
 def week_start(at: datetime) -> datetime:

@@ -185,10 +185,10 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
     for arm, scores_by_key in scores_by_arm.items():
         for *values, brier in scores.filter(forecast__arm=arm).order_by().values_list(*keys, "brier"):
             scores_by_key[tuple(values)] = brier
-    shown, hidden = scores_by_arm[with_prices], scores_by_arm[without]
+    with_price_scores, scores_without = scores_by_arm[with_prices], scores_by_arm[without]
     by_question: dict[int, list[float]] = defaultdict(list)
-    for key in hidden.keys() & shown.keys():
-        by_question[key[0]].append(hidden[key] - shown[key])
+    for key in scores_without.keys() & with_price_scores.keys():
+        by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
     from forecast_rank.metrics.sample_mean import cluster_interval

@@ -119,10 +119,10 @@ class Gateway(HttpService):
 
     def remaining_credits(self) -> Decimal | None:
         """The US dollars that our key and its account may still spend; None where the gateway tells neither."""
-        left = [parse_remaining_credits(self._find("/key"))]
+        amounts = [parse_remaining_credits(self._find("/key"))]
         with suppress(GatewayFailure):  # some keys may not read their account
-            left.append(parse_account_credits(self._find("/credits")))
-        return min((amount for amount in left if amount is not None), default=None)
+            amounts.append(parse_account_credits(self._find("/credits")))
+        return min((amount for amount in amounts if amount is not None), default=None)
 
     def _find(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         try:

@@ -290,8 +290,8 @@ def parse_remaining_credits(body: Any) -> Decimal | None:
 def parse_account_credits(body: Any) -> Decimal | None:
     """The US dollars that an account has left, as `/credits` states them."""
     data = parse_object(parse_object(body).get("data"))
-    total, used = _decimal(data.get("total_credits")), _decimal(data.get("total_usage"))
-    return None if total is None or used is None else total - used
+    total, usage = _decimal(data.get("total_credits")), _decimal(data.get("total_usage"))
+    return None if total is None or usage is None else total - usage
 
 
 def stored_content(raw_response: str, http_status: int | None) -> str:

@@ -83,8 +83,10 @@ def _takes_back(value: Any, earlier: Any) -> bool:
 def _add_message(full: Any, message: dict[str, Any], texts: dict[str, list[str]]) -> None:
     """Adds those fields of a whole message that did not come in pieces before."""
     if isinstance(full, dict):
-        rest = {name: value for name, value in full.items() if not (any(texts.get(name, ())) or message.get(name))}
-        _add_delta(rest, message, texts)
+        remaining_fields = {
+            name: value for name, value in full.items() if not (any(texts.get(name, ())) or message.get(name))
+        }
+        _add_delta(remaining_fields, message, texts)
 
 
 def _add_delta(delta: Any, message: dict[str, Any], texts: dict[str, list[str]]) -> None:

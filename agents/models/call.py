@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
 from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals
-from agents.models.task import TaskReference
+from agents.models.task import PROMPT_PARTS, PromptParts, TaskReference
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import CostField
 
@@ -143,7 +143,7 @@ class ModelCall(TaskReference, ChangeTime):
     @property
     def user_prompt(self) -> str:
         """The user message as it was sent, byte for byte."""
-        return self.task.user_prompt(self)
+        return self.task.user_prompt(PromptParts(**{name: getattr(self, name) for name in PROMPT_PARTS}))
 
     @staticmethod
     def fingerprint(system_prompt: str, user_prompt: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -15,9 +15,6 @@ from agents.models.sealed_rows import Seals, seals_in_force
 from agents.models.task import PromptParts, Task
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
-
-if TYPE_CHECKING:
-    from agents.models.call import ModelCall
 
 
 class Decision(Task):
@@ -119,7 +116,7 @@ class Decision(Task):
     def competitor(self) -> Agent:
         return self.agent
 
-    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
+    def user_prompt(self, parts: PromptParts) -> str:
         message = self.rules.user_prompt.format(
             portfolio=parts.portfolio_block,
             positions=parts.positions_block,

@@ -17,7 +17,6 @@ from cohorts.weeks import WEEK, week_start
 from markets.models import QuestionBatch
 
 if TYPE_CHECKING:
-    from agents.models.call import ModelCall
     from cohorts.forecast_rules import ForecastRules
     from markets.selection_rule import Condition, SearchTool
 
@@ -115,7 +114,7 @@ class Elicitation(Task):
     def log_context(self) -> dict[str, int | str]:
         return {"family": self.family.slug, "elicitation": self.pk, "batch": self.batch_id, "arm": self.batch.arm}
 
-    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
+    def user_prompt(self, parts: PromptParts) -> str:
         date, questions = self.batch.question_set.day.date().isoformat(), parts.questions_block or self.batch.block
         rules, condition = self.rules, self.condition
         evidence = rules.evidence_prompt.format(evidence=self.batch.evidence_block) if condition.has_evidence else ""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -20,7 +20,6 @@ from foundation.change_times import ChangeTime, TimedQuerySet
 
 if TYPE_CHECKING:
     from agents.models.agent import Agent
-    from agents.models.call import ModelCall
     from agents.prices import TokenPrices
     from cohorts.forecast_rules import ForecastRules
     from markets.selection_rule import SearchTool
@@ -35,6 +34,9 @@ class PromptParts:
     awaiting: str = ""
     retry_note: str = ""
     questions_block: str = ""
+
+
+PROMPT_PARTS = tuple(field.name for field in fields(PromptParts))
 
 
 class Status(models.TextChoices):
@@ -171,7 +173,7 @@ class Task(ChangeTime):
     def system_prompt(self) -> str:
         return self.rules.system_prompt
 
-    def user_prompt(self, parts: PromptParts | ModelCall) -> str:
+    def user_prompt(self, parts: PromptParts) -> str:
         """The user message, byte for byte as it is sent."""
         raise NotImplementedError
 

@@ -302,12 +302,12 @@ def _store_response(
     for name in ("tokens_input", "tokens_output", "tokens_reasoning"):
         setattr(call, name, getattr(accounting, name))
     call.raw_response, call.http_status, call.latency_ms = response.raw, response.status, response.latency_ms
-    made = read_searches(call.parameters, call.raw_response)
-    call.searches, call.results = made.searches, made.results
-    call.search_cost_usd, call.excluded = made.search_cost_usd, made.excluded
+    search_record = read_searches(call.parameters, call.raw_response)
+    call.searches, call.results = search_record.searches, search_record.results
+    call.search_cost_usd, call.excluded = search_record.search_cost_usd, search_record.excluded
     tool, searches_usd = claim.task.search_tool, Decimal(0)
-    if tool is not None and made.searches:
-        searches_usd = made.searches * search_price(tool, dearest=True)
+    if tool is not None and search_record.searches:
+        searches_usd = search_record.searches * search_price(tool, dearest=True)
     cost = response_cost(accounting, claim.task.token_prices, billable=billable, searches_usd=searches_usd)
     if cost is not None:
         call.cost_usd, call.cost_source = cost

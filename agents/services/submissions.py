@@ -41,8 +41,8 @@ from agents.services.decisions import DecisionConversation, agents_with_later_en
 from agents.services.forecasts import ElicitationConversation
 from agents.services.model_calls import AnswerReading, read_answer, store_submitted_answer, submitted_completion
 from agents.services.receipts import issue_receipt
-from cohorts.models import LONGEST_OPEN_WINDOW, Methodology
-from cohorts.weeks import week_start
+from cohorts.models import Methodology
+from cohorts.weeks import LONGEST_OPEN_WINDOW, week_start
 from foundation.locks import lock_rows
 from foundation.models import Run
 from markets.models import QuestionBatch, Universe

@@ -85,8 +85,8 @@ class AlertPanel:
         """The number and the list of open alerts besides the newest."""
         if self.count <= len(self.alerts):
             return 0, self.path
-        shown = [row.alert.pk for row in self.alerts]
-        older = Alert.objects.open().exclude(pk__in=shown).values_list("pk", flat=True)
+        listed_ids = [row.alert.pk for row in self.alerts]
+        older = Alert.objects.open().exclude(pk__in=listed_ids).values_list("pk", flat=True)
         return len(older), list_path(Alert, id__in=",".join(map(str, older)))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django_q.models import Failure, Schedule
@@ -20,6 +19,7 @@ from arena_site.dashboard.actions.maintenance import SendTestAlert
 from arena_site.dashboard.alert_panel import OpenAlert
 from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
+from arena_site.dashboard.overview import Overview
 from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
 from arena_site.resource_alerts import DISK_LOW, spend_alert
@@ -27,9 +27,6 @@ from arena_site.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
 from markets.services.venue_alerts import PRICES_STALE
-
-if TYPE_CHECKING:
-    from arena_site.dashboard.overview import Overview
 
 MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
 """Commands that fail with the tasks that they ask, or for the same reason."""
@@ -55,12 +52,12 @@ class Concern:
     """Kind and subject of the alerts that tell of the same problem."""
 
 
-def is_without_worker(overview: "Overview") -> bool:
+def is_without_worker(overview: Overview) -> bool:
     """Whether no job runs, so that what jobs renew is old."""
     return not settings.ARENA_DEMO and not overview.infrastructure.has_live_worker
 
 
-def concerns(overview: "Overview") -> list[Concern]:
+def concerns(overview: Overview) -> list[Concern]:
     """The severe ones first."""
     problems = [*_infrastructure(overview), *_failures(overview), *_line_up(overview)]
     further_problems = [*_markets(overview), *_spending(overview)]
@@ -72,7 +69,7 @@ def concerns(overview: "Overview") -> list[Concern]:
     return sorted(problems, key=lambda concern: not concern.severe)
 
 
-def _infrastructure(overview: "Overview") -> Iterator[Concern]:
+def _infrastructure(overview: Overview) -> Iterator[Concern]:
     infrastructure, panel = overview.infrastructure, overview.jobs
     if not settings.ARENA_DEMO:
         if refusal := host_refusal():
@@ -111,7 +108,7 @@ def _infrastructure(overview: "Overview") -> Iterator[Concern]:
         yield Concern(message, "#infrastructure", remedy=remedy, explains=frozenset({(DISK_LOW, "disks")}))
 
 
-def _failures(overview: "Overview") -> Iterator[Concern]:
+def _failures(overview: Overview) -> Iterator[Concern]:
     venue_alerts = overview.alerts.of_venues()
     for rows in venue_alerts:
         if rows[0].alert.kind != PRICES_STALE or not is_without_worker(overview):
@@ -139,7 +136,7 @@ def _failures(overview: "Overview") -> Iterator[Concern]:
         yield Concern(message, row_path(run), remedy=remedy)
 
 
-def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern]:
+def _failed_tasks(causes: list[Cause], overview: Overview) -> Iterator[Concern]:
     """One for each cause, whatever its number of tasks, protocols, runs and alerts."""
     days = [overview.week_start + number * DAY for number in range(7)]
     alerts = {(FAILED, f"{day:%Y-%m-%d}") for day in days} | {(JOB_FAILED, command) for command in MODEL_JOBS}
@@ -153,14 +150,14 @@ def _failed_tasks(causes: list[Cause], overview: "Overview") -> Iterator[Concern
         )  # fmt: skip
 
 
-def _cap_alerts(overview: "Overview", cause: Cause) -> set[tuple[str, str]]:
+def _cap_alerts(overview: Overview, cause: Cause) -> set[tuple[str, str]]:
     """The alerts about the spend caps at which tasks failed."""
     if cause.key != SPEND_CAP:
         return set()
     return {spend_alert(tasks.protocol, overview.week_start) for tasks, _ in cause.counts}
 
 
-def _line_up(overview: "Overview") -> Iterator[Concern]:
+def _line_up(overview: Overview) -> Iterator[Concern]:
     """Releases that no cohort can use, with the line-up that is proposed in their place."""
     unusable, proposals = overview.alerts.of_kind(UNUSABLE_ALERT), overview.alerts.of_kind(PROPOSED_ALERT)
     if unusable and proposals:
@@ -168,7 +165,7 @@ def _line_up(overview: "Overview") -> Iterator[Concern]:
         yield replace(concern, action=proposals[0].button, action_path=proposals[0].path)
 
 
-def _other_alerts(overview: "Overview", problems: Iterable[Concern]) -> Iterator[Concern]:
+def _other_alerts(overview: Overview, problems: Iterable[Concern]) -> Iterator[Concern]:
     """The open alerts that tell of none of the problems found already."""
     explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
     for row in overview.alerts.alerts:
@@ -189,7 +186,7 @@ def _alert_concern(row: OpenAlert, explains: frozenset[tuple[str, str]] = frozen
     )  # fmt: skip
 
 
-def _failing_functions(overview: "Overview") -> Iterator[Concern]:
+def _failing_functions(overview: Overview) -> Iterator[Concern]:
     """Jobs whose last task failed and that no failed run tells of."""
     failing = dict(overview.infrastructure.failing)
     failed_commands = {job.kind for job in overview.jobs.jobs if job.failed}
@@ -209,7 +206,7 @@ def _failing_functions(overview: "Overview") -> Iterator[Concern]:
         yield Concern(message, path, severe=False, count=number, remedy=READ_LOG)
 
 
-def _markets(overview: "Overview") -> Iterator[Concern]:
+def _markets(overview: Overview) -> Iterator[Concern]:
     if number := overview.overdue_count:
         path = list_path(
             Market, traded__exact=1, status__exact=Market.Status.CLOSED,
@@ -225,7 +222,7 @@ def _markets(overview: "Overview") -> Iterator[Concern]:
         yield Concern(message, overview.stale_path, severe=False, count=number, remedy=remedy)
 
 
-def _spending(overview: "Overview") -> Iterator[Concern]:
+def _spending(overview: Overview) -> Iterator[Concern]:
     """Caps that stop or soon stop a protocol's spending, unless tasks that failed at the cap tell so."""
     stopped = {tasks.protocol for cause in overview.causes if cause.key == SPEND_CAP for tasks, _ in cause.counts}
     for spending in overview.spending:

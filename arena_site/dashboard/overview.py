@@ -14,7 +14,6 @@ from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
 from arena_site.dashboard.causes import failure_causes
-from arena_site.dashboard.concerns import concerns
 from arena_site.dashboard.failed_tasks import week_tasks
 from arena_site.dashboard.infrastructure import Infrastructure
 from arena_site.dashboard.job_panel import JobPanel
@@ -89,4 +88,3 @@ class Overview:
         self.snapshot_at = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
         self.synced_at = Market.objects.newest_instant()
         self.audit_entries = list(AuditEntry.objects.order_by("-at", "-pk")[:8])
-        self.concerns = concerns(self)

@@ -23,12 +23,14 @@ class OperatorSite(AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The overview for accounts that may view runs; the list of models for all others."""
         from arena_site.dashboard.actions import ACTIONS, GROUPS
+        from arena_site.dashboard.concerns import concerns
         from arena_site.dashboard.overview import Overview
 
         context = dict(extra_context or {})
         has_perm = request.user.has_perm  # type: ignore[union-attr]
         if has_perm("foundation.view_run"):
             context["overview"] = Overview(clock.now(), timezone.now())
+            context["concerns"] = concerns(context["overview"])
         permitted = [action for action in ACTIONS.values() if has_perm(action.permission)]
         context["actions"] = permitted
         context["action_groups"] = []

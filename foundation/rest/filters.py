@@ -206,9 +206,9 @@ class KnownNamesFilter(ExistingValueFilter):
         return self._of_known(qs, f"{self.parameter}__in", values)
 
     def _of_known(self, qs: QuerySet, parameter: str, values: Sequence[Any]) -> QuerySet:
-        known = self.names()
-        if unknown := sorted(set(values) - set(known)):
-            raise ValidationError({parameter: [f"{', '.join(unknown)} is unknown; known are {', '.join(known)}"]})
+        names = self.names()
+        if unknown := sorted(set(values) - set(names)):
+            raise ValidationError({parameter: [f"{', '.join(unknown)} is unknown; known are {', '.join(names)}"]})
         return qs.filter(**{f"{self.field_name}__in": values})
 
 

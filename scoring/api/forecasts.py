@@ -188,8 +188,8 @@ def search_results(forecast: Forecast) -> list[dict[str, str]] | None:
         calls = ModelCall.objects.filter(elicitation__batch=task.batch_id, elicitation__release=task.release_id)
         calls = calls.filter(late=False, result__in=ModelCall.READ).order_by("elicitation__sample", "sequence")
     results: list[dict[str, str]] = []
-    for shown in calls.values_list("results", flat=True):
-        results += [result for result in shown or () if result not in results]
+    for call_results in calls.values_list("results", flat=True):
+        results += [result for result in call_results or () if result not in results]
     return results
 
 

@@ -146,9 +146,11 @@ def _forecast_board(track: str, since: datetime | None, until: datetime | None) 
     first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
     tasks = selection.elicitations().filter(family__slug__in=list(agents))
     frozen_at = "batch__question_set__frozen_at"
-    asked = _tasks(tasks, "family__slug", frozen_at, since, until)
+    tasks_asked = _tasks(tasks, "family__slug", frozen_at, since, until)
     attempts = _attempts(Attempt.objects.filter(batch__arm=selection.arm), frozen_at, since, until)
-    return forecast_agents_board(resolved_entries(selection), family_names(selection), agents, first, asked, attempts)
+    return forecast_agents_board(
+        resolved_entries(selection), family_names(selection), agents, first, tasks_asked, attempts
+    )
 
 
 def forecast_agents_board(

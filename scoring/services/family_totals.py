@@ -35,8 +35,10 @@ def refresh_family_totals(instants: Collection[datetime]) -> None:
 
 def family_total_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each total that is not the sum of its snapshots; with `repair`, it becomes that."""
-    taken = [rows.objects.order_by().values_list("taken_at", flat=True).distinct() for rows in (Snapshot, FamilyTotal)]
-    instants = sorted({*taken[0], *taken[1]})
+    snapshot_times = [
+        rows.objects.order_by().values_list("taken_at", flat=True).distinct() for rows in (Snapshot, FamilyTotal)
+    ]
+    instants = sorted({*snapshot_times[0], *snapshot_times[1]})
     for start in range(0, len(instants), WINDOW):
         window = (instants[start], instants[start : start + WINDOW][-1])
         with transaction.atomic():
@@ -51,13 +53,13 @@ def family_total_drift(*, repair: bool = False) -> Iterator[str]:
                 refresh_family_totals({at for at, _ in wrong})
                 renew_versions(Scope.SNAPSHOTS)
         for at, family in sorted(wrong):
-            have, due = (_text(totals_by_key.get((at, family))) for totals_by_key in (stored, summed))
-            yield f"total of family {family} at {at:%Y-%m-%d %H:%M} is {have}, its snapshots make {due}"
+            stored_sum, right_sum = (_text(totals_by_key.get((at, family))) for totals_by_key in (stored, summed))
+            yield f"total of family {family} at {at:%Y-%m-%d %H:%M} is {stored_sum}, its snapshots make {right_sum}"
 
 
 def _summed(snapshots: QuerySet[Snapshot]) -> Sums:
-    counted = snapshots.filter(agent__cohort__voided_at=None).order_by()
-    rows = counted.values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value"))
+    valid_snapshots = snapshots.filter(agent__cohort__voided_at=None).order_by()
+    rows = valid_snapshots.values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value"))
     return {(at, family): (agents, total) for at, family, agents, total in rows}
 
 

@@ -137,19 +137,19 @@ class Exclusions(NamedTuple):
 def left_out(selection: Selection, category: str = "") -> Exclusions:
     """What was asked in the selection's arm and does not count there; in one category if named."""
     of_category = Q(question__category=category) if category else Q()
-    stated = _resolved(selection).filter(of_category, _shown_outcome(selection.arm)).order_by()
+    revealed = _resolved(selection).filter(of_category, _shown_outcome(selection.arm)).order_by()
     entries = asked_and_resolved(selection).filter(of_category).order_by()
     excluded = Forecast.objects.filter(entry__in=entries.values("pk"), arm=selection.arm).exclude(excluded="")
-    return Exclusions(stated.values("question").distinct().count(), excluded.count())
+    return Exclusions(revealed.values("question").distinct().count(), excluded.count())
 
 
 def _shown_outcome(arm: str) -> Exists:
     """Whether a snippet of an entry states the outcome, and the arm's prompts showed it."""
-    shown = QuestionBatch.objects.filter(
+    batches = QuestionBatch.objects.filter(
         question_set=OuterRef("entry__question_set"), number=OuterRef("entry__batch"), arm=arm
     ).exclude(evidence_block="")
     snippets = EvidenceSnippet.objects.filter(entry=OuterRef("pk"), states_outcome=True)
-    return Exists(snippets.filter(Exists(shown)))
+    return Exists(snippets.filter(Exists(batches)))
 
 
 def _resolved(selection: Selection) -> QuerySet[QuestionEntry]:

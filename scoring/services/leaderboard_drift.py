@@ -113,24 +113,24 @@ def _difficulty_drift(arm: str, computed: list[QuestionDifficulty], *, repair: b
     """A line for each question of an arm whose stored difficulty is not the fitted one."""
     figures = attrgetter("difficulty", "difficulty_se", "discrimination", "discrimination_se")
     stored = {row.question_id: figures(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
-    due = {row.question_id: figures(row) for row in computed}
-    wrong = [pk for pk in sorted(stored.keys() | due.keys()) if not is_same(stored.get(pk), due.get(pk))]
-    yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {due.get(pk)}" for pk in wrong)
+    fitted = {row.question_id: figures(row) for row in computed}
+    wrong = [pk for pk in sorted(stored.keys() | fitted.keys()) if not is_same(stored.get(pk), fitted.get(pk))]
+    yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {fitted.get(pk)}" for pk in wrong)
     if wrong and repair:
         store_difficulties(arm, computed)
 
 
 def _compare(
-    key: LeaderboardKey, stored: Leaderboard | None, due: LeaderboardContents | None, *, at: datetime, repair: bool
+    key: LeaderboardKey, stored: Leaderboard | None, computed: LeaderboardContents | None, *, at: datetime, repair: bool
 ) -> Iterator[str]:
     difference: str | None = "is missing" if stored is None else "is of nothing that resolved"
-    if stored is not None and due is not None:
-        difference = first_difference({"entries": stored.entries, "report": stored.report}, to_json(due._asdict()))
+    if stored is not None and computed is not None:
+        difference = first_difference({"entries": stored.entries, "report": stored.report}, to_json(computed._asdict()))
     if difference is None:
         return
     yield f"leaderboard {' '.join(filter(None, key))}: {difference}"
-    if repair and due is not None:
-        store_leaderboards({key: due}, at=at)
+    if repair and computed is not None:
+        store_leaderboards({key: computed}, at=at)
     elif repair and stored is not None:
         with transaction.atomic():
             stored.delete()
@@ -142,16 +142,16 @@ def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     for row in AgentsBoard.objects.all():
         key, computed_at = BoardKey(row.track, row.protocol, row.period), row.computed_at
         with respecting_seals(at=at):
-            due = agents_board(key, at=computed_at)
-        if row.report.get("inputs") != to_json(due.report["inputs"]):
+            computed = agents_board(key, at=computed_at)
+        if row.report.get("inputs") != to_json(computed.report["inputs"]):
             continue  # the next job adds what came since
         if key.protocol == TRADING and _have_portfolios_changed(computed_at):
             continue
-        difference = first_difference({"entries": row.entries, "report": row.report}, to_json(due._asdict()))
+        difference = first_difference({"entries": row.entries, "report": row.report}, to_json(computed._asdict()))
         if difference is not None:
             yield f"board of agents, {row}: {difference}"
             if repair:
-                store_agents_boards({key: due}, at=computed_at)
+                store_agents_boards({key: computed}, at=computed_at)
 
 
 def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
@@ -160,14 +160,14 @@ def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[
 
     for collection in ImportCollection.objects.select_related("leaderboard"):
         stored = getattr(collection, "leaderboard", None)
-        reached = at - GRACE if stored is None else stored.computed_at
+        data_until = at - GRACE if stored is None else stored.computed_at
         newest = collection.imports.filter(completed=True).aggregate(at=Max("imported_at"))["at"]
-        if newest is None or newest > reached:
+        if newest is None or newest > data_until:
             continue  # the import is at work on it
-        due = import_leaderboard(collection=collection, at=reached)
-        stated = {} if stored is None else {name: getattr(stored, name) for name in due}
-        difference = first_difference(stated, due) if stated else "is missing"
+        computed = import_leaderboard(collection=collection, at=data_until)
+        fields = {} if stored is None else {name: getattr(stored, name) for name in computed}
+        difference = first_difference(fields, computed) if fields else "is missing"
         if difference is not None:
             yield f"leaderboard of collection {collection.slug}: {difference}"
             if repair:
-                ImportLeaderboard.objects.update_or_create(collection=collection, defaults=due)
+                ImportLeaderboard.objects.update_or_create(collection=collection, defaults=computed)

@@ -334,7 +334,7 @@ def test_booked_and_billed_stand_apart_on_dashboard_metrics_and_api(venue: Venue
         summaries = [row["summary"] for row in client.get("/api/v1/runs/?kind=run_decisions").json()["results"]]
         assert [row["booked_usd"] for row in summaries] == ["0.000000", f"{booked:.6f}"]
         settings.ARENA_SPEND_LIMIT_USD = Decimal("0.5")
-        concerns = sign_in("operator").get("/admin/").context["overview"].concerns
+        concerns = sign_in("operator").get("/admin/").context["concerns"]
         (concern,) = [each for each in concerns if "trading" in each.message]
         spent, part = booked + Decimal("0.25"), f"${booked:.2f} of it booked and not billed yet"
         assert concern.message == f"trading: ${spent:.2f} of this week's $0.50 are spent, {part}"

@@ -105,7 +105,7 @@ def _published(raw: object) -> datetime | None:
     if at := moment(raw):
         return at
     try:
-        stated = parsedate_to_datetime(raw) if isinstance(raw, str) else None
-        return stated and stated.replace(tzinfo=stated.tzinfo or UTC).astimezone(UTC)
+        instant = parsedate_to_datetime(raw) if isinstance(raw, str) else None
+        return instant and instant.replace(tzinfo=instant.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -170,8 +170,8 @@ class _Elicitations:
                 yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
             if task["samples"] > 1:
                 for entry, forecast in valid.items():
-                    made = forecast.probabilities, *self.searches[read[entry][0]]
-                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = made
+                    answer = forecast.probabilities, *self.searches[read[entry][0]]
+                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = answer
             elif len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
                 yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
                 continue

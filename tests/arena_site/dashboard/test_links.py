@@ -128,7 +128,7 @@ def test_every_problem_has_a_remedy_or_an_action(admin_client: Client) -> None:
     RunFactory(kind="prune", at=NOW, status="failed", error="no reason given")
     Worker.objects.create(name="one", seen_at=NOW)
     Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(hours=1))
-    problems = admin_client.get(reverse("admin:index")).context["overview"].concerns
+    problems = admin_client.get(reverse("admin:index")).context["concerns"]
     assert len(problems) >= 10
     assert [problem.message for problem in problems if not (problem.remedy or problem.action)] == []
 

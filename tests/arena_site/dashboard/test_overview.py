@@ -15,6 +15,7 @@ from django_q.models import Failure, Schedule, Task
 from agents.models import Decision, Elicitation, Release
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site import jobs
+from arena_site.dashboard.concerns import Concern
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Worker
 from foundation.models import Alert, Notice, Run
@@ -49,12 +50,16 @@ def overview(client: Client) -> Overview:
     return client.get(reverse("admin:index")).context["overview"]
 
 
+def concern_rows(client: Client) -> list[Concern]:
+    return client.get(reverse("admin:index")).context["concerns"]
+
+
 def dashboard_html(client: Client) -> str:
     return client.get(reverse("admin:index")).content.decode()
 
 
 def concerns(client: Client) -> list[str]:
-    return [concern.message for concern in overview(client).concerns]
+    return [concern.message for concern in concern_rows(client)]
 
 
 def create_healthy_state() -> None:
@@ -122,7 +127,7 @@ def test_a_market_closed_for_three_days_leads_to_its_settlement(viewer: Client) 
         bet(agent, market, amount="100.00")
         Market.objects.filter(pk=market.pk).update(status="closed", closed_at=NOW - timedelta(days=days))
     assert [market.question for market in overview(viewer).unresolved_markets] == ["Four days?", "Two days?"]
-    (concern,) = overview(viewer).concerns
+    (concern,) = concern_rows(viewer)
     assert concern.message == "1 market closed for over 72 hours without a resolution"
     four = Market.objects.get(question="Four days?")
     assert concern.action_path == f"{reverse('admin:action', args=['settle'])}?market={four.pk}"
@@ -182,7 +187,7 @@ def test_venue_that_is_down_is_one_problem_with_its_remedy() -> None:
     alert_venue_down("gamma", "gamma: no answer", at=NOW)
     operator = sign_in("operator")
     assert concerns(operator) == ["Polymarket can not be read. gamma: no answer"]
-    assert overview(operator).concerns[0].action_path == reverse("admin:action", args=["sync_markets"])
+    assert concern_rows(operator)[0].action_path == reverse("admin:action", args=["sync_markets"])
 
 
 def test_account_without_credit_is_one_problem_with_one_remedy() -> None:
@@ -207,7 +212,7 @@ def test_account_without_credit_is_one_problem_with_one_remedy() -> None:
     )
     refresh_task_alerts(at=NOW)
     operator = sign_in("operator")
-    (concern,) = overview(operator).concerns
+    (concern,) = concern_rows(operator)
     assert "2 decisions and 1 question batch of this week failed" in concern.message
     assert "add credit" in concern.remedy
     assert overview(operator).alerts.count == 1

@@ -44,7 +44,7 @@ def season(venue: Venue, settings: Any) -> Venue:
 
 
 def problems() -> list[Concern]:
-    concerns: list[Concern] = sign_in("operator").get(reverse("admin:index")).context["overview"].concerns
+    concerns: list[Concern] = sign_in("operator").get(reverse("admin:index")).context["concerns"]
     return concerns
 
 

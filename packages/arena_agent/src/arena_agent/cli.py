@@ -143,14 +143,14 @@ def _seconds(text: str) -> float:
 def _evaluate(options: argparse.Namespace) -> int:
     import tempfile
 
-    from arena_agent.dataset import InvalidDataset, open_dataset
+    from arena_agent.dataset import InvalidDataset
     from arena_agent.loading import UnusableAgent
 
     try:
         import forecast_rank  # noqa: F401 - the extra is named before any work is done
     except ImportError:
         raise CommandFailed("evaluate needs the extra: pip install 'arena-agent[evaluate]'", REFUSED) from None
-    from arena_agent.download import DownloadFailed
+    from arena_agent.download import DownloadFailed, open_dataset
     from arena_agent.evaluation import REPORT, NothingToScore, evaluate
 
     try:

@@ -1,6 +1,5 @@
 """Datasets: tasks of the past, their outcomes, and everyone's forecasts. The README describes the files."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,17 +52,6 @@ class Dataset:
                 if fault is not None:
                     raise InvalidDataset(f"{OUTCOMES}, line {number}: {fault} is missing")
                 yield row
-
-
-def open_dataset(place: str) -> Dataset:
-    """The dataset of a folder or an address; one of an address is downloaded once. Raises InvalidDataset."""
-    if re.match(r"https?://", place):
-        from arena_agent.download import download_dataset
-
-        folder = download_dataset(place)
-    else:
-        folder = Path(place)
-    return Dataset(folder, check_manifest(folder))
 
 
 def check_manifest(folder: Path) -> dict[str, Any]:

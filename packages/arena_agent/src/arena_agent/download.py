@@ -1,7 +1,9 @@
-"""Downloads the files of a dataset. No token is sent, and no redirect followed."""
+"""Opens a dataset: that of a folder, or of an address, whose files it downloads without a token or a redirect."""
 
+import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import httpx
@@ -14,14 +16,24 @@ from arena_agent.dataset import (
     MANIFEST,
     MAX_FILE_BYTES,
     MAX_MANIFEST_BYTES,
+    Dataset,
     InvalidDataset,
     check_manifest,
     check_own_hash,
 )
 
+PATIENCE_S, SLOWEST_BYTES_PER_S = 60, 50_000
+"""A file may take this long, and as much longer as its bytes take at this speed."""
+
 
 class DownloadFailed(Exception):
     """An address does not give a file of a dataset; the message says why."""
+
+
+def open_dataset(place: str) -> Dataset:
+    """The dataset of a folder or an address; one of an address is downloaded once. Raises InvalidDataset."""
+    folder = download_dataset(place) if re.match(r"https?://", place) else Path(place)
+    return Dataset(folder, check_manifest(folder))
 
 
 def download_dataset(address: str) -> Path:
@@ -55,6 +67,7 @@ def download_dataset(address: str) -> Path:
 
 def _download(http: httpx.Client, name: str, folder: Path, most: int) -> None:
     most, received = min(most, MAX_FILE_BYTES), 0
+    deadline = time.monotonic() + PATIENCE_S + most / SLOWEST_BYTES_PER_S
     try:
         with http.stream("GET", name) as response, (folder / name).open("wb") as file:
             if response.status_code != 200:
@@ -64,6 +77,8 @@ def _download(http: httpx.Client, name: str, folder: Path, most: int) -> None:
                 received += len(chunk)
                 if received > most:
                     raise DownloadFailed(f"{response.url}: it is longer than {most:,} bytes")
+                if time.monotonic() > deadline:
+                    raise DownloadFailed(f"{response.url}: {received:,} of {most:,} bytes came in time; too slow")
                 file.write(chunk)
     except httpx.HTTPError as error:
         raise DownloadFailed(f"{str(http.base_url).rstrip('/')}/{name}: {error or type(error).__name__}") from error

@@ -17,16 +17,16 @@ def check_samples(tables: Tables, violations: Violations) -> None:
             violations.note("elicitations", task, f"is sample {task['sample']} of {task['samples']}")
     for forecast in tables.rows("forecasts"):
         elicitation: Row | None = tasks.get(forecast["elicitation"])
-        asked, samples = forecast["samples_asked"], forecast["samples"]
-        if elicitation is not None and asked != elicitation["samples"]:
+        samples_asked, samples = forecast["samples_asked"], forecast["samples"]
+        if elicitation is not None and samples_asked != elicitation["samples"]:
             violations.note(
-                "forecasts", forecast, f"says that {asked} samples were asked, not {elicitation['samples']}"
+                "forecasts", forecast, f"says that {samples_asked} samples were asked, not {elicitation['samples']}"
             )
         if samples is None:
             figures = {"samples_asked": 1, "samples_read": 1, "log_odds_mean": None, "spread": None}
             violations.differ("forecasts", forecast, figures)
-        elif 2 * len(samples) < asked or asked < 2:
-            violations.note("forecasts", forecast, f"rests on {len(samples)} of {asked} samples")
+        elif 2 * len(samples) < samples_asked or samples_asked < 2:
+            violations.note("forecasts", forecast, f"rests on {len(samples)} of {samples_asked} samples")
         else:
             figures = sample_figures(list(samples.values()), exclusive=questions[forecast["question"]]["exclusive"])
             violations.differ("forecasts", forecast, figures | {"samples_read": len(samples)})

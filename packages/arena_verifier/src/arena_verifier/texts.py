@@ -122,7 +122,7 @@ def check_evidence(tables: Tables, violations: Violations) -> None:
     sets, entries = tables.by("question_sets"), tables.by("question_entries")
     listed = tables.grouped("evidence", "entry")
     lines: dict[int, list[str]] = defaultdict(list)
-    shown: dict[tuple[int, int], list[str]] = defaultdict(list)
+    snippet_lines: dict[tuple[int, int], list[str]] = defaultdict(list)
     for entry in sorted(entries.values(), key=by_position):
         for snippet in sorted(listed.pop(entry["id"], []), key=by_position):
             if sha256(snippet["text"]) != snippet["sha256"]:
@@ -130,16 +130,16 @@ def check_evidence(tables: Tables, violations: Violations) -> None:
             lines[entry["question_set"]].append(json.dumps([entry["position"], *map(snippet.get, EVIDENCE_FIELDS)]))
             day = (snippet["published_at"] or "")[:10] or None
             fields = [str(entry["question"]), snippet["title"], snippet["source"], snippet["url"], day, snippet["text"]]
-            shown[entry["question_set"], entry["batch"]].append(json_line(fields))
+            snippet_lines[entry["question_set"], entry["batch"]].append(json_line(fields))
     violations.extend(f"evidence: of entry {entry}, which is not in the archive" for entry in listed)
     for pk, question_set in sets.items():
-        stated = question_set["evidence_sha256"]
-        if (lines[pk] or stated) and sha256("\n".join(lines[pk])) != stated:
+        digest = question_set["evidence_sha256"]
+        if (lines[pk] or digest) and sha256("\n".join(lines[pk])) != digest:
             violations.note("question_sets", question_set, "has other evidence: the hash is not that of its snippets")
     digests = {row["id"]: row["sha256"] for row in tables.rows("blocks") if row["kind"] == "evidence"}
     for pk, batch in tables.by("question_batches").items():
         rules = tables.methodology(sets[batch["question_set"]]["methodology"])["forecast"]
-        block = [json_line(EVIDENCE_COLUMNS), *shown[batch["question_set"], batch["number"]]]
+        block = [json_line(EVIDENCE_COLUMNS), *snippet_lines[batch["question_set"], batch["number"]]]
         has_evidence = "evidence" in condition_of(rules, batch["arm"])["blocks"]
         if digests.get(pk) != (sha256("\n".join(block)) if has_evidence else None):
             violations.note("question_batches", batch, "its EVIDENCE is not what its snippets make")
