@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FAILED, BAD_USAGE = 1, 2
 FAILURES_SHOWN = 20
+LABELS = {"replay": "past instant, stored prices"}
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +187,20 @@ def summary_table(summary: dict[str, Any]) -> "Table":
 
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in summary.items():
-        table.add_row(name.replace("_", " "), "–" if value is None else str(value))
+        table.add_row(figure_label(name), figure_text(value))
     return table
+
+
+def figure_label(name: str) -> str:
+    """The words for a figure of a summary."""
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def figure_text(value: Any) -> str:
+    """A figure of a summary as an operator reads it."""
+    if value is None:
+        return "–"
+    return str(value) if not isinstance(value, bool) else "yes" if value else "no"
 
 
 def table_text(table: "Table", width: int = 110) -> str:

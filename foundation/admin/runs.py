@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from foundation.admin.filters import FilterPreset, preset_filter, recent_days_filter
 from foundation.admin.readonly import ReadOnlyAdmin
+from foundation.commands import figure_label, figure_text
 from foundation.models import Run
 
 
@@ -88,5 +89,5 @@ class RunAdmin(ReadOnlyAdmin):
             "run": run,
             "now": timezone.now(),
             "lines": list(log_lines(run, self.admin_site)),
-            "figures": [(name.replace("_", " "), value) for name, value in figures.items()],
+            "figures": [(figure_label(name), figure_text(value)) for name, value in figures.items()],
         }

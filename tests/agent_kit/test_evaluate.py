@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 from django.core.management import call_command
 from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 import forecast_rank
 from arena_agent.canonical import sha256
@@ -234,6 +236,22 @@ def test_dataset_of_an_address_is_downloaded_once(
         code, _, error = evaluated(capfd, file, "http://a..example/data")
         assert (code, "is no name of a host" in error) == (2, True)
     assert evaluated(capfd, file, data)[1]["digest"] == report["digest"]
+
+
+def test_download_that_drips_ends(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_AGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("arena_agent.download.PATIENCE_S", 0.2)
+    monkeypatch.setattr("arena_agent.download.SLOWEST_BYTES_PER_S", 10**9)
+
+    def drip(_: Request) -> Response:
+        return Response(chunk for chunk in iter(lambda: time.sleep(0.05) or b"{" * 65536, None))
+
+    with HTTPServer() as server:
+        server.expect_request("/data/manifest.json").respond_with_handler(drip)
+        code, _, error = evaluated(capfd, agent_file(tmp_path, EVEN), server.url_for("/data"))
+    assert (code, "came in time; too slow" in error) == (1, True)
 
 
 def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
