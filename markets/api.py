@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from foundation.json_lines import decimal_text
 from foundation.rest.cursors import StrictCursorPagination
-from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
+from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter, StrictBooleanFilter
 from foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
@@ -243,6 +243,19 @@ class QuestionDetailSerializer(QuestionSerializer):
         fields = (*QuestionSerializer.Meta.fields, "rules", "days_asked")
 
 
+@extend_schema_field(
+    {"type": "boolean", "description": "Whether the question was ever asked; boards count such alone."}
+)
+class AskedFilter(StrictBooleanFilter):
+    """`asked`: whether a question was ever asked. One that a second venue repeats is not."""
+
+    def filter(self, qs: QuerySet[Question], value: bool | str) -> QuerySet[Question]:
+        if not isinstance(value, bool):
+            return qs
+        asked = Exists(QuestionEntry.objects.filter(question=OuterRef("pk")))
+        return qs.filter(asked if value else ~asked)
+
+
 class QuestionViewSet(ReadOnlyViewSet):
     """Questions, newest first; the detail has each day's prices. `scoring` adds forecasts and difficulties to it."""
 
@@ -253,6 +266,7 @@ class QuestionViewSet(ReadOnlyViewSet):
         "category", "source", "status", "exclusive", "closes_at", "first_asked_at", "closed_at", "resolved_at",
     )  # fmt: skip
     filters = {
+        "asked": AskedFilter(),
         "market": ReferenceFilter(Market, "options__outcome__market", distinct=True),
         "search": SearchFilter(matching_questions),
         "updated_since": ChangedSinceFilter(question_changed),

@@ -118,6 +118,10 @@ def test_duplicate_questions_and_their_markets_link_to_each_other(client: Client
     assert f"/questions/{question.pk}/" in links(get_page(client, f"/questions/{duplicate.pk}/"))
     assert "The same question at Kalshi: The same elsewhere" in visible_text(get_page(client, f"/markets/{market.pk}/"))
     assert f"/questions/{question.pk}/" in links(section(get_page(client, f"/markets/{elsewhere.pk}/"), "questions"))
+    for asked, listed in {"true": question, "false": duplicate}.items():
+        (row,) = client.get("/api/v1/questions/", {"asked": asked}).json()["results"]
+        assert row["id"] == listed.pk
+    assert client.get("/api/v1/questions/").json()["count"] == 2
 
 
 def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client, questions: list[Question]) -> None:
