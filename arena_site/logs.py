@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 FORMATS = ("line", "json")
 APPS = ("arena_site", "scoring", "agents", "cohorts", "markets", "foundation")
+LONGEST_MESSAGE = 2_000
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -22,11 +23,14 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return json.dumps(line, default=lambda value: str(value)[:LONGEST_MESSAGE])
 
 
-def without_traceback_of_refusals(record: logging.LogRecord) -> bool:
-    """Lets every record pass; of a request that Django refuses only its line, since anybody can send such."""
+def shorten(record: logging.LogRecord) -> bool:
+    """Lets every record pass: a long message cut, since it may hold a visitor's path, a refusal without traceback."""
+    message = record.getMessage()
+    if len(message) > LONGEST_MESSAGE:
+        record.msg, record.args = f"{message[:LONGEST_MESSAGE]}… ({len(message):,} characters)", ()
     if record.name.startswith("django.security."):
         record.exc_info = None
     return True
@@ -45,13 +49,13 @@ def configuration(form: str) -> dict[str, object]:
             "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
             "json": {"()": JsonFormatter},
         },
-        "filters": {"refusals": {"()": lambda: without_traceback_of_refusals}},
+        "filters": {"short": {"()": lambda: shorten}},
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": form,
                 "level": level,
-                "filters": ["refusals"],
+                "filters": ["short"],
             },
             "run": {"class": "foundation.run_log.RunLogHandler"},
         },

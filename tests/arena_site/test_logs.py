@@ -1,10 +1,12 @@
 """JSON logs: each step of a decision on a line of its own, with its agent."""
 
+import io
 import json
 import logging
 import sys
 
 import pytest
+from django.test import Client
 
 from agents.models import Decision
 from arena_site import logs
@@ -50,6 +52,23 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
     assert {(line["cohort"], line["week"]) for line in lines} == {(1, 1)}
     assert {line["agent"] for line in lines} == set(Decision.objects.values_list("agent", flat=True))
     assert "503" in next(line["reason"] for line in lines if line["message"] == "failed")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("form", logs.FORMATS)
+def test_a_long_path_is_cut_in_the_log(client: Client, form: str) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(logs.configuration(form)["filters"]["short"]["()"]())
+    handler.setFormatter(logs.JsonFormatter() if form == "json" else logging.Formatter())
+    logging.getLogger("django.request").addHandler(handler)
+    try:
+        assert client.get(f"/{'x' * 70_000}").status_code == 404
+    finally:
+        logging.getLogger("django.request").removeHandler(handler)
+    assert "Not Found: /xxx" in stream.getvalue()
+    assert "70,012 characters" in stream.getvalue()
+    assert len(stream.getvalue()) < 5_000
 
 
 def test_only_the_json_format_logs_each_step() -> None:
