@@ -13,7 +13,7 @@ from arena_site.host_claims import host_refusal
 from arena_site.notices import send_notices
 from arena_site.outages import check_connection
 from arena_site.resource_alerts import refresh_resource_alerts
-from markets.services.venue_alerts import refresh_stale_prices
+from markets.services.venue_health import refresh_stale_prices
 
 INTERVAL_S = 15
 NAME = "alert watch"

@@ -22,7 +22,7 @@ from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
 from arena_site.manual_settlements import Settlements
-from arena_site.sealed_runs import PublicRuns
+from arena_site.sealed_reads import PublicRuns
 from cohorts.api import CohortViewSet
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem

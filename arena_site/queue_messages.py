@@ -21,7 +21,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 
-from arena_site.orphans import end_with_parent, watch_parent
+from arena_site.processes import end_with_parent, watch_parent
 from foundation.heartbeats import heartbeat
 
 LOCK = timedelta(seconds=60)

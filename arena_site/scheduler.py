@@ -23,8 +23,8 @@ from django_q.scheduler import scheduler
 from agents.services import answer_storage
 from arena_site import alert_watch, jobs, queue_messages
 from arena_site.host_claims import host_refusal
-from arena_site.orphans import end_with_parent, watch_parent
 from arena_site.outages import check_connection
+from arena_site.processes import end_with_parent, watch_parent
 from arena_site.worker_heartbeats import WorkerHeartbeat
 from foundation.services.runs import mark_lost_runs
 

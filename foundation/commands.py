@@ -18,8 +18,7 @@ from django.utils import timezone
 from foundation import run_log
 from foundation.heartbeats import beat
 from foundation.models import Run
-from foundation.run_recorders import recorders
-from foundation.services.runs import alert_failed_run, begin_run, clear_failed_run, mark_lost_runs
+from foundation.services.runs import alert_failed_run, begin_run, clear_failed_run, mark_lost_runs, recorders
 
 if TYPE_CHECKING:
     from rich.table import Table

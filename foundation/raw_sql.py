@@ -1,5 +1,6 @@
-"""Values as hand-written SQL reads them, without the conversions of the ORM; the database's name."""
+"""SQL by hand: values without the conversions of the ORM, the database's name, indexes on PostgreSQL alone."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, connections, models
+from django.db.migrations import RunPython
 
 from foundation.fields import ExactDecimalField
 
@@ -48,3 +50,19 @@ def database_name() -> str:
         return str(Path(parts["NAME"]).resolve())
     host = parts["HOST"] or parts["OPTIONS"].get("host") or "localhost"
     return f"{host}:{parts['PORT'] or 5432}/{parts['NAME']}"
+
+
+def postgres_indexes(definitions: Mapping[str, str]) -> RunPython:
+    """Builds indexes, each `table (columns)` by its name; no writer waits, so the migration is not atomic."""
+
+    def create(apps: Any, schema_editor: Any) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            for name, definition in definitions.items():
+                schema_editor.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {definition}")
+
+    def drop(apps: Any, schema_editor: Any) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            for name in definitions:
+                schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+    return RunPython(create, drop)

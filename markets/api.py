@@ -30,9 +30,8 @@ from markets.models import (
     Universe,
     UniverseEntry,
 )
-from markets.selectors.changes import market_changed, question_changed
+from markets.selectors.list_filters import market_changed, matching_markets, matching_questions, question_changed
 from markets.selectors.option_prices import option_prices, priced_options, question_outcome
-from markets.selectors.text_search import matching_markets, matching_questions
 
 
 class OutcomeSerializer(ReadSerializer):

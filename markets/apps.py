@@ -4,15 +4,14 @@ from django.apps import AppConfig
 from django.db import connections
 from django.db.models.signals import post_migrate
 
-from foundation.run_recorders import recorders
-
 
 class MarketsConfig(AppConfig):
     name = "markets"
     verbose_name = "Markets, prices and universes"
 
     def ready(self) -> None:
-        from markets.services.venue_traffic import store_venue_traffic
+        from foundation.services.runs import recorders
+        from markets.services.venue_health import store_venue_traffic
 
         recorders.append(store_venue_traffic)
         post_migrate.connect(self.renew_cache_versions, sender=self)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from agents.changes import position_changed
+from agents.list_filters import position_changed
 from agents.models import Elicitation, Position
 from scoring.models import BrierScore, ForecastScore
 

@@ -39,8 +39,8 @@ from agents.services.anchors import anchor, chain_heads, record_daily_anchor
 from agents.services.attempts import note_attempt
 from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
+from agents.services.fact_audit import task_name
 from agents.services.lineups import approve_lineup, propose_lineup
-from agents.services.receipt_audit import task_name
 from agents.services.receipts import issue_receipt
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement

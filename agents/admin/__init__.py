@@ -1,3 +1,3 @@
 """Admin of families, tasks, the ledger and external agents."""
 
-from agents.admin import families, ledger, receipts, registrations, tasks
+from agents.admin import families, ledger, registrations, tasks

@@ -1,4 +1,4 @@
-"""Admin of external agents: registration, with the token shown once, and revocation."""
+"""Admin of external agents: registration, with the token shown once, and revocation; receipts and attempts."""
 
 from typing import Any
 
@@ -10,7 +10,17 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from agents.models import AgentVersion, Application, Family, Maker, Registration, Submission
+from agents.models import (
+    AgentVersion,
+    Application,
+    Attempt,
+    Family,
+    Maker,
+    Receipt,
+    Registration,
+    SigningKey,
+    Submission,
+)
 from agents.services.registrations import check_name, register_external_agent, revoke_registration
 from foundation.admin.readonly import ReadOnlyAdmin
 
@@ -121,3 +131,33 @@ class SubmissionAdmin(ReadOnlyAdmin):
 
     def family(self, submission: Submission) -> str:
         return str(submission.registration.family)
+
+
+@admin.register(Receipt)
+class ReceiptAdmin(ReadOnlyAdmin):
+    list_display = ("sequence", "agent", "version", "task", "received_at", "sha256")
+    search_fields = ("=agent", "=task", "=sha256")
+    ordering = ("-sequence",)
+    fields = (
+        "sequence", "agent", "version", "task", "answer_sha256", "prompt_sha256", "received_at", "previous", "sha256",
+        "signature", "key",
+    )  # fmt: skip
+
+
+@admin.register(SigningKey)
+class SigningKeyAdmin(ReadOnlyAdmin):
+    list_display = ("fingerprint", "public_key", "began_at", "ended_at")
+    search_fields = ("=fingerprint", "=public_key")
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    list_display = ("family", "version", "origin", "kind", "reason", "noted_at")
+    list_filter = ("origin", "kind")
+    list_select_related = ("registration__family",)
+    search_fields = ("registration__family__slug", "reason")
+    ordering = ("-noted_at", "-pk")
+    fields = ("family", "version", "origin", "kind", "reason", "key", "noted_at")
+
+    def family(self, attempt: Attempt) -> str:
+        return str(attempt.registration.family)

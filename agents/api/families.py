@@ -6,9 +6,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from rest_framework import serializers
 
+from agents.list_filters import matching_families
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
-from agents.text_search import matching_families
 from foundation.rest.filters import ReferenceFilter, SearchFilter
 from foundation.rest.serializers import ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet

@@ -4,7 +4,7 @@ from rest_framework import serializers
 
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.api.sealed import SealableSerializer, SealableViewSet, UnsealedViewSet
-from agents.changes import position_changed, settlement_changed, trade_changed
+from agents.list_filters import position_changed, settlement_changed, trade_changed
 from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter

@@ -24,8 +24,7 @@ from foundation.rest.filters import ID_SCHEMA, check_parameters
 from foundation.rest.long_poll import MAX_WAIT_S, wait_for_rows
 from foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
 from foundation.rest.serializers import StrictSerializer
-from foundation.rest.views import NegotiatedView
-from foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.rest.viewsets import NegotiatedView, extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
 
 if TYPE_CHECKING:

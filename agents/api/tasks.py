@@ -9,9 +9,8 @@ from rest_framework import serializers
 from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer
 from agents.api.ledger import TradeSerializer, TradeViewSet
 from agents.api.sealed import SealableSerializer, SealableViewSet
-from agents.changes import decision_changed
+from agents.list_filters import decision_changed, matching_decisions
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
-from agents.text_search import matching_decisions
 from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort, Methodology
 from foundation.rest.filters import (

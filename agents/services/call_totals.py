@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from agents.models import Decision, Elicitation, Family, ModelCall, UniverseCost, UsageTotal
 from agents.models.sealed_rows import seals_in_force
-from agents.models.usage_total import NO_USAGE, Usage
+from agents.models.spending import NO_USAGE, Usage
 
 Key = tuple[int | None, ...]
 """The ids of the rows that a total belongs to."""

@@ -1,10 +1,13 @@
-"""The spend cap and the pauses that operators have set, read anew by each run and before each request."""
+"""The spend cap, pauses and maintenance that operators have set, read anew by each run and before each request."""
 
+from datetime import datetime
 from decimal import Decimal
 
+from django.db import transaction
 from django.db.models import Q
 
-from agents.models import Family, RunSetting
+from agents.models import Family, Maintenance, RunSetting
+from markets.services.cache_versions import Scope, lock_scope
 
 
 def spend_limit(protocol: str, default: Decimal) -> Decimal:
@@ -51,3 +54,24 @@ def set_condition_paused(condition: str, *, paused: bool) -> bool:
     """Pauses or resumes a condition of the forecasts; whether that changed anything."""
     row, _ = RunSetting.objects.get_or_create(protocol=RunSetting.Protocol.FORECAST, family=None, condition=condition)
     return bool(RunSetting.objects.filter(pk=row.pk, paused=not paused).update(paused=paused))
+
+
+def begin_maintenance(reason: str, *, at: datetime) -> bool:
+    """Begins maintenance; False where it is under way."""
+    with transaction.atomic():
+        lock_scope(Scope.COMPETITION)  # two that begin at once: one sees the other
+        if Maintenance.objects.current():
+            return False
+        Maintenance.objects.create(began_at=at, reason=reason)
+    return True
+
+
+def end_maintenance(*, at: datetime) -> bool:
+    """Ends maintenance; False where none is under way."""
+    return bool(Maintenance.objects.filter(is_open=True).update(is_open=False, ended_at=at))
+
+
+def maintenance_line() -> str:
+    """Why no model is asked now; empty where models are asked."""
+    current = Maintenance.objects.current()
+    return f"{current}; no model is asked" if current else ""

@@ -14,9 +14,8 @@ from agents.gateway.completions import FailureScope
 from agents.models import Task
 from agents.services.claims import ClaimLost, claim_task
 from agents.services.conversation import Conversation, converse
-from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import CallSettings
-from agents.services.run_settings import is_paused
+from agents.services.run_settings import is_paused, maintenance_line
 from foundation.failpoints import failpoint
 from foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult

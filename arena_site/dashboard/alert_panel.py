@@ -18,8 +18,7 @@ from arena_site.resource_alerts import BACKUP_OLD, SPEND_HIGH
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
-from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
-from markets.services.venue_traffic import VENUE_OF_SERVICE
+from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
 
 ALERTS_SHOWN = 12
 BUTTONS = {

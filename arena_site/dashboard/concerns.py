@@ -8,8 +8,8 @@ from django_q.models import Failure, Schedule
 
 from agents.models import Maintenance, RunSetting
 from agents.services.lineups import PROPOSED_ALERT
-from agents.services.maintenance import maintenance_line
 from agents.services.release_check import UNUSABLE_ALERT
+from agents.services.run_settings import maintenance_line
 from agents.services.settlement import OVERDUE_AFTER, OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site import jobs
@@ -26,7 +26,7 @@ from arena_site.resource_alerts import DISK_LOW, spend_alert
 from arena_site.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
-from markets.services.venue_alerts import PRICES_STALE
+from markets.services.venue_health import PRICES_STALE
 
 MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
 """Commands that fail with the tasks that they ask, or for the same reason."""

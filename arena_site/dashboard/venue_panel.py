@@ -8,8 +8,7 @@ from django.conf import settings
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
 from markets.models import Market, VenueTraffic
-from markets.services.venue_alerts import PRICES_STALE, VENUE_DOWN
-from markets.services.venue_traffic import VENUE_OF_SERVICE
+from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
 from markets.sources.registry import SOURCES
 
 STATES = {VENUE_DOWN: "down", PRICES_STALE: "prices stale"}

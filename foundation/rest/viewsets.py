@@ -1,18 +1,49 @@
 """View sets of read-only models, and what views tell the schema generator."""
 
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from django.db.models import QuerySet
 from django_filters import Filter
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
 from rest_framework.viewsets import ReadOnlyModelViewSet
 
 from foundation.rest.filters import StrictFilterBackend, StrictOrderingBackend
+from foundation.rest.negotiation import CsvRenderer, LateNegotiation
 from foundation.rest.pagination import StrictPagination, TupleRows
+from foundation.rest.problems import Problem
 from foundation.rest.serializers import field_names, requested_fields, select_fields
-from foundation.rest.views import ListView
+
+
+class NegotiatedView(APIView):
+    """A view whose 406 comes after all other errors of a read."""
+
+    content_negotiation_class = LateNegotiation
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        error = getattr(request, "not_acceptable", None)
+        if error is not None and response.status_code < HTTPStatus.BAD_REQUEST:
+            response = Problem(HTTPStatus.NOT_ACCEPTABLE, str(error.detail))
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+class ListView(NegotiatedView):
+    """A view set whose lists come in JSON and CSV, and all else in JSON."""
+
+    renderer_classes = (JSONRenderer, CsvRenderer)
+
+    def get_renderers(self) -> list[BaseRenderer]:
+        formats = self.renderer_classes if getattr(self, "action", None) == "list" else self.renderer_classes[:1]
+        return [renderer() for renderer in formats]
+
+    def row_names(self) -> Sequence[str]:
+        """The keys of a row, in their order."""
+        raise NotImplementedError
 
 
 class ReadOnlyViewSet(ListView, ReadOnlyModelViewSet):

@@ -1,6 +1,6 @@
-"""Runs that failed or were lost, and their alerts."""
+"""Runs that failed or were lost, their alerts, and what apps record of every run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -58,3 +58,7 @@ def alert_failed_run(run: Run, failures: Sequence[str], *, at: datetime, path: s
 
 def clear_failed_run(run: Run, *, at: datetime) -> None:
     clear_alert(JOB_FAILED, [run.kind], at=at)
+
+
+recorders: list[Callable[[], None]] = []
+"""Called at the end of a run that ended by itself; apps add theirs when they are ready."""

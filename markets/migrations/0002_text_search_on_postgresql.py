@@ -3,7 +3,7 @@
 from django.contrib.postgres.operations import TrigramExtension
 from django.db import migrations
 
-from foundation.postgres_indexes import postgres_indexes
+from foundation.raw_sql import postgres_indexes
 
 
 class Trigrams(TrigramExtension):

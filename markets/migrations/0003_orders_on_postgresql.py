@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from foundation.postgres_indexes import postgres_indexes
+from foundation.raw_sql import postgres_indexes
 
 
 class Migration(migrations.Migration):

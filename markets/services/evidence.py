@@ -1,4 +1,4 @@
-"""Evidence for a day's questions: gathered by one query rule between their choice and their freeze."""
+"""Evidence for a day's questions: gathered by one query rule between choice and freeze, and audited later."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.db import transaction
+from django.db.models import F, Q
+
 from foundation.json_lines import instant_text
 from foundation.site_hosts import site_hosts
 from markets.evidence_filters import UNREADABLE, EvidenceFilter
-from markets.models import EvidenceSnippet, QuestionEntry
+from markets.models import EvidenceSnippet, Question, QuestionEntry
+from markets.outcome_statements import states_outcome
 from markets.question_selection import QuestionCandidate
 from markets.services.prices import is_replay
 from markets.sources.evidence.base import EvidenceAnswer, EvidenceSource, EvidenceText, SourceUnavailable
 
 if TYPE_CHECKING:
     from markets.selection_rule import EvidenceRule
+
 
 EVIDENCE_S = 240
 """How long the evidence of a day may take in all."""
@@ -124,3 +129,25 @@ def evidence_sha256(snippets: Iterable[tuple[int, EvidenceSnippet]]) -> str:
         fields = [position, snippet.position, snippet.title, snippet.source, snippet.url, *dates, snippet.sha256]
         lines.append(json.dumps(fields))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def audit_evidence(*, at: datetime) -> int:
+    """Marks the snippets of questions that resolved by `at` and were not audited since; returns how many state it.
+
+    A forecast whose evidence states the outcome counts on no board (`Forecast.objects.counted`).
+    """
+    entry = "entry__question__"
+    stale = Q(audited_at=None) | Q(audited_at__lt=F(f"{entry}resolved_at"))
+    resolved = Q(**{f"{entry}status": Question.Status.RESOLVED, f"{entry}resolved_at__lte": at})
+    snippets = EvidenceSnippet.objects.filter(stale, resolved).order_by("pk")
+    snippets = snippets.select_related("entry__question", "entry__question_set")
+    audited = list(snippets.prefetch_related("entry__question__options"))
+    for snippet in audited:
+        question = snippet.entry.question
+        happened = {option.name: option.happened for option in question.options.all()}
+        text, year = f"{snippet.title}\n{snippet.text}", snippet.entry.question_set.day.year
+        snippet.states_outcome = states_outcome(text, question.text, happened, asked_in=year)
+        snippet.audited_at = at
+    with transaction.atomic():
+        EvidenceSnippet.objects.bulk_update(audited, ["states_outcome", "audited_at"], batch_size=200)
+    return sum(bool(snippet.states_outcome) for snippet in audited)

@@ -19,7 +19,7 @@ from markets.pricing import PriceRule, has_tight_book
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
 from markets.services.question_schedule import update_scheduled_closes
-from markets.services.venue_alerts import (
+from markets.services.venue_health import (
     alert_venue_down,
     clear_venue_down,
     clear_venues_not_asked,

@@ -12,8 +12,7 @@ from rest_framework.request import Request
 
 from cohorts.models import Methodology
 from foundation.rest.filters import INSTANT_SCHEMA, past_instant
-from foundation.rest.views import NegotiatedView
-from foundation.rest.viewsets import query_parameter
+from foundation.rest.viewsets import NegotiatedView, query_parameter
 from markets.models import Market
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES

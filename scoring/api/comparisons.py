@@ -22,8 +22,7 @@ from foundation.rest.serializers import (
     requested_fields,
     select_fields,
 )
-from foundation.rest.views import ListView
-from foundation.rest.viewsets import extend_schema
+from foundation.rest.viewsets import ListView, extend_schema
 from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer

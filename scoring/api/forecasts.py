@@ -13,7 +13,7 @@ from foundation.rest.serializers import NullableCharField, ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
 from markets import api
 from markets.models import Question
-from markets.selectors.text_search import with_words
+from markets.selectors.list_filters import with_words
 from scoring.api.base import IntervalField, NumberField, ObjectField
 from scoring.changes import forecast_changed
 from scoring.constants import FORECAST, RANKED_BY

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.models import Agent, Forecast, JournalEntry
+from agents.services.fact_audit import submissions_without_receipt
 from agents.services.forecast_audit import verify_answers
-from agents.services.receipt_audit import submissions_without_receipt
 from arena_verifier.chains import check_chains
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
 from arena_verifier.portfolios import check_snapshot_sums

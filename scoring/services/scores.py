@@ -13,7 +13,7 @@ from forecast_rank.metrics.brier import brier_score
 from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
 from markets.models import Market
-from markets.services.evidence_audit import audit_evidence
+from markets.services.evidence import audit_evidence
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.agents_boards import refresh_agents_boards
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards

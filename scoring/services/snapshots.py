@@ -23,7 +23,7 @@ from foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from markets.services.prices import PricingResult, is_replay, recorded_prices, update_prices
-from markets.services.venue_alerts import alert_venue_down, clear_venue_down, refresh_stale_prices
+from markets.services.venue_health import alert_venue_down, clear_venue_down, refresh_stale_prices
 from markets.sources.polymarket import Clob
 from scoring.constants import TRADING
 from scoring.models import Leaderboard, Snapshot

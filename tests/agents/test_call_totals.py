@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import Elicitation, Family, ModelCall, UniverseCost, UsageTotal
-from agents.models.usage_total import Usage
+from agents.models.spending import Usage
 from agents.services.answer_storage import _write_call
 from agents.services.call_totals import add_to_totals, call_usage, universe_cost_drift, usage_total_drift
 from agents.services.reconciliation import Reconciliation, _correct

@@ -11,7 +11,7 @@ from croniter import croniter
 from django.utils import timezone
 
 from agents.models import ModelCall, Release, UniverseCost, UsageTotal
-from agents.models.usage_total import Usage
+from agents.models.spending import Usage
 from agents.services.call_totals import call_usage
 from agents.services.reconciliation import SETTLED
 from arena_site import jobs

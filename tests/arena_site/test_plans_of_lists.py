@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.changes import decision_changed, settlement_changed, trade_changed
+from agents.list_filters import decision_changed, settlement_changed, trade_changed
 from agents.models import Decision, Forecast, Settlement, Trade
 from arena_site.api import ENDPOINTS
 from scoring.changes import brier_score_changed, forecast_changed

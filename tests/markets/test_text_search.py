@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from markets.models import Market, Question
-from markets.selectors.text_search import matching_markets, matching_questions
+from markets.selectors.list_filters import matching_markets, matching_questions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_only]
 

@@ -10,7 +10,7 @@ from agents import clients
 from agents.models import Family
 from agents.services.cost_estimate import estimate_run, plan_costs
 from agents.services.decisions import DecisionReport, run_decisions
-from agents.services.maintenance import maintenance_line
+from agents.services.run_settings import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from agents.signals import decisions_recorded
 from cohorts.models import Cohort

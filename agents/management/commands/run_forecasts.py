@@ -8,8 +8,8 @@ from agents.models import Elicitation, Family
 from agents.services.cost_estimate import plan_costs
 from agents.services.forecast_estimate import estimate_forecasts
 from agents.services.forecasts import ForecastReport, run_forecasts
-from agents.services.maintenance import maintenance_line
 from agents.services.model_calls import spent_in_week
+from agents.services.run_settings import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from cohorts.weeks import week_start
 from foundation.commands import ArenaCommand, CommandResult

@@ -9,8 +9,13 @@ from django_q.models import Schedule
 
 from agents.models import Decision, Family, Maintenance
 from agents.services.cohort_start import withdraw_family
-from agents.services.maintenance import begin_maintenance, end_maintenance, maintenance_line
-from agents.services.run_settings import paused_families, set_paused
+from agents.services.run_settings import (
+    begin_maintenance,
+    end_maintenance,
+    maintenance_line,
+    paused_families,
+    set_paused,
+)
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.dashboard.actions.runs import enqueued, worker_warning

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from agents.services.maintenance import begin_maintenance, end_maintenance, maintenance_line
+from agents.services.run_settings import begin_maintenance, end_maintenance, maintenance_line
 from arena_site.models import AuditEntry
 from foundation.commands import ArenaCommand, CommandResult
 

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from agents.list_filters import matching_decisions
 from agents.models import Decision, Instruction, Position, Trade
 from agents.models.sealed_rows import seals_in_force
-from agents.text_search import matching_decisions
 from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
 from arena_site.pages.model_calls import task_context

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task
 from agents.models.family import parameter_support
-from agents.models.usage_total import NO_USAGE, Usage
+from agents.models.spending import NO_USAGE, Usage
 from agents.services.call_totals import usage_of_family
 from arena_site.pages.agent_ranking import rank_agents
 from arena_site.pages.charts.calibration import reliability_figure

@@ -22,8 +22,8 @@ from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, 
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection
 from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
+from markets.selectors.list_filters import matching_markets
 from markets.selectors.option_prices import shown_price
-from markets.selectors.text_search import matching_markets
 from markets.sources.registry import SOURCES, source_choices
 from scoring.competition import competition_index
 

@@ -20,6 +20,7 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.model_calls import task_context
 from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
+from markets.selectors.list_filters import matching_questions
 from markets.selectors.option_prices import (
     OptionPrice,
     leading_option,
@@ -27,7 +28,6 @@ from markets.selectors.option_prices import (
     question_outcome_text,
     shown_option_prices,
 )
-from markets.selectors.text_search import matching_questions
 from markets.sources.registry import source_choices
 from scoring.competition import competition_index, last_competition_index
 

@@ -7,13 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from agents.list_filters import matching_families
 from agents.models import Family
-from agents.text_search import matching_families
 from arena_site.pages.lists import search_text
 from cohorts.models import Cohort
 from foundation.search_words import search_words
 from markets.models import Market, Question
-from markets.selectors.text_search import matching_markets, matching_questions
+from markets.selectors.list_filters import matching_markets, matching_questions
 from scoring.competition import competition_index
 
 COHORT_WORDS = {"cohort", "cohorts"}

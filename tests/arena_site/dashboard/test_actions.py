@@ -34,7 +34,7 @@ from agents.models import (
     RunSetting,
 )
 from agents.services.lineups import propose_lineup
-from agents.services.maintenance import begin_maintenance
+from agents.services.run_settings import begin_maintenance
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.models import AuditEntry, Worker

@@ -20,7 +20,7 @@ from arena_site.dashboard.overview import Overview
 from arena_site.models import Worker
 from foundation.models import Alert, Notice, Run
 from markets.models import Market, Outcome
-from markets.services.venue_alerts import alert_venue_down
+from markets.services.venue_health import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
     WEEK,

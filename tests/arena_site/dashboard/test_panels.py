@@ -16,7 +16,7 @@ from arena_site import jobs
 from arena_site.dashboard.infrastructure import Disk
 from foundation.models import Run
 from markets.models import Market, VenueTraffic
-from markets.services.venue_alerts import alert_venue_down
+from markets.services.venue_health import alert_venue_down
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.factories import (
     WEEK,

@@ -19,7 +19,7 @@ from arena_site.resource_alerts import refresh_resource_alerts
 from arena_site.worker_watch import check_workers
 from foundation.models import Alert
 from foundation.services.alerts import raise_alert
-from markets.services.venue_alerts import refresh_stale_prices
+from markets.services.venue_health import refresh_stale_prices
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import run
 from tests.factories import WEEK

@@ -1,4 +1,4 @@
-"""Versions of the data that cached responses and stored leaderboards are made from."""
+"""Records of operation: versions of the data that responses are made from, and requests to venues."""
 
 from __future__ import annotations
 
@@ -25,3 +25,19 @@ class CacheVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.scope} {self.version}"
+
+
+class VenueTraffic(models.Model):
+    """The requests to a venue: how many, how many failed, and how long they took."""
+
+    venue = models.CharField(max_length=20, unique=True)
+    requests = models.BigIntegerField(default=0)
+    failures = models.BigIntegerField(default=0)
+    latency_s = models.FloatField(default=0, help_text="Mean of the last run that asked, in seconds.")
+
+    class Meta:
+        default_permissions = ("view",)
+        ordering = ["venue"]
+
+    def __str__(self) -> str:
+        return self.venue

@@ -1,14 +1,15 @@
-"""Alerts about venues: one that can not be read, and one of which no price was accepted for half an hour."""
+"""Venues that can not be read, or of which no price was accepted for half an hour: their requests and alerts."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Max
+from django.db.models import F, Max
 
+from foundation.http import Traffic, take_traffic
 from foundation.services.alerts import clear_alert, clear_others, raise_alert
-from markets.models import Market, Outcome
-from markets.services.venue_traffic import VENUE_OF_SERVICE
+from markets.models import Market, Outcome, VenueTraffic
 from markets.sources.registry import SOURCES
 
 VENUE_DOWN, PRICES_STALE = "venue-down", "prices-stale"
@@ -59,4 +60,24 @@ def refresh_stale_prices(*, at: datetime) -> None:
             path="/admin/#jobs",
             remedy="Read the last runs of sync_markets and take_snapshots: they name what fails. Start or resume them "
             "if there are none; the next accepted price resolves this.",
+        )
+
+
+VENUE_OF_SERVICE = {"gamma": "polymarket", "clob": "polymarket", "kalshi": "kalshi"}
+
+
+def store_venue_traffic() -> None:
+    """Adds this run's requests to those of the venues."""
+    by_venue: defaultdict[str, Traffic] = defaultdict(Traffic)
+    for service, traffic in take_traffic().items():
+        if venue := VENUE_OF_SERVICE.get(service):
+            by_venue[venue].requests += traffic.requests
+            by_venue[venue].failures += traffic.failures
+            by_venue[venue].seconds += traffic.seconds
+    for venue, total in by_venue.items():
+        VenueTraffic.objects.bulk_create([VenueTraffic(venue=venue)], ignore_conflicts=True)
+        VenueTraffic.objects.filter(venue=venue).update(
+            requests=F("requests") + total.requests,
+            failures=F("failures") + total.failures,
+            latency_s=total.seconds / total.requests,
         )

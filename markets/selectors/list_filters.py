@@ -1,12 +1,13 @@
-"""Rows whose text contains every word of a search, whatever its case and the words' order."""
+"""Conditions of lists: rows that changed since an instant, rows whose text contains every word of a search."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
 
 from foundation.search_words import search_words
-from markets.models import Market, Question, QuestionOption
+from markets.models import Market, Outcome, Question, QuestionOption
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 
@@ -46,3 +47,15 @@ def in_columns(word: str, columns: Iterable[str]) -> Q:
     for column in columns:
         contains |= Q(**{f"{column}__icontains": word})
     return contains
+
+
+def market_changed(since: datetime) -> Q:
+    """The market, or a price of one of its sides."""
+    sides = Outcome.objects.filter(updated_at__gte=since).order_by()
+    return Q(updated_at__gte=since) | Q(pk__in=sides.values("market"))
+
+
+def question_changed(since: datetime) -> Q:
+    """The question, which changes with its options' outcomes, or a price of an option."""
+    options = QuestionOption.objects.filter(outcome__updated_at__gte=since).order_by()
+    return Q(updated_at__gte=since) | Q(pk__in=options.values("question"))
