@@ -126,6 +126,8 @@ class LoadedForecasts:
         The file or files.
     option_order : str
         What gives the options of a question their order.
+    revisions : Panel or None
+        Every version, made in time, of the forecasts that count; None if they were not asked for.
     """
 
     panel: Panel
@@ -139,6 +141,7 @@ class LoadedForecasts:
     understood: dict[str, str]
     source: str | None = None
     option_order: str = ROW_ORDER
+    revisions: Panel | None = None
 
     def explanation(self) -> str:
         """How the file was understood, what counts and what does not, in a few lines."""
@@ -192,6 +195,7 @@ def read_forecasts(
     normalise: bool = False,
     order: Sequence[str] = (),
     columns: NamedHeadings = NOT_NAMED,
+    revisions: bool = False,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
@@ -220,7 +224,9 @@ def read_forecasts(
     with ExitStack() as opened:
         files = _paths(source)
         unread: list[RejectedLine] = []
-        if files is None:
+        if isinstance(source, InputTable):
+            name, table = source.understood.get("file", FRAME), source
+        elif files is None:
             name, table = FRAME, read_table(source, column_headings=columns)
         else:
             name = " ".join(map(str, files))
@@ -241,8 +247,10 @@ def read_forecasts(
         if strict and (validator.faults or unread):
             raise InvalidRow(f"{name}, {_first_fault(validator, unread)}")
         loaded = _loaded(validator, latest)
+        if revisions:
+            loaded = replace(loaded, revisions=_panel(validator, _versions(validator, latest)))
         rejected = sorted([*loaded.rejected, *unread], key=lambda line: line.row)
-        source_name = None if files is None else name
+        source_name = None if name == FRAME else name
         loaded = replace(loaded, option_order=GIVEN_ORDER) if order else loaded
         return replace(loaded, rejected=rejected, rows=loaded.rows + len(unread), source=source_name)
 
@@ -326,12 +334,30 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
     )
 
 
+def _versions(validator: ForecastValidator, latest: Mask) -> Mask:
+    """The forecasts, (F,), that are versions, made in time and with the same options, of those in `latest`."""
+    final = np.full(len(validator.sizes), -1)
+    final[validator.pair[latest]] = np.flatnonzero(latest)
+    candidates = np.flatnonzero(validator.valid_forecasts() & validator.in_time & (final[validator.pair] >= 0))
+    model = final[validator.pair[candidates]]
+    same_size = validator.sizes[candidates] == validator.sizes[model]
+    candidates, model = candidates[same_size], model[same_size]
+    option = validator.sorted(validator.option_code)
+    sizes = validator.sizes[candidates]
+    differs = option[spans(validator.offsets[candidates], sizes)] != option[spans(validator.offsets[model], sizes)]
+    versions = np.zeros(len(validator.sizes), dtype=bool)
+    versions[candidates] = True
+    versions[np.repeat(candidates, sizes)[differs]] = False
+    return versions
+
+
 def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
     validator.complete_faults()
-    return [
-        RejectedLine(int(validator.line[place]), fault.why, fault.kind, fault.cell, fault.fix)
-        for place, fault in sorted(validator.faults.items())
-    ]
+    file_names, rejected = validator.table.file_names, []
+    for place, fault in sorted(validator.faults.items()):
+        why = f"{file_names[place]}: {fault.why}" if file_names else fault.why
+        rejected.append(RejectedLine(int(validator.line[place]), why, fault.kind, fault.cell, fault.fix))
+    return rejected
 
 
 def _panel(validator: ForecastValidator, is_counted: Mask) -> Panel:

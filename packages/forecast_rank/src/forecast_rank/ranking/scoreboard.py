@@ -55,6 +55,7 @@ SCORE_RANGES = {
     "ranked_probability": (0.0, 1.0),
     "average_return": (0.0, np.inf),
     "alpha": (-1.0, 1.0),
+    "daily_brier": (0.0, 1.0),
 }
 """Ranges of the means, the log score's aside; an interval ends where its range does."""
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
@@ -341,7 +342,11 @@ class Scoreboard(FigureTable):
     ----------
     panel : Panel
         Forecasts of forecasters and references together.
+    revisions : Panel or None
+        All versions of the forecasters' forecasts, if they were read.
     """
+
+    revisions: Panel | None = None
 
     def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
         beside = references(panel.uncached()) if reference_panel is None else reference_panel
