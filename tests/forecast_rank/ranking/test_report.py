@@ -22,7 +22,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.uncertainty import resample_counts
-from forecast_rank.ranking import calibration_figures, model_fits, scoreboard, threads
+from forecast_rank.ranking import calibration_figures, model_fits, score_figures, scoreboard, threads
 from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables

@@ -1,15 +1,11 @@
 """Files of forecast hubs: figures published by hubEvals and scoringutils, and what hubs get wrong."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 
 import forecast_rank as fr
-from forecast_rank.cli import main
-from tests.forecast_rank.hub_example import HEADINGS, MODELS, write_hub
+from tests.forecast_rank.hub_example import MODELS, write_hub
 
 
 @pytest.fixture
