@@ -142,7 +142,8 @@ def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Call
     except UnreadableFile as error:
         raise UsageError(str(error)) from error
     except InvalidSetting as error:
-        raise UsageError(f"--{error}") from error
+        name, sign, why = str(error).partition(":")
+        raise UsageError(f"--{name.replace('_', '-')}{sign}{why}") from error
     if options["out"] is not None:
         report.save(options["out"])
     if options["plots"] is not None:

@@ -276,9 +276,11 @@ def _probabilities(
     for name in ("event", "category"):
         if name in named:
             columns[name] = pl.col(named[name])
+    faults = {}
     if "closed_at" in named:
-        times = parse_columns_of_times({"closed_at": frame[named["closed_at"]]})["closed_at"]
-        columns["closed_at"] = pl.lit(pl.Series(times.values))
+        written = frame[named["closed_at"]].cast(pl.Categorical)
+        times = parse_columns_of_times({"closed_at": written})["closed_at"]
+        columns["closed_at"], faults = pl.lit(pl.Series(times.values)), times.faults
     if "weight" in named:
         columns["weight"] = pl.col(named["weight"]).cast(pl.Float64, strict=False)
     rows = frame.select(**columns)
@@ -286,6 +288,7 @@ def _probabilities(
         [(pl.col(name) if name in columns else pl.lit(None)).cast(kind).alias(name) for name, kind in SCHEMA.items()]
     )
     result = input_table([rows], table.lines)
+    result.faults = faults
     result.notes, result.file_names = hub.notes, _several(table.file_names)
     result.understood = {"file": hub.label, "format": f"hub, output_type {output_type}"}
     return result
