@@ -370,7 +370,7 @@ class TestRelativeSkill:
         assert content["rankings"]["relative_skill"] == ["ann", "bob"]
         assert ann["rank_ranges"]["relative_skill"] == [1, 1]
 
-    def test_scale_of_a_question_does_not_matter(self) -> None:
+    def test_units_cancel(self) -> None:
         frame = pl.DataFrame({
             "forecaster": ["a", "b"] * 2, "question": ["q", "q", "r", "r"], "value": [3.0, 4.0, 300.0, 400.0],
             "outcome": [2.0, 2.0, 200.0, 200.0],
