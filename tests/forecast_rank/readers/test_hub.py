@@ -214,6 +214,22 @@ class TestFaults:
         assert self.run(hub, other) == 2
         assert f"{other} has no column model_id" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("output_type", ["quantile", "sample", "cdf", "mean", "pmf"])
+    def test_target_data_of_other_tasks_leave_nothing_to_rank(
+        self, tmp_path: Path, output_type: str, capsys: pytest.CaptureFixture
+    ) -> None:
+        (tmp_path / "2026-01-03-a.csv").write_text(
+            lines(HEADINGS, *(f"x,2026-01-03,0,2026-01-03,t,{output_type},{level},{level}" for level in (0.25, 0.75)))
+        )
+        target = ["location,output_type,output_type_id,oracle_value", f"y,{output_type},0.25,1"]
+        (tmp_path / "target.csv").write_text(lines(*target))
+        assert self.run(tmp_path) == 1
+        assert "no forecast can be ranked" in capsys.readouterr().err
+
+    def test_frames_are_no_hub(self) -> None:
+        with pytest.raises(fr.InvalidSetting, match="format: hub reads files and folders"):
+            fr.rank(pl.DataFrame({"model_id": ["a"]}), format="hub")
+
     def test_output_type_is_for_hubs(self, hub: Path, capsys: pytest.CaptureFixture) -> None:
         assert main([str(hub), "--output-type", "cdf"]) == 2
         assert "--output-type: only together with format hub" in capsys.readouterr().err

@@ -218,10 +218,10 @@ def rank(
         raise InvalidSetting(f"like: {' or '.join(LIKE)}, not {like}")
     if defects and like != PM_RANK:
         raise InvalidSetting(f"defects: only together with like {PM_RANK}")
-    wanted, order, columns = comma_separated(metrics), comma_separated(order), named_columns(columns)
+    metric_names, order, columns = comma_separated(metrics), comma_separated(order), named_columns(columns)
     may_be_numbers = format in (NUMBERS, HUB) or isinstance(source, NumericForecasts)
     settings = Settings(
-        metrics=USUAL_METRICS if may_be_numbers else wanted,
+        metrics=USUAL_METRICS if may_be_numbers else metric_names,
         gammas=comma_separated(gamma),
         bootstrap=bootstrap,
         seed=seed,
@@ -246,18 +246,18 @@ def rank(
         return _saved(report, out, plots, plot_format)
     loaded = source
     if not isinstance(source, LoadedForecasts | NumericForecasts):
-        reading |= {"order": order, "revisions": "daily_brier" in wanted}
+        reading |= {"order": order, "revisions": "daily_brier" in metric_names}
         loaded = read_any(source, format, columns=columns, output_type=output_type, **reading)
     if explain:
         print(loaded.explanation(), end="\n\n")
     if isinstance(loaded, NumericForecasts):
         if like:
             raise InvalidSetting("like: not for forecasts of numbers")
-        number_metrics = NUMBER_METRICS if wanted == USUAL_METRICS else wanted
+        number_metrics = NUMBER_METRICS if metric_names == USUAL_METRICS else metric_names
         report = _ranked_numbers(loaded, settings, number_metrics, strict=strict, allow_rejected=allow_rejected)
         return _saved(report, out, plots, plot_format)
-    settings = replace(settings, metrics=wanted)
-    if baseline is not None and "relative_skill" not in wanted:
+    settings = replace(settings, metrics=metric_names)
+    if baseline is not None and "relative_skill" not in metric_names:
         raise InvalidSetting("baseline: only together with the metric relative_skill")
     check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
     metadata = asdict(settings) | {

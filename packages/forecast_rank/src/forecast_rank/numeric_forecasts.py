@@ -121,17 +121,17 @@ def rank_numeric(
     {'ann': (1, 1.5), 'bob': (2, 2.5)}
     """
     settings = Settings(metrics=("brier",), **options)
-    wanted = tuple(metrics)
-    if unknown := [name for name in wanted if name not in NUMBER_METRICS]:
-        known = ", ".join(NUMBER_METRICS)
-        raise InvalidSetting(f"metrics: {', '.join(unknown)} is none of forecasts of numbers; known are {known}")
+    metric_names = tuple(metrics)
+    if unknown := [name for name in metric_names if name not in NUMBER_METRICS]:
+        choices = ", ".join(NUMBER_METRICS)
+        raise InvalidSetting(f"metrics: {', '.join(unknown)} is none of forecasts of numbers; known are {choices}")
     forecasts = source if isinstance(source, NumericForecasts) else read_numbers(source)
     rows = forecasts.rows
     if strict:
         rows.check_none_rejected()
     scores, notes = forecast_scores(forecasts)
     present = [name for name in scores.columns if name not in (*KEY, *LABELS) and not name.startswith(HELD)]
-    names = [name for name in present if _metric(name) in wanted]
+    names = [name for name in present if _metric(name) in metric_names]
     if not names:
         raise InvalidSetting(f"metrics: name a score that the forecasts have: {', '.join(present)}")
     has_intervals = any(name.startswith(INTERVAL_SCORE) for name in names)
@@ -145,11 +145,11 @@ def rank_numeric(
         notes=[*forecasts.notes, *notes],
         ignored=forecasts.ignored,
         allow_rejected=allow_rejected,
-        relative="relative_skill" in wanted,
+        relative="relative_skill" in metric_names,
     )
     content = report.to_dict()
     content["settings"] |= {"form": forecasts.kind, "file": forecasts.source}
-    if "pit" in wanted:
+    if "pit" in metric_names:
         content["curves"] |= _pit_curves(pit_ends(forecasts), settings.bins)
     return report
 

@@ -54,13 +54,13 @@ class NumericForecasts:
     def explanation(self) -> str:
         """How the file was understood, what counts and what does not, in a few lines."""
         rejected, frame = self.rows.rejected(), self.rows.frame
-        people, questions = frame["forecaster"].n_unique(), frame["question"].n_unique()
+        forecasters, questions = frame["forecaster"].n_unique(), frame["question"].n_unique()
         lines = [
             f"forecasts of numbers, as {WORDS[self.kind]}",
             f"columns: {', '.join(self.rows.written.columns)}",
             f"rows: {len(self.rows.lines):,}, of which {len(rejected):,} are rejected, {self.rows.superseded:,} "
             f"superseded and {self.rows.repeated:,} repeated",
-            f"forecasts: {frame.select(KEY).n_unique():,} by {people:,} forecasters on {questions:,} questions",
+            f"forecasts: {frame.select(KEY).n_unique():,} by {forecasters:,} forecasters on {questions:,} questions",
         ]
         return "\n".join([*lines, *self.notes, *map(str, group_rejections(rejected))])
 
@@ -76,9 +76,11 @@ def read_numbers(source: Any, column_headings: NamedHeadings = NOT_NAMED) -> Num
     check_columns(table.frame, ["probability"] if kind == CDF else ["value"], table.label)
     if kind == QUANTILE and ("quantile" not in columns or is_empty(table.frame["quantile"])):
         kind = SAMPLE
-    used = {*KEY, "outcome", *LABELS, *_stated_columns(kind), *(["sample"] if kind == SAMPLE else [])}
-    ignored = [name for name in columns if name not in (*used, "quantile")]
-    table = replace(table, frame=table.frame.drop([name for name in columns if name in OPTIONAL and name not in used]))
+    read_columns = {*KEY, "outcome", *LABELS, *_stated_columns(kind), *(["sample"] if kind == SAMPLE else [])}
+    ignored = [name for name in columns if name not in (*read_columns, "quantile")]
+    table = replace(
+        table, frame=table.frame.drop([name for name in columns if name in OPTIONAL and name not in read_columns])
+    )
     is_file = isinstance(source, str | Path)
     return NumericForecasts(checked_rows(table, kind), kind, ignored, source=table.label if is_file else None)
 
@@ -92,14 +94,14 @@ def _stated_columns(kind: str) -> tuple[str, ...]:
 
 def checked_rows(table: NamedColumns, kind: str) -> CheckedRows:
     """The rows with numbers as numbers, without the forecasts at fault. Raises UnreadableFile."""
-    stated = _stated_columns(kind)
-    numbers = [*reversed(stated), "outcome"]
+    contents = _stated_columns(kind)
+    numbers = [*reversed(contents), "outcome"]
     weight = ["weight"] if "weight" in table.frame.columns else []
     rows = CheckedRows(table, (*numbers, *weight))
     for name in numbers:
         rows.reject(~pl.col(name).is_finite(), f"{name} is empty or no number", name, NUMBER_FIX)
     rows.check_weight()
-    place = stated[0]
+    place = contents[0]
     if kind == QUANTILE:
         rows.reject(~pl.col("quantile").is_between(0, 1, closed="none"), "quantile is outside (0, 1)", "quantile")
         rows.frame = rows.frame.with_columns(pl.col("quantile").round(LEVEL_DIGITS))
@@ -165,9 +167,9 @@ def _reject_falling_probabilities(rows: CheckedRows) -> None:
         rows.reject_places([row[PLACE]], why, "probability", fix)
 
 
-def _before(rows: CheckedRows, place: str, stated: str) -> pl.DataFrame:
+def _before(rows: CheckedRows, place: str, content: str) -> pl.DataFrame:
     """The rows in the order of a column, with that column and another as they are in the row before."""
-    before = [pl.col(name).shift(1).over(KEY).alias(f"{name}_before") for name in (stated, place)]
+    before = [pl.col(name).shift(1).over(KEY).alias(f"{name}_before") for name in (content, place)]
     return rows.frame.sort(*KEY, place).with_columns(before)
 
 

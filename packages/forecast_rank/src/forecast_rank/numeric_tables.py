@@ -142,9 +142,9 @@ def _crps_of_thresholds(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     counts = sets.group_by("question", "thresholds").len().with_columns(size=pl.col("thresholds").list.len())
     usual = counts.sort("question", "len", "size", "thresholds", descending=[False, True, True, False])
     usual = usual.unique("question", keep="first", maintain_order=True).select("question", "thresholds")
-    wanted = usual.explode("thresholds").rename({"thresholds": "threshold"})
+    compared_thresholds = usual.explode("thresholds").rename({"thresholds": "threshold"})
     sizes = usual.select("question", size=pl.col("thresholds").list.len())
-    compared = frame.join(wanted, on=["question", "threshold"], how="semi", maintain_order="left")
+    compared = frame.join(compared_thresholds, on=["question", "threshold"], how="semi", maintain_order="left")
     compared = compared.join(sizes, on="question", how="left", maintain_order="left")
     compared = compared.filter(pl.len().over(KEY) == pl.col("size"))
     scores = [pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {CRPS: pl.Float64})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from forecast_rank.files.headings import InvalidHeadings
@@ -52,7 +53,7 @@ def read(
         categorical (pandas) or Enum (polars), else that of the question's first forecast.
 
     columns : dict, or str such as "question=date,forecaster=model"
-        The headings of columns that are not named after what they hold.
+        The headings of columns that are not column_headings after what they hold.
     revisions : bool
         Keep all versions of the forecasts, for `daily_brier`.
 
@@ -118,13 +119,15 @@ def read_any(
         raise InvalidSetting(f"output_type: only together with format {HUB}")
     if format not in (NUMBERS, HUB):
         return read(source, format, columns=columns, **reading)
-    named = named_columns(columns)
+    column_headings = named_columns(columns)
     if format == NUMBERS:
         _refuse_reading(reading)
-        return read_numbers(source, named)
+        return read_numbers(source, column_headings)
     paths = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(path, str | Path) for path in paths):
+        raise InvalidSetting(f"format: {HUB} reads files and folders, no frames")
     try:
-        hub = forecast_hub.read_hub(paths, output_type, named)
+        hub = forecast_hub.read_hub(paths, output_type, column_headings)
     except InvalidHeadings as error:
         raise InvalidSetting(str(error)) from error
     if hub.numbers is None:
@@ -151,7 +154,7 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str,
         if not (sign and name.strip() and heading.strip()):
             raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
         if name.strip() in name_of:
-            raise InvalidSetting(f"columns: {name.strip()} is named twice")
+            raise InvalidSetting(f"columns: {name.strip()} is column_headings twice")
         name_of[name.strip()] = heading.strip()
     return name_of
 

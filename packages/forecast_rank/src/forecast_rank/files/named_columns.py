@@ -94,12 +94,12 @@ def read_file_texts(source: Path | str) -> tuple[pl.DataFrame, Codes, str]:
 def _under_columns(frame: pl.DataFrame, column_headings: NamedHeadings, label: str) -> pl.DataFrame:
     """The frame with the columns named for these headings; a column that has the name already is left out."""
     renamed: dict[str, str] = {}
-    for column, named in column_headings.items():
-        headings = [heading for heading in frame.columns if heading.strip().lower() == named.strip().lower()]
+    for column, wanted_heading in column_headings.items():
+        headings = [heading for heading in frame.columns if heading.strip().lower() == wanted_heading.strip().lower()]
         if len(headings) != 1:
-            raise UnreadableFile(
-                f"{label} has {len(headings) or 'no'} columns {named!r} for {column}; it has {', '.join(frame.columns)}"
-            )
+            present = ", ".join(frame.columns)
+            count = len(headings) or "no"
+            raise UnreadableFile(f"{label} has {count} columns {wanted_heading!r} for {column}; it has {present}")
         renamed[headings[0]] = column
     hidden = [heading for heading in frame.columns if heading in renamed.values() and heading not in renamed]
     return frame.drop(hidden).rename(renamed)

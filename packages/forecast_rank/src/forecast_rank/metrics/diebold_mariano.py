@@ -145,11 +145,12 @@ def diebold_mariano_pairs(
         common = ~np.isnan(scores[i] + scores[j])
         weight = (weights[i] + weights[j])[common] / 2
         mass = np.bincount(time_of_question[common], weight, len(times))
-        used = mass > 0
-        if np.count_nonzero(used) <= horizon:
+        has_loss = mass > 0
+        if np.count_nonzero(has_loss) <= horizon:
             continue
         first, second = (
-            np.bincount(time_of_question[common], weight * scores[person][common], len(times))[used] / mass[used]
+            np.bincount(time_of_question[common], weight * scores[person][common], len(times))[has_loss]
+            / mass[has_loss]
             for person in (i, j)
         )
         tests[i, j] = diebold_mariano(first, second, horizon=horizon)

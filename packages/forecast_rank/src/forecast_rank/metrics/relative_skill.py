@@ -78,12 +78,12 @@ def relative_skill(panel: Panel, values: Floats) -> RelativeSkill:
     logs, influence = np.full(size, np.nan), np.full((len(events), size), np.nan)
     comparisons = _Comparisons(panel, values)
     for person in np.unique(panel.forecaster[~np.isnan(values)]).tolist():
-        own, rival, common[person] = comparisons.event_sums(person)
-        totals = own.sum(axis=1), rival.sum(axis=1)
+        scores, rival, common[person] = comparisons.event_sums(person)
+        totals = scores.sum(axis=1), rival.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio[person] = totals[0] / totals[1]
             log_ratios = np.log(ratio[person])
-            without = np.log(totals[0][:, None] - own) - np.log(totals[1][:, None] - rival)
+            without = np.log(totals[0][:, None] - scores) - np.log(totals[1][:, None] - rival)
             log_ratios[person], without[person] = 0.0, 0.0
             compared = ~np.isnan(log_ratios)
             jackknife = without[compared].mean(axis=0)
@@ -111,7 +111,7 @@ class _Comparisons:
         """The person's and the others' summed scores on common questions, (N, E) each, and their numbers, (N,)."""
         shared = ~np.isnan(self.scores) & ~np.isnan(self.scores[person])
         weight = np.where(shared, (self.weights + self.weights[person]) / 2, 0.0)
-        own = weight * np.nan_to_num(self.scores[person])
+        scores = weight * np.nan_to_num(self.scores[person])
         rival = weight * np.nan_to_num(self.scores)
-        sums = [np.add.reduceat(part, self.starts, axis=1) for part in (own, rival)]
+        sums = [np.add.reduceat(part, self.starts, axis=1) for part in (scores, rival)]
         return sums[0], sums[1], shared.sum(axis=1)

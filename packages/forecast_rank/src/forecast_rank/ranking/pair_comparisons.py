@@ -69,8 +69,10 @@ def add_time_tests(entries: list[dict[str, Any]], panel: Panel, values: Floats, 
         entry["dm_p_holm"] = to_json_value(corrected[pair]) if test else None
     if tests:
         return []
-    needed = settings.horizon + 1
-    return [f"no Diebold–Mariano tests: no pair has {needed:,} times in common at which questions closed (closed_at)"]
+    least_times = settings.horizon + 1
+    return [
+        f"no Diebold–Mariano tests: no pair has {least_times:,} times in common at which questions closed (closed_at)"
+    ]
 
 
 def add_relative_skill(table: FigureTable, panel: Panel, values: Floats) -> list[str]:

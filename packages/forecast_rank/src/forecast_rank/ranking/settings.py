@@ -131,5 +131,5 @@ class Settings:
     def check_baseline(self, forecasters: Sequence[str]) -> None:
         """Raises InvalidSetting if the baseline is none of the forecasters."""
         if self.baseline is not None and self.baseline not in forecasters:
-            known = ", ".join(map(repr, forecasters[:5]))
-            raise InvalidSetting(f"baseline: {self.baseline!r} is no forecaster of the file; there are {known}")
+            examples = ", ".join(map(repr, forecasters[:5]))
+            raise InvalidSetting(f"baseline: {self.baseline!r} is no forecaster of the file; there are {examples}")

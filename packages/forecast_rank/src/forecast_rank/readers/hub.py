@@ -29,7 +29,7 @@ from forecast_rank.readers.records import SCHEMA, input_table
 
 FORMAT = "hub"
 OUTPUT_TYPES = ("quantile", "sample", "cdf", "pmf", "median", "mean")
-"""In the order in which one is chosen if none is named."""
+"""In the order in which one is ranked_type if none is named."""
 EVENT_COLUMNS = ("reference_date", "origin_date", "forecast_date", "origin_epiweek", "round_id")
 CLOSING_COLUMNS = ("target_end_date", "target_date")
 NAMED = {"event": EVENT_COLUMNS, "closed_at": CLOSING_COLUMNS, "weight": ("weight",), "category": ("category",)}
@@ -89,42 +89,53 @@ def read_hub(
     if unknown := [column for column in column_headings if column not in NAMED]:
         raise InvalidHeadings(f"columns: {', '.join(unknown)}: of a hub name {', '.join(NAMED)}")
     outputs, targets, label = _read_files(paths)
-    frame = outputs.frame
-    types = [name for name in OUTPUT_TYPES if name in set(frame["output_type"].drop_nulls())]
-    if not types or (output_type is not None and output_type not in types):
-        found = ", ".join(sorted(set(frame["output_type"].drop_nulls()))) or "none"
-        raise UnreadableFile(f"{label}: no output_type {output_type or ' or '.join(OUTPUT_TYPES)}; there are {found}")
-    chosen = output_type or types[0]
-    notes = []
-    if rest := [name for name in types if name != chosen]:
-        notes.append(f"output_type {chosen} is ranked; --output-type ranks {' or '.join(rest)}")
-    outputs = outputs.take(frame["output_type"] == chosen)
-    tasks = [name for name in frame.columns if name not in (*_OUTPUT, "model_id")]
+    tasks = [name for name in outputs.frame.columns if name not in (*_OUTPUT, "model_id")]
     keys = [name for name in tasks if name in targets.frame.columns and name not in _TARGET]
     if not keys:
         listed = ", ".join(tasks) or "none"
         raise UnreadableFile(f"{label}: the target data has none of the task's columns, {listed}")
-    is_number = chosen != "pmf"
-    outcomes = _numeric_outcomes(targets.frame, keys) if is_number else pl.DataFrame()
-    if chosen == "cdf" and not outputs.frame.join(outcomes, on=keys, how="semi").height:
-        is_number = False
-    if not is_number:
-        outcomes, keys = _outcomes_by_id(targets.frame, keys, chosen), [*keys, "output_type_id"]
-    outcomes = _agreed(outcomes, keys, notes)
+    hub = HubForecasts(_ranked_type(outputs.frame, output_type, label), label=label)
+    types = sorted(set(outputs.frame["output_type"]) & set(OUTPUT_TYPES) - {hub.output_type})
+    if types:
+        hub.notes.append(f"output_type {hub.output_type} is ranked; --output-type ranks {' or '.join(types)}")
+    outputs = outputs.take(outputs.frame["output_type"] == hub.output_type)
+    column_of_label = _label_columns(tasks, column_headings, label)
+    outcomes = pl.DataFrame()
+    if hub.output_type != "pmf":
+        outcomes = _numeric_outcomes(targets.frame, keys)
+    is_number = outcomes.height > 0 and outputs.frame.join(outcomes, on=keys, how="semi").height > 0
+    if not is_number and hub.output_type in ("pmf", "cdf"):
+        keys = [*keys, "output_type_id"]
+        outcomes = _outcomes_by_id(targets.frame, keys, hub.output_type)
+    table = _with_outcomes(outputs, _agreed(outcomes, keys, hub.notes), keys, tasks, hub.notes)
+    hub.notes += _event_notes(column_of_label)
+    if is_number or hub.output_type not in ("pmf", "cdf"):
+        hub.numbers = _numbers(table, hub.output_type, tasks, column_of_label, label)
+    else:
+        hub.probabilities = _probabilities(table, tasks, column_of_label, hub)
+    return hub
+
+
+def _ranked_type(frame: pl.DataFrame, output_type: str | None, label: str) -> str:
+    """The type of output that is named, else the first that is there. Raises UnreadableFile."""
+    present = set(frame["output_type"].drop_nulls())
+    for candidate in OUTPUT_TYPES:
+        if candidate in present and output_type in (None, candidate):
+            return candidate
+    listed = ", ".join(sorted(present)) or "none"
+    raise UnreadableFile(f"{label}: no output_type {output_type or ' or '.join(OUTPUT_TYPES)}; there are {listed}")
+
+
+def _with_outcomes(
+    outputs: _HubTable, outcomes: pl.DataFrame, keys: list[str], tasks: list[str], notes: list[str]
+) -> _HubTable:
+    """The outputs of tasks with target data, with their outcomes; those left out are noted."""
     joined = outputs.frame.join(outcomes, on=keys, how="left", maintain_order="left", nulls_equal=True)
     is_known = joined["outcome"].is_not_null()
     if missing := int((~is_known).sum()):
         count = joined.filter(~is_known).select(tasks).n_unique()
         notes.append(f"{missing:,} rows of {count:,} tasks without target data are left out")
-    table = _HubTable(joined, outputs.lines, outputs.file_names).take(is_known)
-    named = _label_columns(tasks, column_headings, label)
-    notes += _event_notes(named)
-    result = HubForecasts(chosen, notes=notes, label=label)
-    if is_number:
-        result.numbers = _numbers(table, chosen, tasks, named, label)
-    else:
-        result.probabilities = _probabilities(table, chosen, tasks, named, result)
-    return result
+    return _HubTable(joined, outputs.lines, outputs.file_names).take(is_known)
 
 
 def _read_files(paths: Sequence[Path | str]) -> tuple[_HubTable, _HubTable, str]:
@@ -135,9 +146,10 @@ def _read_files(paths: Sequence[Path | str]) -> tuple[_HubTable, _HubTable, str]
         frame, lines, name = read_file_texts(path)
         frame = frame.select(pl.all().cast(pl.String, strict=False).str.strip_chars().replace(["", "NA"], None))
         frame = frame.rename({heading: heading.strip().lower() for heading in frame.columns})
-        if "output_type_id" in frame.columns:  # 1 and 1.0 are one threshold
+        if {"output_type", "output_type_id"} <= set(frame.columns):  # 1 and 1.0 are one threshold
             number = pl.col("output_type_id").cast(pl.Float64, strict=False).cast(pl.String)
-            frame = frame.with_columns(output_type_id=pl.coalesce(number, "output_type_id"))
+            is_threshold = (pl.col("output_type") == "cdf") & number.is_not_null()
+            frame = frame.with_columns(output_type_id=pl.when(is_threshold).then(number).otherwise("output_type_id"))
         table = _HubTable(frame, lines, [name] * len(frame))
         if "oracle_value" in frame.columns:
             oracles.append(table)
@@ -217,27 +229,28 @@ def _outcomes_by_id(targets: pl.DataFrame, keys: list[str], output_type: str) ->
     if "output_type" in targets.columns:
         targets = targets.filter(pl.col("output_type") == output_type)
     outcome = pl.col("oracle_value").cast(pl.Float64, strict=False)
-    return targets.select(*keys, "output_type_id", outcome=outcome).drop_nulls("outcome").unique()
+    return targets.select(*keys, outcome=outcome).drop_nulls("outcome").unique()
 
 
 def _label_columns(tasks: list[str], column_headings: NamedHeadings, label: str) -> dict[str, str]:
     """The task's column of each label. Raises UnreadableFile for a named one that is missing."""
-    named: dict[str, str] = {}
+    column_of_label: dict[str, str] = {}
     for name, usual in NAMED.items():
         heading = column_headings.get(name, "").strip().lower()
         if heading and heading not in tasks:
             raise UnreadableFile(f"{label} has no column {heading!r} for {name}; it has {', '.join(tasks)}")
-        if found := [heading] if heading else [column for column in usual if column in tasks]:
-            named[name] = found[0]
-    return named
+        candidates = [heading] if heading else [column for column in usual if column in tasks]
+        if candidates:
+            column_of_label[name] = candidates[0]
+    return column_of_label
 
 
-def _event_notes(named: dict[str, str]) -> list[str]:
-    if "event" not in named:
+def _event_notes(column_of_label: dict[str, str]) -> list[str]:
+    if "event" not in column_of_label:
         return [
             "each task is an event of its own; --columns event=COLUMN names a column whose tasks depend on each other"
         ]
-    return [f"tasks of one {named['event']} are one event; --columns event=COLUMN names another column"]
+    return [f"tasks of one {column_of_label['event']} are one event; --columns event=COLUMN names another column"]
 
 
 def _question(tasks: list[str], frame: pl.DataFrame) -> pl.Expr:
@@ -246,22 +259,24 @@ def _question(tasks: list[str], frame: pl.DataFrame) -> pl.Expr:
     return pl.concat_str([pl.col(name).fill_null("–") for name in varying], separator=_SEPARATOR)
 
 
-def _numbers(table: _HubTable, output_type: str, tasks: list[str], named: dict[str, str], label: str) -> NamedColumns:
+def _numbers(
+    table: _HubTable, output_type: str, tasks: list[str], column_of_label: dict[str, str], label: str
+) -> NamedColumns:
     """The rows in long form."""
-    stated = {"value": pl.col("value")}
+    contents = {"value": pl.col("value")}
     if output_type == "cdf":
-        stated = {"threshold": pl.col("output_type_id"), "probability": pl.col("value")}
+        contents = {"threshold": pl.col("output_type_id"), "probability": pl.col("value")}
     elif output_type in ("quantile", "sample"):
-        stated[output_type] = pl.col("output_type_id")
-    labels = {name: pl.col(column) for name, column in named.items() if name != "category"}
+        contents[output_type] = pl.col("output_type_id")
+    labels = {name: pl.col(column) for name, column in column_of_label.items() if name != "category"}
     frame = table.frame.select(
-        forecaster="model_id", question=_question(tasks, table.frame), **stated, outcome="outcome", **labels
+        forecaster="model_id", question=_question(tasks, table.frame), **contents, outcome="outcome", **labels
     )
     return NamedColumns(frame, table.lines, label, _several(table.file_names))
 
 
 def _probabilities(
-    table: _HubTable, output_type: str, tasks: list[str], named: dict[str, str], hub: HubForecasts
+    table: _HubTable, tasks: list[str], column_of_label: dict[str, str], hub: HubForecasts
 ) -> InputTable:
     """The rows as options of questions: exclusive ones of pmf, thresholds of cdf."""
     frame = table.frame
@@ -271,18 +286,18 @@ def _probabilities(
         "option": pl.col("output_type_id"),
         "probability": pl.col("value").cast(pl.Float64, strict=False),
         "outcome": pl.col("outcome").cast(pl.Float64, strict=False),
-        "exclusive": pl.lit(1.0 if output_type == "pmf" else 0.0),
+        "exclusive": pl.lit(1.0 if hub.output_type == "pmf" else 0.0),
     }
     for name in ("event", "category"):
-        if name in named:
-            columns[name] = pl.col(named[name])
+        if name in column_of_label:
+            columns[name] = pl.col(column_of_label[name])
     faults = {}
-    if "closed_at" in named:
-        written = frame[named["closed_at"]].cast(pl.Categorical)
+    if "closed_at" in column_of_label:
+        written = frame[column_of_label["closed_at"]].cast(pl.Categorical)
         times = parse_columns_of_times({"closed_at": written})["closed_at"]
         columns["closed_at"], faults = pl.lit(pl.Series(times.values)), times.faults
-    if "weight" in named:
-        columns["weight"] = pl.col(named["weight"]).cast(pl.Float64, strict=False)
+    if "weight" in column_of_label:
+        columns["weight"] = pl.col(column_of_label["weight"]).cast(pl.Float64, strict=False)
     rows = frame.select(**columns)
     rows = rows.select(
         [(pl.col(name) if name in columns else pl.lit(None)).cast(kind).alias(name) for name, kind in SCHEMA.items()]
@@ -290,7 +305,7 @@ def _probabilities(
     result = input_table([rows], table.lines)
     result.faults = faults
     result.notes, result.file_names = hub.notes, _several(table.file_names)
-    result.understood = {"file": hub.label, "format": f"hub, output_type {output_type}"}
+    result.understood = {"file": hub.label, "format": f"hub, output_type {hub.output_type}"}
     return result
 
 
