@@ -80,12 +80,20 @@ class TestPanels:
         assert report["rankings"]["daily_brier"] == ["cy", "ann", "bob"]
         assert "daily_brier: 2 of 4 forecasts have none, for want of made_at or closed_at" in report["notes"]
 
-    def test_versions_with_other_options_do_not_count(self) -> None:
+    def test_days_begin_at_the_hour_of_the_first_forecast(self) -> None:
         frame = pl.DataFrame({
-            "forecaster": ["ann"] * 5, "question": "q", "option": ["a", "b", "c", "a", "b"],
-            "probability": [0.2, 0.2, 0.6, 0.9, 0.1], "outcome": [1, 0, 0, 1, 0],
-            "made_at": [*["2026-01-01"] * 3, *["2026-01-03"] * 2], "closed_at": "2026-01-05",
+            "forecaster": ["ann", "ann"], "question": "q", "probability": [0.5, 1.0], "outcome": 1,
+            "made_at": ["2026-01-01 12:00", "2026-01-03 06:00"], "closed_at": "2026-01-04 12:00",
         })  # fmt: skip
+        report = fr.rank(frame, metrics="daily_brier", bootstrap=0).to_dict()
+        assert report["forecasters"]["ann"]["daily_brier"] == pytest.approx((0.25 + 0 + 0) / 3)
+
+    @pytest.mark.parametrize("earlier", [("a", "b", "c"), ("a", "c")])
+    def test_versions_with_other_options_do_not_count(self, earlier: tuple[str, ...]) -> None:
+        first = [("ann", "q", name, 1 / len(earlier), int(name == "a"), "2026-01-01") for name in earlier]
+        last = [("ann", "q", "a", 0.9, 1, "2026-01-03"), ("ann", "q", "b", 0.1, 0, "2026-01-03")]
+        columns = ["forecaster", "question", "option", "probability", "outcome", "made_at"]
+        frame = pl.DataFrame([*first, *last], schema=columns, orient="row").with_columns(closed_at=pl.lit("2026-01-05"))
         report = fr.rank(frame, metrics="brier,daily_brier", bootstrap=0).to_dict()
         assert report["forecasters"]["ann"]["daily_brier"] == pytest.approx(0.01)
 

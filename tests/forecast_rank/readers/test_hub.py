@@ -247,6 +247,13 @@ class TestTables:
         found = fr.rank(hub, format="hub", bootstrap=50).to_dict()
         assert found["forecasters"] == known["forecasters"]
 
+    def test_missing_cells_of_r_and_of_parquet_are_the_same(self, tmp_path: Path) -> None:
+        output = {"model_id": "a", "location": None, "week": "1", "output_type": "median", "output_type_id": None}
+        pl.DataFrame([output | {"value": 4.0}]).write_parquet(tmp_path / "output.parquet")
+        (tmp_path / "target.csv").write_text(lines("location,week,oracle_value", "NA,1,3"))
+        report = fr.rank(tmp_path, format="hub", bootstrap=0)
+        assert report.ranked("absolute_error") == {"a": (1, 1.0)}
+
     def test_events_are_the_reference_dates_unless_named(self, hub: Path) -> None:
         usual = fr.rank(hub, format="hub", bootstrap=0).to_dict()
         assert usual["data"]["events"] == 2

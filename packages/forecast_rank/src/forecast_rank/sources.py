@@ -53,7 +53,7 @@ def read(
         categorical (pandas) or Enum (polars), else that of the question's first forecast.
 
     columns : dict, or str such as "question=date,forecaster=model"
-        The headings of columns that are not column_headings after what they hold.
+        The headings of columns that are not named after what they hold.
     revisions : bool
         Keep all versions of the forecasts, for `daily_brier`.
 
@@ -154,7 +154,7 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str,
         if not (sign and name.strip() and heading.strip()):
             raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
         if name.strip() in name_of:
-            raise InvalidSetting(f"columns: {name.strip()} is column_headings twice")
+            raise InvalidSetting(f"columns: {name.strip()} is named twice")
         name_of[name.strip()] = heading.strip()
     return name_of
 

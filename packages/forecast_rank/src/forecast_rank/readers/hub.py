@@ -29,7 +29,7 @@ from forecast_rank.readers.records import SCHEMA, input_table
 
 FORMAT = "hub"
 OUTPUT_TYPES = ("quantile", "sample", "cdf", "pmf", "median", "mean")
-"""In the order in which one is ranked_type if none is named."""
+"""In the order in which one is chosen if none is named."""
 EVENT_COLUMNS = ("reference_date", "origin_date", "forecast_date", "origin_epiweek", "round_id")
 CLOSING_COLUMNS = ("target_end_date", "target_date")
 NAMED = {"event": EVENT_COLUMNS, "closed_at": CLOSING_COLUMNS, "weight": ("weight",), "category": ("category",)}
