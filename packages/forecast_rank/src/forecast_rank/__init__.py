@@ -116,8 +116,10 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         resample_counts as resample_counts, table_sums as table_sums
     )
     from forecast_rank.ranking.forecasts import (
-        InvalidRow as InvalidRow, LoadedForecasts as LoadedForecasts, RejectedLine as RejectedLine,
-        TooFewForecasts as TooFewForecasts, read_rows as read_rows, usable_rows as usable_rows
+        LoadedForecasts as LoadedForecasts, read_rows as read_rows, usable_rows as usable_rows
+    )
+    from forecast_rank.ranking.rejections import (
+        InvalidRow as InvalidRow, RejectedLine as RejectedLine, TooFewForecasts as TooFewForecasts
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
     from forecast_rank.ranking.json_values import to_json_value as to_json_value
@@ -139,9 +141,8 @@ _MODULES = {
     "score_ranking": ("rank_scores",),
     "reports": ("Report",),
     "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
-    "ranking.forecasts": (
-        "InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts", "read_rows", "usable_rows",
-    ),
+    "ranking.forecasts": ("LoadedForecasts", "read_rows", "usable_rows"),
+    "ranking.rejections": ("InvalidRow", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
     "ranking.json_values": ("to_json_value",),
     "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),

@@ -13,7 +13,8 @@ from forecast_rank.ranking.compatible_reports import (
     rank_with_arena_evaluation_definitions,
     rank_with_pm_rank_definitions,
 )
-from forecast_rank.ranking.forecasts import LoadedForecasts, check_rejected, rejections
+from forecast_rank.ranking.forecasts import LoadedForecasts
+from forecast_rank.ranking.rejections import check_rejected, rejections
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import (
     ARENA_EVALUATION,

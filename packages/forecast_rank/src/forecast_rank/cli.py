@@ -14,7 +14,7 @@ from typing import Any
 from forecast_rank.api import rank
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
-from forecast_rank.ranking.forecasts import TooFewForecasts
+from forecast_rank.ranking.rejections import TooFewForecasts
 from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, NUMBER_METRICS, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
 from forecast_rank.readers.hub import OUTPUT_TYPES

@@ -11,7 +11,7 @@ import polars as pl
 from forecast_rank.files.frames import check_columns
 from forecast_rank.files.headings import NOT_NAMED, NamedHeadings
 from forecast_rank.files.named_columns import NamedColumns, read_named_columns
-from forecast_rank.ranking.forecasts import group_rejections
+from forecast_rank.ranking.rejections import group_rejections
 from forecast_rank.score_rows import KEY, NUMBER_FIX, PLACE, CheckedRows, is_empty
 
 QUANTILE, SAMPLE, CDF, MEDIAN, MEAN = KINDS = ("quantile", "sample", "cdf", "median", "mean")

@@ -12,7 +12,7 @@ from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.numeric_scores import crps_cdf, interval_score, quantile_score
 from forecast_rank.metrics.pit import pit_cdf
 from forecast_rank.numeric_rows import CDF, MEAN, MEDIAN, QUANTILE, SAMPLE, NumericForecasts, central_intervals
-from forecast_rank.ranking.scoreboard import listed
+from forecast_rank.ranking.names import listed
 from forecast_rank.score_rows import KEY
 
 CRPS, ABSOLUTE_ERROR, SQUARED_ERROR = "crps", "absolute_error", "squared_error"

@@ -31,10 +31,10 @@ from forecast_rank.partial_tables import (
     tests_of_pairs,
     with_event_groups,
 )
+from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.forecasts import LoadedForecasts
 from forecast_rank.ranking.pair_comparisons import pair_entries
 from forecast_rank.ranking.report import agreement_table, assemble_report
-from forecast_rank.ranking.scoreboard import FigureTable
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Report
 from forecast_rank.sources import Source, comma_separated, read

@@ -16,10 +16,11 @@ from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.metrics.uncertainty import event_sums
-from forecast_rank.ranking.forecasts import check_rejected, rejections
+from forecast_rank.ranking.figure_table import UNLIMITED, FigureTable
+from forecast_rank.ranking.names import listed
 from forecast_rank.ranking.pair_comparisons import add_relative_skill, compared_pairs
+from forecast_rank.ranking.rejections import check_rejected, rejections
 from forecast_rank.ranking.report import agreement_table, assemble_report
-from forecast_rank.ranking.scoreboard import UNLIMITED, FigureTable, listed
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
 from forecast_rank.score_rows import KEY, PLACE, CheckedRows

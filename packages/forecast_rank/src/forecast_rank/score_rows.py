@@ -8,7 +8,7 @@ import polars as pl
 
 from forecast_rank.files.cells import TIME_FIX, TimeColumn
 from forecast_rank.files.named_columns import NamedColumns
-from forecast_rank.ranking.forecasts import InvalidRow, RejectedLine
+from forecast_rank.ranking.rejections import InvalidRow, RejectedLine
 
 KEY = ("forecaster", "question")
 PLACE = "row number"

@@ -11,8 +11,8 @@ from forecast_rank.metrics.paired_tests import PairedComparisons, holm, paired_t
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.relative_skill import relative_skill
 from forecast_rank.metrics.uncertainty import EventSums
+from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.json_values import to_json_value
-from forecast_rank.ranking.scoreboard import FigureTable
 from forecast_rank.ranking.settings import MOST_MODELLED, Settings
 
 

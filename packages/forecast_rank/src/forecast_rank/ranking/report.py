@@ -12,9 +12,10 @@ from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.skill import overround
 from forecast_rank.ranking import model_fits, score_figures
 from forecast_rank.ranking.calibration_figures import calibration_figures
+from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.return_figures import returns
-from forecast_rank.ranking.scoreboard import FigureTable, Scoreboard
+from forecast_rank.ranking.scoreboard import Scoreboard
 from forecast_rank.ranking.settings import MOST_MODELLED, USUAL_METRICS, Settings
 from forecast_rank.ranking.threads import results_in_order
 

@@ -14,8 +14,9 @@ from forecast_rank.metrics.returns import return_stream, sharpe
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import overround
 from forecast_rank.metrics.staking import betting_results, equivalent_return
+from forecast_rank.ranking.figure_table import LEAST_EVENTS_OF_RETURNS
 from forecast_rank.ranking.json_values import to_json_list
-from forecast_rank.ranking.scoreboard import LEAST_EVENTS_OF_RETURNS, Scoreboard
+from forecast_rank.ranking.scoreboard import Scoreboard
 
 SIGNIFICANCE, POWER = 0.05, 0.8
 
