@@ -10,7 +10,7 @@ import pytest
 import scoringrules
 
 import forecast_rank as fr
-from tests.lazy_modules import pd
+from tests.lazy_modules import pd, stats
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -305,3 +305,154 @@ class TestScoresOfAnyRule:
         assert fr.rank_scores(frame, lower=["x"], bootstrap=0).ranked("x") == {"a": (1, 1.0), "b": (2, 3.0)}
         with pytest.raises(fr.UnreadableFile, match="name at least one score"):
             fr.rank_scores(frame)
+
+
+class TestThresholds:
+    """Forecasts as cumulative probabilities."""
+
+    def stated(self, rows: list[tuple[str, str, float, float]], outcome: float = 4.0) -> pl.DataFrame:
+        columns = ["forecaster", "question", "threshold", "probability"]
+        return pl.DataFrame(rows, schema=columns, orient="row").with_columns(outcome=pl.lit(outcome))
+
+    def test_score_is_that_of_crps_cdf(self) -> None:
+        levels = [(0.0, 0.0), (5.0, 0.25), (10.0, 1.0)]
+        frame = self.stated([(name, "q", x, p) for name in ("ann", "bob") for x, p in levels])
+        scores = fr.numeric_scores(frame.sample(fraction=1, shuffle=True, seed=2))
+        expected = fr.crps_cdf([4.0], [0.0, 5.0, 10.0], [[0.0, 0.25, 1.0]])[0]
+        assert scores["crps"].to_list() == pytest.approx([expected] * 2)
+        assert set(scores.columns) == {"forecaster", "question", "crps"}
+
+    def test_fine_grid_is_the_crps_of_the_distribution(self) -> None:
+        grid = np.linspace(-8, 8, 4001)
+        frame = self.stated([("ann", "q", x, p) for x, p in zip(grid, stats.norm.cdf(grid), strict=True)], 0.7)
+        assert fr.numeric_scores(frame)["crps"][0] == pytest.approx(scoringrules.crps_normal(0.7, 0, 1), abs=1e-5)
+
+    def test_thresholds_that_most_state_are_compared_question_by_question(self) -> None:
+        few, many = [(0.0, 0.0), (10.0, 1.0)], [(0.0, 0.0), (5.0, 0.1), (10.0, 1.0)]
+        other = [(0.0, 0.0), (12.0, 1.0)]
+        rows = [("ann", "q", *row) for row in many] + [("bob", "q", *row) for row in few]
+        rows += [("cy", "q", *row) for row in few] + [("dan", "q", *row) for row in other]
+        rows += [("ann", "r", *row) for row in many]
+        report = fr.rank_numeric(self.stated(rows), bootstrap=0).to_dict()
+        straight = fr.crps_cdf([4.0], [0.0, 10.0], [[0.0, 1.0]])[0]
+        bent = fr.crps_cdf([4.0], [0.0, 5.0, 10.0], [[0.0, 0.1, 1.0]])[0]
+        assert report["forecasters"]["ann"]["crps"] == pytest.approx((straight + bent) / 2)
+        assert report["forecasters"]["bob"]["crps"] == pytest.approx(straight)
+        assert report["forecasters"]["dan"]["crps"] is None
+        assert report["notes"][0].endswith("1 forecasts without all of these have no crps, by dan")
+
+    @pytest.mark.parametrize(
+        ("rows", "why"),
+        [
+            ([(0.0, 0.2), (5.0, 0.1)], "the probability falls from the threshold 0 to 5"),
+            ([(0.0, 0.2), (5.0, 1.1)], "probability is outside [0, 1]"),
+            ([(0.0, 0.2), (0.0, 0.3)], "the threshold is stated twice"),
+            ([(0.0, 0.2)], "the forecast has a single threshold"),
+        ],
+    )
+    def test_faults_are_named(self, rows: list[tuple[float, float]], why: str) -> None:
+        good = [("bob", "q", 0.0, 0.0), ("bob", "q", 9.0, 1.0)]
+        frame = self.stated([*good, *(("ann", "q", *row) for row in rows)])
+        content = fr.rank_numeric(frame, bootstrap=0, allow_rejected=True).to_dict()
+        assert why in [row["why"] for row in content["rejected"]]
+        assert [*content["forecasters"]] == ["bob"]
+
+
+class TestRelativeSkill:
+    def test_it_is_that_of_the_means_and_has_an_interval(self) -> None:
+        frame = forecasts({"ann": 2.0, "bob": 12.0})
+        content = fr.rank_numeric(frame, bootstrap=200, baseline="bob").to_dict()
+        ann, bob = content["forecasters"]["ann"], content["forecasters"]["bob"]
+        assert ann["relative_skill"] == pytest.approx(np.sqrt(ann["crps"] / bob["crps"]))
+        assert ann["scaled_relative_skill"] == pytest.approx(ann["crps"] / bob["crps"])
+        low, high = ann["relative_skill_ci"]
+        assert 0 < low < ann["relative_skill"] < high < 1 < bob["relative_skill_ci"][0]
+        assert content["rankings"]["relative_skill"] == ["ann", "bob"]
+        assert ann["rank_ranges"]["relative_skill"] == [1, 1]
+
+    def test_units_cancel(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": ["a", "b"] * 2, "question": ["q", "q", "r", "r"], "value": [3.0, 4.0, 300.0, 400.0],
+            "outcome": [2.0, 2.0, 200.0, 200.0],
+        })  # fmt: skip
+        assert fr.rank_numeric(frame, bootstrap=0).ranked("relative_skill")["a"][1] == pytest.approx(np.sqrt(1 / 2))
+
+    def test_one_forecaster_has_none_and_a_note(self) -> None:
+        report = fr.rank_numeric(forecasts({"ann": 2.0}), bootstrap=0).to_dict()
+        assert "relative_skill" not in report["rankings"]
+        assert "relative skill: none of a single forecaster" in report["notes"]
+
+    def test_baseline_is_a_forecaster(self) -> None:
+        with pytest.raises(fr.InvalidSetting, match="baseline: 'cy' is no forecaster of the file; there are 'ann'"):
+            fr.rank_numeric(forecasts({"ann": 2.0, "bob": 3.0}), baseline="cy")
+
+
+class TestPit:
+    def shares(self, frame: pl.DataFrame, bins: int) -> Any:
+        return fr.rank_numeric(frame, bootstrap=0, bins=bins).to_dict()["curves"]["pit"]["forecasters"]
+
+    def test_quantiles_spread_the_outcome_between_their_levels(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": "ann", "question": ["q"] * 3 + ["r"] * 3 + ["s"] * 3, "quantile": [0.1, 0.5, 0.9] * 3,
+            "value": [8, 10, 15] * 3, "outcome": [9] * 3 + [10] * 3 + [20] * 3,
+        })  # fmt: skip
+        low, high = fr.pit_quantiles([9.0, 10.0, 20.0], [[8.0, 10.0, 15.0]] * 3, [0.1, 0.5, 0.9])
+        assert self.shares(frame, 5)["ann"] == pytest.approx(fr.pit_histogram(low, high, bins=5).share.tolist())
+
+    def test_samples_give_the_rank_of_the_outcome(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": "ann", "question": ["q"] * 3 + ["r"] * 3, "value": [1, 2, 3] * 2,
+            "outcome": [0] * 3 + [2] * 3,
+        })  # fmt: skip
+        # The lowest of four ranks, and the second or third by a tie.
+        assert self.shares(frame, 4)["ann"] == pytest.approx([0.5, 0.25, 0.25, 0])
+
+    def test_thresholds_give_the_cumulative_probability(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": "ann", "question": "q", "threshold": [0, 10], "probability": [0.0, 1.0], "outcome": 7,
+        })  # fmt: skip
+        assert self.shares(frame, 4)["ann"] == [0, 0, 1, 0]
+
+
+class TestMetrics:
+    def test_those_that_are_named_are_made(self) -> None:
+        content = fr.rank_numeric(
+            forecasts({"ann": 2.0, "bob": 3.0}), metrics=["absolute_error"], bootstrap=0
+        ).to_dict()
+        assert [*content["rankings"]] == ["absolute_error", "adjusted_absolute_error"]
+        assert "held_0.8" not in content["forecasters"]["ann"]
+        assert content["curves"] == {}
+
+    @pytest.mark.parametrize(
+        ("metrics", "why"),
+        [
+            (["brier"], "metrics: brier is none of forecasts of numbers"),
+            (["pit"], "metrics: name a score .*: crps, int"),
+        ],
+    )
+    def test_others_are_refused(self, metrics: list[str], why: str) -> None:
+        with pytest.raises(fr.InvalidSetting, match=why):
+            fr.rank_numeric(forecasts({"ann": 2.0}), metrics=metrics)
+
+
+def test_sample_that_is_stated_twice_counts_once_or_not_at_all() -> None:
+    frame = pl.DataFrame({
+        "forecaster": ["a"] * 3 + ["b"] * 2, "question": "q", "sample": [1, 2, 2, 1, 1], "value": [1, 5, 5, 4, 5],
+        "outcome": 3,
+    })  # fmt: skip
+    content = fr.rank_numeric(frame, bootstrap=0).to_dict()
+    assert content["data"]["repeated"] == 1
+    assert content["forecasters"]["a"]["crps"] == pytest.approx(fr.crps_samples([3.0], [[1.0, 5.0]])[0])
+    assert [row["why"] for row in content["rejected"]] == ["the sample is stated twice"] * 2
+
+
+def test_pairs_are_tested_over_closing_times() -> None:
+    frame = forecasts({"ann": 2.0, "bob": 6.0}).with_columns(
+        closed_at=pl.lit("2026-01-") + (pl.col("question").str.slice(1).cast(pl.Int64) + 1).cast(pl.String).str.zfill(2)
+    )
+    [pair] = fr.rank_numeric(frame, bootstrap=0, horizon=2).to_dict()["pairs"]
+    scores = fr.numeric_scores(frame).pivot("forecaster", index="question", values="crps")
+    scores = scores.sort(pl.col("question").str.slice(1).cast(pl.Int64))
+    known = fr.diebold_mariano(scores["ann"], scores["bob"], horizon=2)
+    found = [pair[name] for name in ("dm_times", "difference", "dm_se", "dm_statistic", "dm_p")]
+    assert found == pytest.approx([*known])

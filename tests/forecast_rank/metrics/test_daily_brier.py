@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+import forecast_rank as fr
 from forecast_rank.metrics.daily_brier import DAY, daily_brier
 
 
@@ -56,3 +58,46 @@ def test_bad_argument_is_named(change: dict[str, Any], why: str) -> None:
     }  # fmt: skip
     with pytest.raises(ValueError, match=why):
         daily_brier(**arguments | change)
+
+
+class TestPanels:
+    def revised(self) -> pl.DataFrame:
+        """Ann revises on the third of four days; bob is late, and cy is one day in time."""
+        return pl.DataFrame({
+            "forecaster": ["ann", "ann", "bob", "cy", "ann", "bob"],
+            "question": ["q", "q", "q", "q", "r", "r"],
+            "probability": [0.5, 1.0, 0.8, 0.9, 0.7, 0.6],
+            "outcome": [1, 1, 1, 1, 0, 0],
+            "made_at": ["2026-01-01", "2026-01-03", "2026-01-05", "2026-01-04", None, None],
+            "closed_at": "2026-01-05",
+        })  # fmt: skip
+
+    def test_all_versions_in_time_count_on_their_days(self) -> None:
+        report = fr.rank(self.revised(), metrics="brier,daily_brier", bootstrap=0).to_dict()
+        daily = {name: entry["daily_brier"] for name, entry in report["forecasters"].items()}
+        assert daily == {"ann": pytest.approx((0.25 + 0.25 + 0 + 0) / 4), "cy": pytest.approx(0.01), "bob": None}
+        assert report["references"]["uniform"]["daily_brier"] is None
+        assert report["rankings"]["daily_brier"] == ["cy", "ann", "bob"]
+        assert "daily_brier: 2 of 4 forecasts have none, for want of made_at or closed_at" in report["notes"]
+
+    def test_days_begin_at_the_hour_of_the_first_forecast(self) -> None:
+        frame = pl.DataFrame({
+            "forecaster": ["ann", "ann"], "question": "q", "probability": [0.5, 1.0], "outcome": 1,
+            "made_at": ["2026-01-01 12:00", "2026-01-03 06:00"], "closed_at": "2026-01-04 12:00",
+        })  # fmt: skip
+        report = fr.rank(frame, metrics="daily_brier", bootstrap=0).to_dict()
+        assert report["forecasters"]["ann"]["daily_brier"] == pytest.approx((0.25 + 0 + 0) / 3)
+
+    @pytest.mark.parametrize("earlier", [("a", "b", "c"), ("a", "c")])
+    def test_versions_with_other_options_do_not_count(self, earlier: tuple[str, ...]) -> None:
+        first = [("ann", "q", name, 1 / len(earlier), int(name == "a"), "2026-01-01") for name in earlier]
+        last = [("ann", "q", "a", 0.9, 1, "2026-01-03"), ("ann", "q", "b", 0.1, 0, "2026-01-03")]
+        columns = ["forecaster", "question", "option", "probability", "outcome", "made_at"]
+        frame = pl.DataFrame([*first, *last], schema=columns, orient="row").with_columns(closed_at=pl.lit("2026-01-05"))
+        report = fr.rank(frame, metrics="brier,daily_brier", bootstrap=0).to_dict()
+        assert report["forecasters"]["ann"]["daily_brier"] == pytest.approx(0.01)
+
+    def test_without_times_there_is_a_note_and_no_ranking(self) -> None:
+        report = fr.rank(self.revised()[4:], metrics="brier,daily_brier", bootstrap=0).to_dict()
+        assert "daily_brier" not in report["rankings"]
+        assert "daily_brier: 2 of 2 forecasts have none, for want of made_at or closed_at" in report["notes"]

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forecast_rank.metrics.diebold_mariano import diebold_mariano
+from forecast_rank.metrics.diebold_mariano import diebold_mariano, diebold_mariano_pairs
+from forecast_rank.metrics.panel import from_arrays
 from tests.lazy_modules import sm, stats
 
 GENERATOR = np.random.default_rng(11)
@@ -80,3 +81,31 @@ def test_bad_series_is_named(loss: Any, other: Any, why: str) -> None:
 def test_horizon_out_of_range_is_named(horizon: int) -> None:
     with pytest.raises(ValueError, match=f"horizon: from 1 to 39, one less than the times, not {horizon}"):
         diebold_mariano(LOSS, OTHER, horizon=horizon)
+
+
+class TestPairs:
+    def test_each_pair_is_tested_over_the_times_at_which_common_questions_closed(self) -> None:
+        generator = np.random.default_rng(3)
+        losses = generator.random((3, 16))
+        losses[2, :4] = np.nan
+        closed_at = np.repeat([40.0, 10.0, 20.0, 30.0, 60.0, 70.0, 80.0, 50.0], 2)
+        closed_at[-1] = np.nan
+        probability = np.where(np.isnan(losses), np.nan, 0.5)[:, :, None]
+        panel = from_arrays(probability, np.ones((16, 1)), closed_at=closed_at)
+        tests = diebold_mariano_pairs(panel, losses[panel.forecaster, panel.question], horizon=3)
+        order = [1, 2, 3, 0, 7, 4, 5, 6]
+        series = [[losses[i, 2 * k : 2 * k + 2].mean() for k in order] for i in range(3)]
+        for row in (0, 1):
+            series[row][4] = losses[row, 14]  # the last question closed at no known time
+        assert tests[0, 1] == diebold_mariano(series[0], series[1], horizon=3)
+        first, third = ([row[k] for k in (1, 2, 4, 5, 6, 7)] for row in (series[0], series[2]))
+        third[2] = losses[2, 14]
+        assert tests[0, 2] == pytest.approx(diebold_mariano(first, third, horizon=3))
+
+    def test_pairs_with_too_few_times_have_no_test(self) -> None:
+        panel = from_arrays([[[0.5]] * 3] * 2, [[1]] * 3, closed_at=[1, 2, 3])
+        losses = np.arange(6.0)
+        assert set(diebold_mariano_pairs(panel, losses, horizon=2)) == {(0, 1)}
+        assert diebold_mariano_pairs(panel, losses, horizon=3) == {}
+        with pytest.raises(ValueError, match="horizon: at least 1"):
+            diebold_mariano_pairs(panel, losses, horizon=0)

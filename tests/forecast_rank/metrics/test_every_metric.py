@@ -20,6 +20,7 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
+from forecast_rank.metrics.discrimination import auc, auc_sums
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import discrimination_weights, fit_irt, weighted_brier
 from forecast_rank.metrics.paired_tests import paired_tests, questions_needed
@@ -34,6 +35,7 @@ from forecast_rank.metrics.proper_scores import (
     spherical,
 )
 from forecast_rank.metrics.recalibration import recalibration_line
+from forecast_rank.metrics.relative_skill import relative_skill
 from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
 from forecast_rank.metrics.returns import (
     average_return,
@@ -86,6 +88,8 @@ FIGURES: dict[str, Callable[[Panel], Any]] = {
     "alpha_mean": lambda p: np.stack(alpha_mean(p), axis=1),
     "skill": lambda p: brier_skill_against(p, uniform_brier(p)), "cluster_se": lambda p: cluster_se(scored(p)),
     "adjusted": lambda p: adjusted_brier(p, brier(p)).value, "adjusted_se": lambda p: adjusted_brier(p, brier(p)).se,
+    "relative_skill": lambda p: relative_skill(p, brier(p)).value,
+    "auc": auc, "auc_se": lambda p: cluster_se(auc_sums(p)),
     "pool_weights": lambda p: pool_weights(p).weight, "exponential_form": lambda p: exponential_form(p).value,
     "pairwise_ability": lambda p: pairwise_ability(p).value, "pairwise_se": lambda p: pairwise_ability(p).se,
     "pm_rank pool": pm_rank.pool_weights, "pm_rank calibration": pm_rank.calibration,

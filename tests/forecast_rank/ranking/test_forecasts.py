@@ -15,7 +15,8 @@ import pytest
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.ranking import validation
-from forecast_rank.ranking.forecasts import InvalidRow, LoadedForecasts, read_forecasts
+from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
+from forecast_rank.ranking.rejections import InvalidRow
 from tests.forecast_rank.panels import stated_probabilities
 
 HEADER = "forecaster,question,option,probability,outcome"

@@ -12,7 +12,8 @@ import pytest
 
 import forecast_rank as fr
 from forecast_rank.ranking.names import distinct_names
-from forecast_rank.ranking.plots import COLOURS, PICTURES, axes_of, draw
+from forecast_rank.ranking.plot_style import COLOURS
+from forecast_rank.ranking.plots import PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import panel, rows_of, synthetic

@@ -22,8 +22,7 @@ from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.uncertainty import resample_counts
-from forecast_rank.ranking import model_fits, scoreboard, threads
-from forecast_rank.ranking import report as report_module
+from forecast_rank.ranking import calibration_figures, figure_table, model_fits, score_figures, scoreboard, threads
 from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
@@ -158,8 +157,9 @@ class TestShape:
         monkeypatch.setattr(model_fits, "adjusted_brier", fits)
         monkeypatch.setattr(thurstone_mosteller, "adjusted_brier", fits)
         monkeypatch.setattr(model_fits, "pool_contests", contests)
-        monkeypatch.setattr(report_module, "distinct_pairs", sorted_pairs)
-        monkeypatch.setattr(scoreboard, "resample_counts", draws)
+        monkeypatch.setattr(calibration_figures, "distinct_pairs", sorted_pairs)
+        for module in (figure_table, scoreboard):
+            monkeypatch.setattr(module, "resample_counts", draws)
         again = rank_panel(forecasts, QUICK)
         assert json.dumps(again) == json.dumps(report)
         assert fits.call_count == 2  # without the references and with them
@@ -179,7 +179,7 @@ class TestShape:
 
     def test_error_in_one_of_the_parts_ends_the_report(self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(threads, "MANY_FORECASTS", 0)
-        monkeypatch.setattr(report_module, "alpha", Mock(side_effect=MemoryError))
+        monkeypatch.setattr(score_figures, "alpha", Mock(side_effect=MemoryError))
         with pytest.raises(MemoryError):
             rank_panel(forecasts, QUICK)
 
@@ -459,7 +459,7 @@ class TestFits:
     ) -> None:
         settings = replace(QUICK, metrics=("brier",), interval=interval)
         events = rank_panel(forecasts, settings)["forecasters"]
-        monkeypatch.setattr(scoreboard, "MOST_EVENTS", 40)
+        monkeypatch.setattr(figure_table, "MOST_EVENTS", 40)
         groups = rank_panel(forecasts, settings)["forecasters"]
         for name, entry in groups.items():
             known = events[name]

@@ -18,7 +18,8 @@ __version__ = "0.2.0"
 # fmt: off
 # isort: off
 if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
-    from forecast_rank.api import compare as compare, rank as rank, read as read
+    from forecast_rank.api import compare as compare, rank as rank
+    from forecast_rank.sources import read as read
     from forecast_rank.numeric_forecasts import numeric_scores as numeric_scores, rank_numeric as rank_numeric
     from forecast_rank.partial import Partial as Partial
     from forecast_rank.score_ranking import rank_scores as rank_scores
@@ -48,10 +49,13 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.metrics.corp import corp_curve as corp_curve, corp_decomposition as corp_decomposition
     from forecast_rank.metrics.difficulty_adjustment import adjusted_brier as adjusted_brier
-    from forecast_rank.metrics.discrimination import auc as auc
-    from forecast_rank.metrics.daily_brier import daily_brier as daily_brier
+    from forecast_rank.metrics.discrimination import auc as auc, auc_sums as auc_sums
+    from forecast_rank.metrics.daily_brier import daily_brier as daily_brier, daily_brier_scores as daily_brier_scores
+    from forecast_rank.metrics.relative_skill import relative_skill as relative_skill
     from forecast_rank.metrics.murphy_diagram import murphy_diagram as murphy_diagram
-    from forecast_rank.metrics.diebold_mariano import diebold_mariano as diebold_mariano
+    from forecast_rank.metrics.diebold_mariano import (
+        diebold_mariano as diebold_mariano, diebold_mariano_pairs as diebold_mariano_pairs
+    )
     from forecast_rank.metrics.pit import (
         pit_cdf as pit_cdf, pit_histogram as pit_histogram,
         pit_quantiles as pit_quantiles
@@ -112,8 +116,10 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         resample_counts as resample_counts, table_sums as table_sums
     )
     from forecast_rank.ranking.forecasts import (
-        InvalidRow as InvalidRow, LoadedForecasts as LoadedForecasts, RejectedLine as RejectedLine,
-        TooFewForecasts as TooFewForecasts, read_rows as read_rows, usable_rows as usable_rows
+        LoadedForecasts as LoadedForecasts, read_rows as read_rows, usable_rows as usable_rows
+    )
+    from forecast_rank.ranking.rejections import (
+        InvalidRow as InvalidRow, RejectedLine as RejectedLine, TooFewForecasts as TooFewForecasts
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
     from forecast_rank.ranking.json_values import to_json_value as to_json_value
@@ -121,26 +127,26 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         WORLDS as WORLDS, Simulation as Simulation, World as World, simulate as simulate
     )
     from forecast_rank.ranking.settings import (
-        METRICS as METRICS, InvalidSetting as InvalidSetting, Settings as Settings
+        METRICS as METRICS, NUMBER_METRICS as NUMBER_METRICS, InvalidSetting as InvalidSetting, Settings as Settings
     )
     from forecast_rank.files.faults import UnreadableFile as UnreadableFile
 # isort: on
 # fmt: on
 
 _MODULES = {
-    "api": ("compare", "rank", "read"),
+    "api": ("compare", "rank"),
+    "sources": ("read",),
     "numeric_forecasts": ("numeric_scores", "rank_numeric"),
     "partial": ("Partial",),
     "score_ranking": ("rank_scores",),
     "reports": ("Report",),
     "array_scores": ("mean_brier", "mean_log_score", "mean_spherical"),
-    "ranking.forecasts": (
-        "InvalidRow", "LoadedForecasts", "RejectedLine", "TooFewForecasts", "read_rows", "usable_rows",
-    ),
+    "ranking.forecasts": ("LoadedForecasts", "read_rows", "usable_rows"),
+    "ranking.rejections": ("InvalidRow", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
     "ranking.json_values": ("to_json_value",),
     "simulated_worlds": ("WORLDS", "Simulation", "World", "simulate"),
-    "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
+    "ranking.settings": ("METRICS", "NUMBER_METRICS", "InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
     "metrics.anytime_valid": ("anytime_p", "confidence_sequence", "e_process"),
     "metrics.cluster_means": ("cluster_means", "observed_means", "paired_by_cluster", "rank_ranges_of_tests"),
@@ -161,10 +167,11 @@ _MODULES = {
     "metrics.calibration_error": ("ece_debiased", "ece_draws", "unbiased_ece", "unbiased_ece_at_levels"),
     "metrics.recalibration": ("recalibration_line",),
     "metrics.difficulty_adjustment": ("adjusted_brier",),
-    "metrics.discrimination": ("auc",),
-    "metrics.daily_brier": ("daily_brier",),
+    "metrics.discrimination": ("auc", "auc_sums"),
+    "metrics.daily_brier": ("daily_brier", "daily_brier_scores"),
+    "metrics.relative_skill": ("relative_skill",),
     "metrics.murphy_diagram": ("murphy_diagram",),
-    "metrics.diebold_mariano": ("diebold_mariano",),
+    "metrics.diebold_mariano": ("diebold_mariano", "diebold_mariano_pairs"),
     "metrics.pit": ("pit_cdf", "pit_histogram", "pit_quantiles"),
     "metrics.irt": ("discrimination_weights", "fit_irt", "weighted_brier"),
     "metrics.paired_tests": ("benjamini_hochberg", "corrected_margins", "holm", "paired_tests", "questions_needed"),

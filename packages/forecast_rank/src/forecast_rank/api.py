@@ -1,99 +1,41 @@
-"""Reading and ranking forecasts in one call each."""
+"""Ranking forecasts in one call, and comparing two reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast_rank.batch_ranking import is_streamed, rank_in_batches
-from forecast_rank.ranking.forecasts import LoadedForecasts, check_rejected, read_forecasts, rejections
-from forecast_rank.ranking.report import (
-    rank_panel,
+from forecast_rank.numeric_rows import NumericForecasts
+from forecast_rank.ranking.compatible_reports import (
     rank_with_arena_evaluation_definitions,
     rank_with_pm_rank_definitions,
 )
-from forecast_rank.ranking.settings import ARENA_EVALUATION, LIKE, PM_RANK, InvalidSetting, Settings
+from forecast_rank.ranking.forecasts import LoadedForecasts
+from forecast_rank.ranking.rejections import check_rejected, rejections
+from forecast_rank.ranking.report import rank_panel
+from forecast_rank.ranking.settings import (
+    ARENA_EVALUATION,
+    LIKE,
+    NUMBER_METRICS,
+    PM_RANK,
+    USUAL_METRICS,
+    InvalidSetting,
+    Settings,
+)
 from forecast_rank.reports import Progress, Report, no_progress
+from forecast_rank.sources import HUB, NUMBERS, Source, comma_separated, named_columns, read_any
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-Source = Any
-"""A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
 ECE_DEFINITION = (
     "sum over {} right-open bins of equal width of share x |mean probability - mean outcome|; pairs of probability and "
     "outcome weigh weight / number of options"
 )
 _USUAL = Settings()
-
-
-def read(
-    source: Source,
-    format: str | None = None,
-    *,
-    strict: bool = False,
-    fractional_outcomes: bool = False,
-    normalise: bool = False,
-    order: Iterable[str] | str = (),
-    columns: Mapping[str, str] | Iterable[str] | str = (),
-) -> LoadedForecasts:
-    """The forecasts of a file or frame in long or wide form, checked row by row.
-
-    Parameters
-    ----------
-    source : path, list of paths, polars.DataFrame, pandas.DataFrame or Arrow table
-        One row per forecaster, question and option, with the columns `forecaster, question, probability, outcome` and
-        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`; or `question,
-        outcome` and a column for each forecaster. A file may be packed with gzip or zstd; "-" is standard input.
-        Several paths are the files that a publisher's format consists of.
-    format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
-        Format of a file; by its content and suffix if not given. The publishers' are "gjo", "prophet_csv",
-        "prophet_tasks", "forecastbench", "kalshibench", "polystrat" and "metaculus".
-    strict : bool
-        Raise for the first row that cannot be used, instead of rejecting it.
-    fractional_outcomes : bool
-        Allow outcomes between 0 and 1: unresolved questions scored against a price.
-    normalise : bool
-        Divide the probabilities of exclusive options by their sum where that is within 0.02 of 1.
-    order : list of str, or str separated by commas
-        The names of all options in order, for the ranked probability score. Otherwise they have the order of an ordered
-        categorical (pandas) or Enum (polars), else that of the question's first forecast.
-
-    columns : dict, or str such as "question=date,forecaster=model"
-        The headings of columns that are not named after what they hold.
-
-    Returns
-    -------
-    LoadedForecasts
-        The panel, and the rejected rows with line number and reason.
-
-    Raises
-    ------
-    UnreadableFile
-        If the source as a whole cannot be used.
-    InvalidRow
-        With `strict`, for the first row that cannot be used.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"forecaster": ["ann"], "question": ["q"], "probability": [0.8], "outcome": [1]})
-    >>> read(frame).panel.forecasters
-    ['ann']
-    """
-    return read_forecasts(
-        source,
-        format,
-        strict=strict,
-        fractional_outcomes=fractional_outcomes,
-        normalise=normalise,
-        order=comma_separated(order),
-        columns=named_columns(columns),
-    )
 
 
 def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = None, **settings: Any) -> pl.DataFrame:
@@ -172,12 +114,15 @@ def rank(
     level: float = _USUAL.level,
     min_questions: int = _USUAL.min_questions,
     pairs: int = _USUAL.pairs,
+    horizon: int = _USUAL.horizon,
+    baseline: str | None = None,
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
     order: Iterable[str] | str = (),
     columns: Mapping[str, str] | Iterable[str] | str = (),
+    output_type: str | None = None,
     allow_rejected: bool = False,
     like: str | None = None,
     defects: bool = False,
@@ -198,7 +143,9 @@ def rank(
     ----------
     source : as in `read`, or LoadedForecasts
     metrics : list of str, or str separated by commas
-        Any of `forecast_rank.METRICS`; by default all but the ranking by wins, `bradley_terry`.
+        Any of `forecast_rank.METRICS`; by default all but the ranking by wins, `bradley_terry`, and those for
+        statisticians, `ranked_probability`, `relative_skill`, `auc`, `murphy_diagram` and `daily_brier`. Of forecasts
+        of numbers any of `forecast_rank.NUMBER_METRICS`, by default all.
     gamma : list of float, or str separated by commas
         Risk aversions of the averaged return, in [0, 1].
     bootstrap : int
@@ -210,7 +157,7 @@ def rank(
     log_clip : float
         Lowest probability that the log score charges, in [0, 1).
     bins : int
-        Bins of the calibration.
+        Bins of the calibration, or of the PIT histograms of numbers.
     interval : {"studentised", "percentile", "bca"}
         Kind of bootstrap interval.
     level : float
@@ -219,8 +166,16 @@ def rank(
         Forecasters with fewer questions have scores, but no rank and no rank range.
     pairs : int
         How many forecasters, the first by their Brier score, are compared in pairs; 0 for no pairs.
+    horizon : int
+        Compare the pairs also by the Diebold–Mariano test over the times at which questions closed, of forecasts made
+        so many steps ahead; 0 for no such test.
+    baseline : str, optional
+        The forecaster to whose relative skill the others' are scaled.
     format, strict, fractional_outcomes, normalise, order, columns
-        As in `read`.
+        As in `read`. The format "numbers" is of forecasts of numbers as `rank_numeric` reads them, "hub" of the model
+        outputs and target data of a forecast hub (hubverse): their files or folders.
+    output_type : {"quantile", "sample", "cdf", "pmf", "median", "mean"}, optional
+        Which outputs of a hub are ranked; by default the first of these that it has.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
     like : {"pm_rank", "arena-evaluation"}, optional
@@ -264,9 +219,10 @@ def rank(
         raise InvalidSetting(f"like: {' or '.join(LIKE)}, not {like}")
     if defects and like != PM_RANK:
         raise InvalidSetting(f"defects: only together with like {PM_RANK}")
-    order, columns = comma_separated(order), named_columns(columns)
+    metric_names, order, columns = comma_separated(metrics), comma_separated(order), named_columns(columns)
+    may_be_numbers = format in (NUMBERS, HUB) or isinstance(source, NumericForecasts)
     settings = Settings(
-        metrics=comma_separated(metrics),
+        metrics=USUAL_METRICS if may_be_numbers else metric_names,
         gammas=comma_separated(gamma),
         bootstrap=bootstrap,
         seed=seed,
@@ -277,25 +233,33 @@ def rank(
         level=level,
         min_questions=min_questions,
         pairs=pairs,
+        horizon=horizon,
+        baseline=baseline,
     )
+    reading: dict[str, Any] = {
+        "strict": strict,
+        "fractional_outcomes": fractional_outcomes,
+        "normalise": normalise,
+    }
     if not (like or explain or order or columns) and is_streamed(source, format):
-        reading = {"strict": strict, "fractional_outcomes": fractional_outcomes, "normalise": normalise}
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
         return _saved(report, out, plots, plot_format)
     loaded = source
-    if not isinstance(source, LoadedForecasts):
-        loaded = read(
-            source,
-            format,
-            strict=strict,
-            fractional_outcomes=fractional_outcomes,
-            normalise=normalise,
-            order=order,
-            columns=columns,
-        )
+    if not isinstance(source, LoadedForecasts | NumericForecasts):
+        reading |= {"order": order, "revisions": "daily_brier" in metric_names}
+        loaded = read_any(source, format, columns=columns, output_type=output_type, **reading)
     if explain:
         print(loaded.explanation(), end="\n\n")
+    if isinstance(loaded, NumericForecasts):
+        if like:
+            raise InvalidSetting("like: not for forecasts of numbers")
+        number_metrics = NUMBER_METRICS if metric_names == USUAL_METRICS else metric_names
+        report = _ranked_numbers(loaded, settings, number_metrics, strict=strict, allow_rejected=allow_rejected)
+        return _saved(report, out, plots, plot_format)
+    settings = replace(settings, metrics=metric_names)
+    if baseline is not None and "relative_skill" not in metric_names:
+        raise InvalidSetting("baseline: only together with the metric relative_skill")
     check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
     metadata = asdict(settings) | {
         "metrics": list(settings.metrics),
@@ -316,7 +280,7 @@ def rank(
         metadata["defects"] = defects
         figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
     else:
-        figures = rank_panel(loaded.panel, settings, progress or no_progress)
+        figures = rank_panel(loaded.panel, settings, progress or no_progress, revisions=loaded.revisions)
     figures["data"] |= {
         "rows": loaded.rows,
         "rejected": len(loaded.rejected),
@@ -330,6 +294,16 @@ def rank(
     return _saved(report, out, plots, plot_format)
 
 
+def _ranked_numbers(forecasts: NumericForecasts, settings: Settings, metrics: Iterable[str], **checks: bool) -> Report:
+    """The report of forecasts of numbers."""
+    from forecast_rank.numeric_forecasts import rank_numeric
+
+    options = asdict(settings)
+    for name in ("metrics", "gammas", "stream", "log_clip"):
+        del options[name]
+    return rank_numeric(forecasts, metrics=metrics, **options, **checks)
+
+
 def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plot_format: str) -> Report:
     """The report, after its file and its pictures are written where they are asked for."""
     if out is not None:
@@ -337,28 +311,3 @@ def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plo
     if plots is not None:
         report.plot(plots, plot_format)
     return report
-
-
-def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str, str]:
-    """Headings by column, of a dictionary or of texts such as "question=date". Raises InvalidSetting."""
-    if isinstance(columns, Mapping):
-        return dict(columns)
-    name_of: dict[str, str] = {}
-    for text in comma_separated(columns):
-        name, sign, heading = text.partition("=")
-        if not (sign and name.strip() and heading.strip()):
-            raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
-        if name.strip() in name_of:
-            raise InvalidSetting(f"columns: {name.strip()} is named twice")
-        name_of[name.strip()] = heading.strip()
-    return name_of
-
-
-def comma_separated(values: Any) -> tuple[str, ...]:
-    """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
-    if isinstance(values, str):
-        values = values.split(",")
-    elif isinstance(values, int | float):
-        values = [values]
-    texts = (f"{value:g}" if isinstance(value, int | float) else str(value).strip() for value in values)
-    return tuple(dict.fromkeys(text for text in texts if text))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from forecast_rank.files.text_files import REFUSED
-from forecast_rank.ranking.forecasts import TooFewForecasts
+from forecast_rank.ranking.rejections import TooFewForecasts
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 
 if TYPE_CHECKING:

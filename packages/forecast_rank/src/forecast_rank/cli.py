@@ -11,26 +11,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forecast_rank.api import rank, read
+from forecast_rank.api import rank
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
-from forecast_rank.ranking.forecasts import TooFewForecasts
-from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, InvalidSetting, Settings
+from forecast_rank.ranking.rejections import TooFewForecasts
+from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, NUMBER_METRICS, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
+from forecast_rank.readers.hub import OUTPUT_TYPES
 from forecast_rank.reports import Progress, Report
+from forecast_rank.sources import HUB, NUMBERS, read_any
 
 DESCRIPTION = (
     "Ranks the forecasters of FILE (CSV, Excel, Parquet or JSON Lines; one row per forecaster, question and option: "
     "forecaster, question, option, probability, outcome and optionally odds, no_odds, event, category, made_at, "
-    "closed_at, weight, exclusive; or question, outcome and a column for each forecaster)."
+    "closed_at, weight, exclusive; or question, outcome and a column for each forecaster). Forecasts of numbers: "
+    "--format numbers (forecaster, question, value, outcome and perhaps quantile, or threshold and probability for "
+    "value) and --format hub (model outputs and target data of a forecast hub)."
 )
 FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
-_READING = ("format", "strict", "fractional_outcomes", "normalise", "order", "columns")
+_READING = ("format", "strict", "fractional_outcomes", "normalise", "order", "columns", "output_type")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
-    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "columns",
-    "allow_rejected", "like", "defects",
+    "pairs", "horizon", "baseline", "format", "strict", "fractional_outcomes", "normalise", "order", "columns",
+    "output_type", "allow_rejected", "like", "defects",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -52,14 +56,17 @@ def add_arguments(parser: Any) -> None:
         help="- for standard input; may be compressed (.gz, .zst); several for formats that consist of several",
     )
     parser.add_argument(
-        "--format", choices=[*FORMATS, *PUBLISHED_FORMATS], help="of FILE (default: by its content and suffix)"
+        "--format",
+        choices=[*FORMATS, *PUBLISHED_FORMATS, HUB, NUMBERS],
+        help="of FILE (default: by its content and suffix); numbers and hub are read only where they are named",
     )
     parser.add_argument("--explain", action="store_true", help="print how FILE was understood, before the ranking")
     parser.add_argument(
         "--metrics",
         type=_names,
         default=usual.metrics,
-        help=f"some of {','.join(METRICS)}; default: all but bradley_terry",
+        help=f"some of {','.join(METRICS)} (default: {','.join(usual.metrics)}); of numbers some of "
+        f"{','.join(NUMBER_METRICS)} (default: all that the forecasts have)",
     )
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")
@@ -68,7 +75,7 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument(
         "--log-clip", type=float, default=usual.log_clip, metavar="P", help="lowest probability that is charged"
     )
-    parser.add_argument("--bins", type=int, default=usual.bins, help="of the calibration")
+    parser.add_argument("--bins", type=int, default=usual.bins, help="of the calibration or the PIT histograms")
     parser.add_argument("--interval", choices=INTERVALS, default=usual.interval, help="kind of bootstrap interval")
     parser.add_argument("--level", type=float, default=usual.level, help="of intervals and rank ranges")
     parser.add_argument(
@@ -76,6 +83,19 @@ def add_arguments(parser: Any) -> None:
     )
     parser.add_argument(
         "--pairs", type=int, default=usual.pairs, metavar="N", help="compare the first N forecasters in pairs"
+    )
+    parser.add_argument(
+        "--horizon",
+        type=int,
+        default=usual.horizon,
+        metavar="H",
+        help="compare the pairs by the Diebold-Mariano test too, over closing times, of forecasts made H steps ahead",
+    )
+    parser.add_argument(
+        "--baseline", metavar="FORECASTER", help="to whose relative skill the others' are scaled (relative_skill)"
+    )
+    parser.add_argument(
+        "--output-type", choices=OUTPUT_TYPES, help="of a hub: which outputs are ranked (default: the first it has)"
     )
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
     parser.add_argument(
@@ -115,13 +135,15 @@ def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Call
         with progress_bar("ranking") as progress:
             source: Any = _source(options["files"])
             if options["explain"]:
-                source = read(source, **{name: options[name] for name in _READING})
+                reading = {name: options[name] for name in _READING}
+                source = read_any(source, **reading, revisions="daily_brier" in options["metrics"])
                 show(source.explanation() + "\n")
             report = rank(source, progress=progress, **{name: options[name] for name in _OPTIONS})
     except UnreadableFile as error:
         raise UsageError(str(error)) from error
     except InvalidSetting as error:
-        raise UsageError(f"--{error}") from error
+        name, sign, why = str(error).partition(":")
+        raise UsageError(f"--{name.replace('_', '-')}{sign}{why}") from error
     if options["out"] is not None:
         report.save(options["out"])
     if options["plots"] is not None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forecast_rank.api import Source, comma_separated, read
 from forecast_rank.atomic_files import atomic_write
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.parquet_batches import count_events, parquet_batches
@@ -32,11 +31,13 @@ from forecast_rank.partial_tables import (
     tests_of_pairs,
     with_event_groups,
 )
+from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.forecasts import LoadedForecasts
-from forecast_rank.ranking.report import agreement_table, assemble_report, pair_entries
-from forecast_rank.ranking.scoreboard import FigureTable
+from forecast_rank.ranking.pair_comparisons import pair_entries
+from forecast_rank.ranking.report import agreement_table, assemble_report
 from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Report
+from forecast_rank.sources import Source, comma_separated, read
 
 MEAN_METRICS = ("brier", "log", "spherical", "average_return", "alpha")
 """Metrics that are means over forecasts; the others need all forecasts at once."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from forecast_rank.ranking.report_tables import ReportTable
+    from forecast_rank.ranking.tables import ReportTable
 
 Progress = Callable[[int, int, str], None]
 
@@ -300,6 +300,34 @@ class Report:
             For fewer than two rankings.
         """
         return self._axes("agreement")[0]
+
+    def plot_murphy_diagram(self) -> Axes:
+        """Mean elementary scores over the thresholds: a curve below another is better by every proper score.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            Without the metric "murphy_diagram".
+        """
+        return self._axes("murphy_diagram")[0]
+
+    def plot_pit(self) -> NDArray[Any]:
+        """Histograms of the probability integral transforms of forecasts of numbers.
+
+        Returns
+        -------
+        array of matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            Without the metric "pit", or of points.
+        """
+        return self._axes("pit")
 
     def plot_ability(self) -> NDArray[Any]:
         """Abilities of the forecasters above the difficulties of the questions.

@@ -16,9 +16,11 @@ from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.metrics.uncertainty import event_sums
-from forecast_rank.ranking.forecasts import check_rejected, rejections
-from forecast_rank.ranking.report import agreement_table, assemble_report, compared_pairs
-from forecast_rank.ranking.scoreboard import UNLIMITED, FigureTable, listed
+from forecast_rank.ranking.figure_table import UNLIMITED, FigureTable
+from forecast_rank.ranking.names import listed
+from forecast_rank.ranking.pair_comparisons import add_relative_skill, compared_pairs
+from forecast_rank.ranking.rejections import check_rejected, rejections
+from forecast_rank.ranking.report import agreement_table, assemble_report
 from forecast_rank.ranking.settings import Settings
 from forecast_rank.reports import Report
 from forecast_rank.score_rows import KEY, PLACE, CheckedRows
@@ -113,6 +115,7 @@ def score_report(
     notes: Sequence[str] = (),
     ignored: Sequence[str] = (),
     allow_rejected: bool = False,
+    relative: bool = False,
 ) -> Report:
     """The report of checked scores.
 
@@ -158,6 +161,8 @@ def score_report(
         "priced": 0, "overround": None, "rejected": len(rejected),
         "superseded": rows.superseded, "repeated": rows.repeated, "normalised": 0, "ignored_columns": list(ignored),
     }  # fmt: skip
+    if relative:
+        notes += add_relative_skill(table, panel, values[lead])
     pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
     notes += note
     parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
@@ -195,6 +200,10 @@ def score_panel(scores: pl.DataFrame) -> Panel:
     forecaster = forecasters.search_sorted(scores["forecaster"]).to_numpy().astype(np.int64)
     question = questions.search_sorted(scores["question"]).to_numpy().astype(np.int64)
     first = scores.unique("question", keep="first", maintain_order=True)
+    closed_at = np.full(len(questions), np.nan)
+    if "closed_at" in scores.columns:
+        times = scores.group_by("question", maintain_order=True).agg(pl.col("closed_at").drop_nulls().first())
+        closed_at = times["closed_at"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     count, forecasts = len(questions), len(scores)
     undefined = np.full(forecasts, np.nan)
     return Panel(
@@ -204,7 +213,7 @@ def score_panel(scores: pl.DataFrame) -> Panel:
             exclusive=np.zeros(count, dtype=bool),
             event=events.search_sorted(first["event"]).to_numpy().astype(np.int64),
             category=np.zeros(count, dtype=np.int64),
-            closed_at=np.full(count, np.nan),
+            closed_at=closed_at,
             names=questions.to_list(),
             option_names=[BINARY] * count,
             event_names=events.to_list(),

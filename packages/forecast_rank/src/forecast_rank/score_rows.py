@@ -8,7 +8,7 @@ import polars as pl
 
 from forecast_rank.files.cells import TIME_FIX, TimeColumn
 from forecast_rank.files.named_columns import NamedColumns
-from forecast_rank.ranking.forecasts import InvalidRow, RejectedLine
+from forecast_rank.ranking.rejections import InvalidRow, RejectedLine
 
 KEY = ("forecaster", "question")
 PLACE = "row number"
@@ -21,7 +21,7 @@ class CheckedRows:
     Attributes
     ----------
     frame : polars.DataFrame
-        With the columns of KEY as texts, and PLACE.
+        With the columns of KEY as texts, times as seconds since 1970, and PLACE.
     written : polars.DataFrame
         All rows as they were read.
     lines : array of int
@@ -32,11 +32,14 @@ class CheckedRows:
 
     def __init__(self, table: NamedColumns, numbers: tuple[str, ...]) -> None:
         self.lines, self.label, self.repeated = table.lines, table.label, 0
+        self._file_names = table.file_names
         names = [name for name in (*KEY, "event") if name in table.frame.columns]
         texts = pl.col(names).cast(pl.String).str.strip_chars().replace("", None)
         self.written = table.frame
         columns = [_number(name, table.frame.schema[name]) for name in numbers]
-        self.frame = table.frame.with_columns(texts, *columns).with_row_index(PLACE)
+        times = table.times()
+        seconds = {name: pl.Series(column.values).fill_nan(None) for name, column in times.items()}
+        self.frame = table.frame.with_columns(texts, *columns, **seconds).with_row_index(PLACE)
         forecasts = self.frame.select(pl.struct(KEY).rank("dense") - 1).to_series()
         self._forecast = forecasts.to_numpy().astype(np.int64)
         self._faults: dict[int, RejectedLine] = {}
@@ -44,7 +47,7 @@ class CheckedRows:
         for name in KEY:
             self.reject(pl.col(name).is_null(), f"{name} is empty", name, f"name the {name}")
         self._superseded = self.frame[PLACE].head(0)
-        self._take_out_superseded(table.times())
+        self._take_out_superseded(times)
 
     def _take_out_superseded(self, times: dict[str, TimeColumn]) -> None:
         """Takes out versions of a forecast that do not count: the latest made before the question closed does."""
@@ -53,9 +56,9 @@ class CheckedRows:
             self.reject_places(places, f"{name} is not a time", name, TIME_FIX)
         if "made_at" not in times:
             return
-        place = self.frame[PLACE].to_numpy()
-        columns = {name: pl.Series(column.values[place]).fill_nan(None) for name, column in times.items()}
-        timed = self.frame.with_columns(**({"closed_at": pl.lit(None, pl.Float64)} | columns))
+        timed = self.frame
+        if "closed_at" not in times:
+            timed = timed.with_columns(closed_at=pl.lit(None, pl.Float64))
         closed_at = pl.col("closed_at").max().over(*KEY, "made_at")
         closed_at = closed_at.fill_null(pl.col("closed_at").drop_nulls().first().over("question"))
         timed = timed.with_columns(late=(pl.col("made_at") >= closed_at).fill_null(value=False))
@@ -83,7 +86,8 @@ class CheckedRows:
             return
         for place in places:
             cell = None if column is None else self.written[column].cast(pl.String, strict=False)[place]
-            self._faults[place] = RejectedLine(int(self.lines[place]), why, why, cell or None, fix)
+            located = f"{self._file_names[place]}: {why}" if self._file_names else why
+            self._faults[place] = RejectedLine(int(self.lines[place]), located, why, cell or None, fix)
         refused = np.zeros(int(self._forecast.max()) + 1, dtype=bool)
         refused[self._forecast[places]] = True
         self.frame = self.frame.filter(~pl.Series(refused[self._forecast[self.frame[PLACE].to_numpy()]]))

@@ -49,6 +49,8 @@ class InputTable:
         The heading and the cell as written, None if it is empty, of a place and a column; None without a file.
     option_order : list of str or None
         The options in the order of the column's categories; None if it has none.
+    file_names : list of str
+        The file of each row, where they are of several; else empty.
     """
 
     names: dict[str, pl.Series]
@@ -61,6 +63,7 @@ class InputTable:
     understood: dict[str, str] = field(default_factory=dict)
     written: Callable[[int, str], tuple[str, str | None]] | None = None
     option_order: list[str] | None = None
+    file_names: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.numbers["probability"])

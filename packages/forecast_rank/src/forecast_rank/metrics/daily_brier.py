@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.flat_arrays import Floats, spans
+from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.standing_forecasts import standing_forecasts
 
 DAY = 86_400.0
@@ -106,3 +107,56 @@ def daily_brier(
     total = np.nansum(daily, axis=0)
     brier = np.divide(total, answered, out=np.full(len(answered), np.nan), where=answered > 0)
     return DailyBrier(brier, answered / days, days)
+
+
+def daily_brier_scores(panel: Panel, revisions: Panel) -> Floats:
+    """`daily_brier` of each forecaster on each question of a panel.
+
+    A question opens with the first forecast that anybody made of it.
+
+    Parameters
+    ----------
+    panel : Panel
+        The forecasts that count.
+    revisions : Panel
+        All versions of them with their times, of the same forecasters and questions.
+
+    Returns
+    -------
+    array, shape (F,)
+        NaN on a question without a closing time, without times of its forecasts, or that closes as it opens.
+
+    References
+    ----------
+    As for `daily_brier`.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[1.0]]], [[1]], exclusive=False, closed_at=[4 * DAY])
+    >>> twice = replace(from_arrays([[[0.5]], [[1.0]]], [[1]], exclusive=False, closed_at=[4 * DAY]),
+    ...     forecasters=["f0"], forecaster=np.array([0, 0]), made_at=np.array([0, 3 * DAY]))
+    >>> daily_brier_scores(panel, twice).tolist()  # 0.25 on three days of four
+    [0.1875]
+    """
+    table = np.full((len(panel.forecasters), len(panel.questions)), np.nan)
+    questions = revisions.questions
+    begins = np.searchsorted(revisions.question, np.arange(len(questions) + 1))
+    for question, closed_at in enumerate(questions.closed_at.tolist()):
+        rows = np.arange(begins[question], begins[question + 1])
+        rows = rows[~np.isnan(revisions.made_at[rows])]
+        if not len(rows) or not closed_at > revisions.made_at[rows].min():
+            continue
+        cells = spans(revisions.offsets[rows], revisions.sizes[rows])
+        outcome = questions.outcome[questions.offsets[question] : questions.offsets[question + 1]]
+        scores = daily_brier(
+            revisions.forecaster[rows],
+            revisions.made_at[rows],
+            revisions.probability[cells].reshape(len(rows), len(outcome)),
+            outcome,
+            opened_at=float(revisions.made_at[rows].min()),
+            closed_at=closed_at,
+        )
+        table[: len(scores.brier), question] = scores.brier
+    return table[panel.forecaster, panel.question]

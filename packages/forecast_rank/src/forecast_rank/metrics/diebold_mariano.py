@@ -1,5 +1,6 @@
 """The Diebold-Mariano test: two series of losses in the order of time, whose differences depend on earlier ones."""
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.panel import Panel
 
 _ROUNDING = 1e-10
 """A standard error below this share of the largest difference is rounding."""
@@ -93,6 +95,66 @@ def diebold_mariano(loss: ArrayLike, other_loss: ArrayLike, *, horizon: int = 1)
     correction = (n + 1 - 2 * horizon + horizon * (horizon - 1) / n) / n
     statistic = mean / se * float(np.sqrt(correction))
     return DieboldMariano(n, mean, se, statistic, float(2 * stdtr(n - 1, -abs(statistic))))
+
+
+def diebold_mariano_pairs(
+    panel: Panel, values: ArrayLike, *, horizon: int = 1
+) -> dict[tuple[int, int], DieboldMariano]:
+    """The test of every two forecasters, over the times at which their common questions closed.
+
+    The loss of a forecaster at a time is the weighted mean over the common questions that closed then; a question
+    weighs the mean of the two weights. Questions without a time are left out. The times count as even steps.
+
+    Parameters
+    ----------
+    panel : Panel
+    values : array, shape (F,)
+        A loss of each forecast, lower is better; NaN leaves it out.
+    horizon : int
+        As in `diebold_mariano`, at least 1.
+
+    Returns
+    -------
+    dict of (int, int) to DieboldMariano
+        By the places i < j of the forecasters, without those who have fewer common times than horizon + 1.
+
+    Raises
+    ------
+    ValueError
+        If `values` is not one per forecast, or the horizon is below 1.
+
+    References
+    ----------
+    As for `diebold_mariano`.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[0.5]] * 4] * 2, [[1]] * 4, closed_at=[1, 2, 3, 4])
+    >>> losses = np.array([0.1, 0.2, 0.3, 0.5, 0.2, 0.3, 0.2, 0.6])  # in turns
+    >>> round(diebold_mariano_pairs(panel, losses)[0, 1].p, 4)  # as above
+    0.0663
+    """
+    if horizon < 1:
+        raise ValueError(f"horizon: at least 1, not {horizon}")
+    scores, weights = panel.matrix(panel.one_per_forecast(values)), panel.matrix(panel.weight)
+    times, time_of_question = np.unique(panel.questions.closed_at, return_inverse=True)
+    scores[:, np.isnan(panel.questions.closed_at)] = np.nan
+    tests: dict[tuple[int, int], DieboldMariano] = {}
+    for i, j in combinations(range(len(panel.forecasters)), 2):
+        common = ~np.isnan(scores[i] + scores[j])
+        weight = (weights[i] + weights[j])[common] / 2
+        mass = np.bincount(time_of_question[common], weight, len(times))
+        has_loss = mass > 0
+        if np.count_nonzero(has_loss) <= horizon:
+            continue
+        first, second = (
+            np.bincount(time_of_question[common], weight * scores[person][common], len(times))[has_loss]
+            / mass[has_loss]
+            for person in (i, j)
+        )
+        tests[i, j] = diebold_mariano(first, second, horizon=horizon)
+    return tests
 
 
 def _series(name: str, values: ArrayLike) -> Floats:

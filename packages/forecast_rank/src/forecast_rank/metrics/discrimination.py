@@ -3,8 +3,9 @@
 import numpy as np
 
 from forecast_rank.metrics.distinct_pairs import distinct_pairs
-from forecast_rank.metrics.flat_arrays import Floats
+from forecast_rank.metrics.flat_arrays import Floats, spans
 from forecast_rank.metrics.panel import Panel
+from forecast_rank.metrics.uncertainty import EventSums, linearised_sums
 
 
 def auc(panel: Panel) -> Floats:
@@ -45,3 +46,56 @@ def auc(panel: Panel) -> Floats:
             lower = np.cumsum(failed) - failed
             area[person] = pairs.happened @ (lower + failed / 2) / (pairs.happened.sum() * failed.sum())
     return area
+
+
+def auc_sums(panel: Panel) -> EventSums:
+    """`auc` as means over events, for its intervals and rank ranges.
+
+    A cell's share in the error is how much more often than the area says it was on its right side: of an option that
+    happened the mass that did not happen and was forecast lower, less the area, and the reverse of one that did not.
+    Shares are summed by event.
+
+    Parameters
+    ----------
+    panel : Panel
+
+    Returns
+    -------
+    EventSums, shape (N, E)
+        As of `uncertainty.linearised_sums`; without weight where the area is NaN.
+
+    References
+    ----------
+    DeLong, E. R., DeLong, D. M. and Clarke-Pearson, D. L. (1988). Comparing the areas under two or more correlated
+    receiver operating characteristic curves. Biometrics 44, 837-845. Obuchowski, N. A. (1997). Nonparametric analysis
+    of clustered ROC curve data. Biometrics 53, 567-578.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.panel import from_arrays
+    >>> panel = from_arrays([[[0.9], [0.4], [0.4], [0.1]]], [[1], [1], [0], [0]], exclusive=False)
+    >>> auc_sums(panel).means.tolist()
+    [0.875]
+    """
+    area, (event_codes, event) = auc(panel), panel.events
+    influence = np.zeros((len(event_codes), len(panel.forecasters)))
+    forecasts_of = np.argsort(panel.forecaster, kind="stable")
+    bounds = np.searchsorted(panel.forecaster[forecasts_of], np.arange(len(panel.forecasters) + 1))
+    for person, pairs in distinct_pairs(panel):
+        if np.isnan(area[person]):
+            continue
+        failed = pairs.mass - pairs.happened
+        lower = (np.cumsum(failed) - failed / 2) / failed.sum()
+        higher = 1 - (np.cumsum(pairs.happened) - pairs.happened / 2) / pairs.happened.sum()
+        rows = forecasts_of[bounds[person] : bounds[person + 1]]
+        sizes = panel.sizes[rows]
+        cells = spans(panel.offsets[rows], sizes)
+        place = np.searchsorted(pairs.probability, panel.probability[cells])
+        weight = np.repeat(panel.weight[rows] / sizes, sizes)
+        happened = weight * panel.outcome[cells]
+        shares = happened * (lower[place] - area[person]) / pairs.happened.sum()
+        shares += (weight - happened) * (higher[place] - area[person]) / failed.sum()
+        influence[:, person] = np.bincount(np.repeat(event[rows], sizes), shares, len(event_codes))
+        events = len(np.unique(event[rows]))
+        influence[:, person] *= np.sqrt(events / max(events - 1, 1))
+    return linearised_sums(panel, area, influence, event_codes)

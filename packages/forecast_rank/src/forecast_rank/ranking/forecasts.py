@@ -1,8 +1,8 @@
 """Forecasts of a file or frame as a panel, with the line and the reason of every row that is rejected."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,86 +16,16 @@ from forecast_rank.files.headings import NOT_NAMED, InvalidHeadings, NamedHeadin
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import read_plain_file, read_table
-from forecast_rank.metrics.flat_arrays import Codes, spans
-from forecast_rank.metrics.panel import Panel, Questions
-from forecast_rank.ranking.row_codes import Mask, changes, name_codes, offsets_of
+from forecast_rank.metrics.panel import Panel
+from forecast_rank.ranking.panel_building import build_panel, final_versions
+from forecast_rank.ranking.rejections import InvalidRow, RejectedLine, group_rejections
+from forecast_rank.ranking.row_codes import Mask
 from forecast_rank.ranking.settings import InvalidSetting
 from forecast_rank.ranking.validation import ForecastValidator
 from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published
 
-REASONS_SHOWN = 5
 ROW_ORDER = "the rows of the question's first forecast"
 CATEGORY_ORDER, GIVEN_ORDER = "the categories of the column 'option'", "the setting 'order'"
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedLine:
-    """A row that does not count.
-
-    Attributes
-    ----------
-    row : int
-        Line of the file at which the row begins; in a Parquet file or a frame its number from 1.
-    why : str
-        With the column and the cell as written.
-    kind : str
-        The reason without the cell, the same for all rows of a group.
-    cell : str or None
-        The cell as written.
-    fix : str
-        How to make the row count.
-    """
-
-    row: int
-    why: str
-    kind: str = ""
-    cell: str | None = None
-    fix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RejectionGroup:
-    """Rows that are rejected for the same reason.
-
-    Attributes
-    ----------
-    count : int
-    why : str
-        With the cell if it is one row.
-    first : int
-        Line of the first row.
-    cell : str or None
-        The cell of the first row as written.
-    fix : str
-        How to make the rows count.
-    """
-
-    count: int
-    why: str
-    first: int
-    cell: str | None
-    fix: str
-
-    def __str__(self) -> str:
-        if self.count == 1:
-            text = f"1 row: {self.why}, at line {self.first}"
-        else:
-            text = f"{self.count:,} rows: {self.why}, first at line {self.first}"
-            text += f" ({self.cell})" if self.cell else ""
-        return f"{text}; {self.fix}" if self.fix else text
-
-
-def group_rejections(rejected: Iterable[RejectedLine]) -> list[RejectionGroup]:
-    """The rejected rows by reason, the largest group first."""
-    groups: dict[str, list[RejectedLine]] = {}
-    for line in rejected:
-        groups.setdefault(line.kind or line.why, []).append(line)
-    times = [
-        RejectionGroup(len(lines), kind if len(lines) > 1 else first.why, first.row, first.cell, first.fix)
-        for kind, lines in groups.items()
-        for first in lines[:1]
-    ]
-    return sorted(times, key=lambda group: (-group.count, group.first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +56,8 @@ class LoadedForecasts:
         The file or files.
     option_order : str
         What gives the options of a question their order.
+    revisions : Panel or None
+        Every version, made in time, of the forecasts that count; None if they were not asked for.
     """
 
     panel: Panel
@@ -139,6 +71,7 @@ class LoadedForecasts:
     understood: dict[str, str]
     source: str | None = None
     option_order: str = ROW_ORDER
+    revisions: Panel | None = None
 
     def explanation(self) -> str:
         """How the file was understood, what counts and what does not, in a few lines."""
@@ -155,34 +88,6 @@ class LoadedForecasts:
         return "\n".join([*lines, *self.notes, *map(str, group_rejections(self.rejected))])
 
 
-class TooFewForecasts(ValueError):
-    """More than half of the rows are rejected, or no row is left to rank; the message says why."""
-
-
-def check_rejected(forecasts: int, rows: int, rejected: Sequence[RejectedLine], *, allow_rejected: bool) -> None:
-    """Raises TooFewForecasts, with the first reasons, if no forecast is left or most of the rows are rejected."""
-    if forecasts and (allow_rejected or 2 * len(rejected) <= rows):
-        return
-    groups = group_rejections(rejected)[:REASONS_SHOWN]
-    reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
-    if not forecasts:
-        why = f"{len(rejected)} of {rows} rows are rejected" if rows else "the file has headings and no rows"
-        raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
-    raise TooFewForecasts(f"{len(rejected)} of {rows} rows are rejected; --allow-rejected ranks the others{reasons}")
-
-
-def rejections(rejected: Sequence[RejectedLine]) -> dict[str, Any]:
-    """The rejected rows as parts of a report."""
-    return {
-        "rejected": [{"row": line.row, "why": line.why} for line in rejected],
-        "rejection_groups": [asdict(group) for group in group_rejections(rejected)],
-    }
-
-
-class InvalidRow(UnreadableFile):
-    """The first row that is rejected, with `strict`."""
-
-
 def read_forecasts(
     source: Any,
     format: str | None = None,
@@ -192,6 +97,7 @@ def read_forecasts(
     normalise: bool = False,
     order: Sequence[str] = (),
     columns: NamedHeadings = NOT_NAMED,
+    revisions: bool = False,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
@@ -220,7 +126,9 @@ def read_forecasts(
     with ExitStack() as opened:
         files = _paths(source)
         unread: list[RejectedLine] = []
-        if files is None:
+        if isinstance(source, InputTable):
+            name, table = source.understood.get("file", FRAME), source
+        elif files is None:
             name, table = FRAME, read_table(source, column_headings=columns)
         else:
             name = " ".join(map(str, files))
@@ -241,8 +149,10 @@ def read_forecasts(
         if strict and (validator.faults or unread):
             raise InvalidRow(f"{name}, {_first_fault(validator, unread)}")
         loaded = _loaded(validator, latest)
+        if revisions:
+            loaded = replace(loaded, revisions=build_panel(validator, final_versions(validator, latest)))
         rejected = sorted([*loaded.rejected, *unread], key=lambda line: line.row)
-        source_name = None if files is None else name
+        source_name = None if name == FRAME else name
         loaded = replace(loaded, option_order=GIVEN_ORDER) if order else loaded
         return replace(loaded, rejected=rejected, rows=loaded.rows + len(unread), source=source_name)
 
@@ -313,7 +223,7 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
     superseded = int(validator.sizes[validator.valid_forecasts() & ~latest].sum())
     table = validator.table
     return LoadedForecasts(
-        panel=_panel(validator, latest),
+        panel=build_panel(validator, latest),
         rejected=rejected,
         rows=len(table),
         superseded=superseded,
@@ -328,86 +238,8 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
 
 def _rejected(validator: ForecastValidator) -> list[RejectedLine]:
     validator.complete_faults()
-    return [
-        RejectedLine(int(validator.line[place]), fault.why, fault.kind, fault.cell, fault.fix)
-        for place, fault in sorted(validator.faults.items())
-    ]
-
-
-def _panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
-    """The panel of the forecasts where `is_counted`, (F,), is true."""
-    selected_rows = np.flatnonzero(is_counted)
-    sizes, first = validator.sizes[selected_rows], validator.first[selected_rows]
-    new_question = changes(validator.question[selected_rows])
-    questions, question = validator.question[selected_rows[new_question]], np.cumsum(new_question) - 1
-    forecasters = np.flatnonzero(np.bincount(validator.forecaster[selected_rows], minlength=1))
-    offsets = offsets_of(sizes)
-
-    # The question's first forecast in the file gives the order of its options, unless the table states one.
-    begins = np.flatnonzero(new_question)
-    earliest = np.minimum.reduceat(first, begins) if len(begins) else first
-    model = np.flatnonzero(first == earliest[question])
-    option_offsets = offsets_of(sizes[model])
-    option_rows = validator.rows[spans(validator.offsets[selected_rows[model]], sizes[model])]
-    ranks = option_rows
-    if option_order := validator.table.option_order:
-        place = {name: k for k, name in enumerate(option_order)}
-        of_code = np.array([place.get(name, len(place)) for name in validator.options])
-        ranks = of_code[validator.option_code[option_rows]]
-    order = np.lexsort((ranks, np.repeat(np.arange(len(questions)), sizes[model])))
-    if len(selected_rows) == len(validator.sizes) and (order[1:] > order[:-1]).all():
-        rows = validator.rows
-    else:
-        moved = order - np.repeat(option_offsets[:-1], sizes[model])
-        sources = spans(option_offsets[:-1][question], sizes)
-        rows = validator.rows[np.repeat(validator.offsets[selected_rows], sizes) + moved[sources]]
-        del sources  # eight bytes a row
-    option_rows = option_rows[order]
-
-    starts = offsets[begins]
-    event, event_names = _labels(validator, "event", rows, starts)
-    category, category_names = _labels(validator, "category", rows, starts)
-    names = [validator.questions[j] for j in questions]
-    no_event = event < 0
-    event[no_event] = len(event_names) + np.arange(no_event.sum())
-    event_names += [name for name, alone in zip(names, no_event, strict=True) if alone]
-    if (category < 0).any():
-        category, category_names = category + 1, ["", *category_names]
-    odds, no_odds = validator.odds[rows], validator.no_odds[rows]
-    other_side = np.isnan(no_odds)
-    no_odds[other_side] = 1 - odds[other_side]
-    return Panel(
-        questions=Questions(
-            offsets=option_offsets,
-            outcome=validator.outcome[option_rows],
-            exclusive=validator.exclusive[selected_rows[model]],
-            event=event,
-            category=category,
-            closed_at=validator.first_stated(validator.closed_at, rows, starts) if len(starts) else np.zeros(0),
-            names=names,
-            option_names=[validator.options[k] for k in validator.option_code[option_rows]],
-            event_names=event_names,
-            category_names=category_names,
-        ),
-        forecasters=[validator.forecasters[i] for i in forecasters],
-        forecaster=np.searchsorted(forecasters, validator.forecaster[selected_rows]),
-        question=question,
-        offsets=offsets,
-        probability=validator.probability[rows],
-        odds=odds,
-        no_odds=no_odds,
-        weight=validator.weight[first],
-        made_at=validator.made_at[first],
-    )
-
-
-def _labels(validator: ForecastValidator, column: str, rows: Codes, starts: Codes) -> tuple[Codes, list[str]]:
-    """The label of each question, -1 without one, and the labels' names; questions begin at `starts` of `rows`."""
-    codes, names = name_codes(validator.table.names[column])
-    if not len(starts) or not names:
-        return np.full(len(starts), -1, dtype=np.int64), []
-    first_codes = validator.first_stated(np.where(codes < 0, np.nan, codes), rows, starts)
-    used_codes, places = np.unique(first_codes[~np.isnan(first_codes)].astype(np.int64), return_inverse=True)
-    labels = np.full(len(starts), -1, dtype=np.int64)
-    labels[~np.isnan(first_codes)] = places
-    return labels, [names[k] for k in used_codes]
+    file_names, rejected = validator.table.file_names, []
+    for place, fault in sorted(validator.faults.items()):
+        why = f"{file_names[place]}: {fault.why}" if file_names else fault.why
+        rejected.append(RejectedLine(int(validator.line[place]), why, fault.kind, fault.cell, fault.fix))
+    return rejected

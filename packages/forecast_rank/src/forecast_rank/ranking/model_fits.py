@@ -18,7 +18,8 @@ from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.thurstone_mosteller import MarginAbility, margin_ability
 from forecast_rank.metrics.uncertainty import EventSums
 from forecast_rank.ranking.json_values import to_json_list, to_json_value
-from forecast_rank.ranking.scoreboard import Scoreboard, listed
+from forecast_rank.ranking.names import listed
+from forecast_rank.ranking.scoreboard import Scoreboard
 
 MOST_RESPONSES = 50_000
 """More forecasts are sampled for item response theory: a fit of 50,000 took 6 s of processor time, of a million over

@@ -1,8 +1,9 @@
 """Names from a file as they can be printed: on one line, and shortened so that two names stay two."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 200
+NAMES_LISTED = 5
 
 
 def printable(text: str, width: int = LONGEST_NAME) -> str:
@@ -42,3 +43,9 @@ def _alike(shortened: dict[str, str]) -> list[str]:
     for name, short in shortened.items():
         owners.setdefault(short, []).append(name)
     return [name for sharing in owners.values() if len(sharing) > 1 for name in sharing]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first few of them."""
+    more = len(names) - NAMES_LISTED
+    return ", ".join(names[:NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -161,12 +161,12 @@ class ForecastValidator:
     def counting(self) -> Mask:
         """The forecast of each pair that counts, (F,): the latest that was made before the question closed."""
         last = np.zeros(len(self.sizes), dtype=bool)
-        places = np.flatnonzero(self._in_time)
+        places = np.flatnonzero(self.in_time)
         last[places[np.append(np.diff(self.pair[places]) != 0, True)[: len(places)]]] = True
         return last
 
     @cached_property
-    def _in_time(self) -> Mask:
+    def in_time(self) -> Mask:
         """The forecasts that were made before their question closed, or may have been."""
         starts = self.offsets[:-1]
         if not len(starts):
@@ -313,7 +313,7 @@ class ForecastValidator:
         """Rejects forecasts of pairs without one that was made before the question closed."""
         if not len(self.sizes):
             return
-        pair_in_time = np.bincount(self.pair, self._in_time, self.pair[-1] + 1) > 0
+        pair_in_time = np.bincount(self.pair, self.in_time, self.pair[-1] + 1) > 0
         late = Fault("is not before closed_at", "made_at", fix="leave out forecasts made after the question closed")
         self._reject_forecasts(self.valid_forecasts() & ~pair_in_time[self.pair], late)
 

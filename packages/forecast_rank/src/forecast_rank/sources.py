@@ -1,0 +1,169 @@
+"""Reading of forecasts, of probabilities and of numbers, whatever their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from forecast_rank.files.headings import InvalidHeadings
+from forecast_rank.numeric_rows import NumericForecasts, checked_rows, read_numbers
+from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
+from forecast_rank.ranking.settings import InvalidSetting
+from forecast_rank.readers import hub as forecast_hub
+
+NUMBERS, HUB = "numbers", forecast_hub.FORMAT
+"""Formats of forecasts of numbers: in long form, and of a forecast hub, whose outputs may also be probabilities."""
+
+Source = Any
+"""A path or several, a polars, pandas or Arrow table, or forecasts that `read` or `read_any` returned."""
+
+
+def read(
+    source: Source,
+    format: str | None = None,
+    *,
+    strict: bool = False,
+    fractional_outcomes: bool = False,
+    normalise: bool = False,
+    order: Iterable[str] | str = (),
+    columns: Mapping[str, str] | Iterable[str] | str = (),
+    revisions: bool = False,
+) -> LoadedForecasts:
+    """The probabilities of a file or frame in long or wide form, checked row by row.
+
+    Parameters
+    ----------
+    source : path, list of paths, polars.DataFrame, pandas.DataFrame or Arrow table
+        One row per forecaster, question and option, with the columns `forecaster, question, probability, outcome` and
+        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`; or `question,
+        outcome` and a column for each forecaster. A file may be packed with gzip or zstd; "-" is standard input.
+        Several paths are the files that a publisher's format consists of.
+    format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
+        Format of a file; by its content and suffix if not given. The publishers' are "gjo", "prophet_csv",
+        "prophet_tasks", "forecastbench", "kalshibench", "polystrat" and "metaculus".
+    strict : bool
+        Raise for the first row that cannot be used, instead of rejecting it.
+    fractional_outcomes : bool
+        Allow outcomes between 0 and 1: unresolved questions scored against a price.
+    normalise : bool
+        Divide the probabilities of exclusive options by their sum where that is within 0.02 of 1.
+    order : list of str, or str separated by commas
+        The names of all options in order, for the ranked probability score. Otherwise they have the order of an ordered
+        categorical (pandas) or Enum (polars), else that of the question's first forecast.
+
+    columns : dict, or str such as "question=date,forecaster=model"
+        The headings of columns that are not named after what they hold.
+    revisions : bool
+        Keep all versions of the forecasts, for `daily_brier`.
+
+    Returns
+    -------
+    LoadedForecasts
+        The panel, and the rejected rows with line number and reason.
+
+    Raises
+    ------
+    UnreadableFile
+        If the source as a whole cannot be used.
+    InvalidRow
+        With `strict`, for the first row that cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"forecaster": ["ann"], "question": ["q"], "probability": [0.8], "outcome": [1]})
+    >>> read(frame).panel.forecasters
+    ['ann']
+    """
+    return read_forecasts(
+        source,
+        format,
+        strict=strict,
+        fractional_outcomes=fractional_outcomes,
+        normalise=normalise,
+        order=comma_separated(order),
+        columns=named_columns(columns),
+        revisions=revisions,
+    )
+
+
+def read_any(
+    source: Source,
+    format: str | None = None,
+    *,
+    columns: Mapping[str, str] | Iterable[str] | str = (),
+    output_type: str | None = None,
+    **reading: Any,
+) -> LoadedForecasts | NumericForecasts:
+    """The forecasts of a source, of numbers by the formats "numbers" and "hub", else as `read`.
+
+    Parameters
+    ----------
+    source, format, columns : as in `rank`
+    output_type : str, optional
+        Of a hub, as in `rank`.
+    **reading
+        Other keywords of `read`.
+
+    Returns
+    -------
+    LoadedForecasts or NumericForecasts
+        With the method `explanation`.
+
+    Raises
+    ------
+    As in `read`, and InvalidSetting for a keyword that has no meaning for forecasts of numbers.
+    """
+    if output_type is not None and format != HUB:
+        raise InvalidSetting(f"output_type: only together with format {HUB}")
+    if format not in (NUMBERS, HUB):
+        return read(source, format, columns=columns, **reading)
+    column_headings = named_columns(columns)
+    if format == NUMBERS:
+        _refuse_reading(reading)
+        return read_numbers(source, column_headings)
+    paths = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(path, str | Path) for path in paths):
+        raise InvalidSetting(f"format: {HUB} reads files and folders, no frames")
+    try:
+        hub = forecast_hub.read_hub(paths, output_type, column_headings)
+    except InvalidHeadings as error:
+        raise InvalidSetting(str(error)) from error
+    if hub.numbers is None:
+        return read(hub.probabilities, **reading)
+    _refuse_reading(reading)
+    rows = checked_rows(hub.numbers, hub.output_type)
+    return NumericForecasts(rows, hub.output_type, notes=hub.notes, source=hub.label)
+
+
+def _refuse_reading(reading: Mapping[str, Any]) -> None:
+    """Raises InvalidSetting for a keyword that has no meaning for forecasts of numbers."""
+    for name in ("fractional_outcomes", "normalise", "order"):
+        if reading.get(name):
+            raise InvalidSetting(f"{name}: not for forecasts of numbers")
+
+
+def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str, str]:
+    """Headings by column, of a dictionary or of texts such as "question=date". Raises InvalidSetting."""
+    if isinstance(columns, Mapping):
+        return dict(columns)
+    name_of: dict[str, str] = {}
+    for text in comma_separated(columns):
+        name, sign, heading = text.partition("=")
+        if not (sign and name.strip() and heading.strip()):
+            raise InvalidSetting(f"columns: {text!r} is not of the form COLUMN=HEADING")
+        if name.strip() in name_of:
+            raise InvalidSetting(f"columns: {name.strip()} is named twice")
+        name_of[name.strip()] = heading.strip()
+    return name_of
+
+
+def comma_separated(values: Any) -> tuple[str, ...]:
+    """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
+    if isinstance(values, str):
+        values = values.split(",")
+    elif isinstance(values, int | float):
+        values = [values]
+    texts = (f"{value:g}" if isinstance(value, int | float) else str(value).strip() for value in values)
+    return tuple(dict.fromkeys(text for text in texts if text))
