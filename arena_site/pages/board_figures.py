@@ -7,8 +7,9 @@ from typing import Any
 from agents.models import Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
+from arena_site.pages.charts.slopes import SlopeRow, slope_chart
 from arena_site.pages.filters import count, score
-from arena_site.pages.headlines import Headline
+from arena_site.pages.headlines import Headline, largest_bet_sentence
 from scoring.constants import FORECAST, REFERENCES
 from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_entries import ranked_by
@@ -48,7 +49,7 @@ def brier_figure(
         lines = ", ".join(f"{name.lower()} {score(value)}" for name, value in baselines.items())
         note += f" Vertical lines: {lines}."
     if headline:
-        title = _title(headline, f"has the lowest {name}")
+        title = leader_title(headline, f"has the lowest {name}")
         note += " The bracket marks the models that are statistically tied with the leader." if headline.tied else ""
     data = board.report.get("data", {})
     source = (
@@ -73,9 +74,32 @@ def return_figure(
         baselines={"Break-even": 0.0},
         tied=headline.tied if headline else [],
     )
-    title = _title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
+    title = leader_title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
     note = "Mean return on paper money over cohorts, with its 95 % interval over calendar weeks."
     return Figure("mean-returns", title, chart, note, at=at)
+
+
+def largest_bet_figure(
+    entries: Entries, headline: Headline | None, families: Mapping[str, Family], at: datetime | None, query: str = ""
+) -> Figure | None:
+    """Each model's mean return with and without its largest bet; None without such a bet."""
+    rows = []
+    for entry in entries:
+        if not entry["external"] and entry["return_without_largest_bet"] is not None:
+            values = entry["return_percent"], entry["return_without_largest_bet"]
+            rows.append(
+                SlopeRow(entry["display_name"], families.get(entry["family"]), values, (entry["return_ci"], None))
+            )
+    sides = "with all bets", "without the largest"
+    chart = slope_chart(rows, sides, y_title="Mean return (%)", unit="percent", baseline=0.0)
+    if chart is None or headline is None:
+        return None
+    title = f"{leader_title(headline, 'has the highest mean return')} {largest_bet_sentence(headline.leader)}"
+    note = (
+        "The largest bet is the position with the largest profit or loss of all cohorts, at the last accepted price. "
+        "Bars are 95 % intervals over calendar weeks; paper money."
+    )
+    return Figure("largest-bets", title, chart, note, at=at, query=query)
 
 
 def agents_figure(
@@ -95,12 +119,13 @@ def agents_figure(
         baselines=lines if is_forecast else {"Break-even": 0.0},
         tied=headline.tied if headline else [],
     )
-    title = _title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
+    title = leader_title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
     note = "Adjusted Brier score" if is_forecast else "Mean return on paper money"
     return Figure("scores", title, chart, f"{note} and 95 % interval.", at=board.computed_at, **options)
 
 
-def _title(headline: Headline, leads: str) -> str:
+def leader_title(headline: Headline, leads: str) -> str:
+    """A sentence that names the leader, what it leads in, the condition, and how many are tied with it."""
     tied = len(headline.tied)
     ties = f", statistically tied with {count(tied)} other{'' if tied == 1 else 's'}" if tied else ""
     return f"{headline.leader['display_name']} {leads} {headline.condition}{ties}."

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Family
+from arena_site.pages.board_figures import largest_bet_figure
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
@@ -83,6 +84,7 @@ def trading(request: HttpRequest) -> HttpResponse:
                 ]
             ),
             "figure": _figure(returns, agents, families, choices),
+            "largest_bets": largest_bet_figure(entries, headline, families, computed_at, selection.suffix),
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
             "voided": [cohort for cohort in competition.cohorts.values() if cohort.voided_at],
@@ -96,13 +98,18 @@ def trading(request: HttpRequest) -> HttpResponse:
 
 
 def trading_figures(request: HttpRequest) -> list[Figure]:
-    """The page's chart."""
+    """The page's charts."""
     choices = _choices(request)
     competition = competition_index()
+    version, at = choices.selection["methodology"], choices.as_of
+    entries, pairs = trading_board(methodology=version, category=choices.selection["category"], at=at)
+    entries = with_returns_without_largest_bet(entries, methodology=version, current=at is None)
+    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=choices.computed_at or choices.now)
+    families, query = competition.by_slug, choices.selection.suffix
+    largest_bets = largest_bet_figure(entries, headline, families, choices.computed_at, query)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
-    figure = _figure(returns, agents, competition.by_slug, choices)
-    return [figure] if figure else []
+    return list(filter(None, [_figure(returns, agents, families, choices), largest_bets]))
 
 
 def _choices(request: HttpRequest) -> TradingChoices:
