@@ -97,7 +97,7 @@ def largest_bet_figure(
     title = f"{leader_title(headline, 'has the highest mean return')} {largest_bet_sentence(headline.leader)}"
     note = (
         "The largest bet is the position with the largest profit or loss of all cohorts, at the last accepted price. "
-        "Bars are 95 % intervals over calendar weeks; paper money."
+        "Intervals of the mean returns stand in the ranking; paper money."
     )
     return Figure("largest-bets", title, chart, note, at=at, query=query)
 

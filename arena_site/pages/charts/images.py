@@ -19,7 +19,7 @@ from arena_site.pages.filters import day_text, single_line
 
 MARGIN, GAP = 28, 26
 COLUMNS = 4
-LEAST_WIDTH = 800
+LEAST_WIDTH = 1056
 """Room for the title and the address."""
 TITLE_SIZE, NOTE_SIZE = 22, 13
 CHARACTER_WIDTH = 0.52

@@ -52,7 +52,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
+    entries = _with_returns_without_largest_bet(entries, choices)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
@@ -101,15 +101,24 @@ def trading_figures(request: HttpRequest) -> list[Figure]:
     """The page's charts."""
     choices = _choices(request)
     competition = competition_index()
-    version, at = choices.selection["methodology"], choices.as_of
-    entries, pairs = trading_board(methodology=version, category=choices.selection["category"], at=at)
-    entries = with_returns_without_largest_bet(entries, methodology=version, current=at is None)
+    version, category = choices.selection["methodology"], choices.selection["category"]
+    entries, pairs = trading_board(methodology=version, category=category, at=choices.as_of)
+    entries = _with_returns_without_largest_bet(entries, choices)
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=choices.computed_at or choices.now)
     families, query = competition.by_slug, choices.selection.suffix
     largest_bets = largest_bet_figure(entries, headline, families, choices.computed_at, query)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
     return list(filter(None, [_figure(returns, agents, families, choices), largest_bets]))
+
+
+def _with_returns_without_largest_bet(
+    entries: Sequence[Mapping[str, Any]], choices: TradingChoices
+) -> list[dict[str, Any]]:
+    """The entries with their returns without the largest bet, which is known of all categories together, and now."""
+    is_known = choices.as_of is None and not choices.selection["category"]
+    version = choices.selection["methodology"]
+    return with_returns_without_largest_bet(entries, methodology=version, current=is_known)
 
 
 def _choices(request: HttpRequest) -> TradingChoices:
