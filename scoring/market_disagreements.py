@@ -1,5 +1,6 @@
 """The models against the market: where they disagree on questions without an outcome, and who was closer before."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -76,7 +77,7 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
     stored = board.report.get("against_market") or {}
     kinds = {(row["family"], row["category"], row["band"]): row for row in stored.get("kinds", [])}
     unresolved: dict[int, MarketDisagreement] = {}
-    for row in _widest_first(latest_disagreements(_unresolved_entries(at), arm)):
+    for row in _widest_first(_latest_disagreements(_unresolved_entries(at), arm)):
         if family in ("", row.family):
             unresolved.setdefault(row.question, replace(row, kind=_kind(row, kinds)))
     resolved = []
@@ -89,10 +90,27 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
     return MarketRecord(list(unresolved.values()), wins, losses, board.computed_at)
 
 
-def question_disagreement(question: Question, arm: str, *, at: datetime | None = None) -> MarketDisagreement | None:
-    """The model furthest from the market on the last day on which a question was asked and answered."""
-    entries = question.entries.all() if at is None else question.entries.filter(question_set__frozen_at__lte=at)
-    return next(iter(_widest_first(latest_disagreements(entries, arm))), None)
+def question_disagreement(
+    question: Question, days: Sequence[QuestionEntry], arm: str, *, at: datetime | None = None
+) -> MarketDisagreement | None:
+    """The model furthest from the market on the first of these days, the latest first, that has forecasts by `at`."""
+    from scoring.services.forecast_panels import forecast_vector, resolved_entry
+
+    forecasts = Forecast.objects.counted().filter(entry__in=days, arm=arm, family__external=False).order_by("pk")
+    if at is not None:
+        forecasts = forecasts.filter(made_at__lte=at)
+    by_day: dict[int, dict[str, Mapping[str, float]]] = defaultdict(dict)
+    for day, family, probabilities in forecasts.values_list("entry", "family__slug", "probabilities"):
+        by_day[day][family] = probabilities
+    answered = next((day for day in days if day.pk in by_day), None)
+    if answered is None:
+        return None
+    options = [(option.name, option.happened) for option in question.options.all()]
+    fields = {"exclusive": question.exclusive, "category": question.category, "asked_at": answered.question_set.day}
+    entry = resolved_entry(answered.pk, question.pk, options, answered.prices, **fields)
+    for family, probabilities in by_day[answered.pk].items():
+        entry.forecasts[family] = forecast_vector(probabilities, entry.options)
+    return next(iter(_widest_first(_disagreements([entry]))), None)
 
 
 class Scoreboard(NamedTuple):
@@ -110,7 +128,7 @@ def scoreboard(question: Question, arm: str) -> Scoreboard:
     return Scoreboard(sum(row["own"] < row["market"] for row in means), len(means))
 
 
-def latest_disagreements(entries: QuerySet[QuestionEntry], arm: str) -> list[MarketDisagreement]:
+def _latest_disagreements(entries: QuerySet[QuestionEntry], arm: str) -> list[MarketDisagreement]:
     """Each model's widest disagreement with the market on the last answered day of each question among the entries.
 
     The market's probabilities and the ensemble are those of the boards (`reference_vectors`).

@@ -7,9 +7,8 @@ from typing import Any
 from agents.models import Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
-from arena_site.pages.charts.slopes import SlopeRow, slope_chart
 from arena_site.pages.filters import count, score
-from arena_site.pages.headlines import Headline, largest_bet_sentence
+from arena_site.pages.headlines import Headline
 from scoring.constants import FORECAST, REFERENCES
 from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_entries import ranked_by
@@ -77,29 +76,6 @@ def return_figure(
     title = leader_title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
     note = "Mean return on paper money over cohorts, with its 95 % interval over calendar weeks."
     return Figure("mean-returns", title, chart, note, at=at)
-
-
-def largest_bet_figure(
-    entries: Entries, headline: Headline | None, families: Mapping[str, Family], at: datetime | None, query: str = ""
-) -> Figure | None:
-    """Each model's mean return with and without its largest bet; None without such a bet."""
-    rows = []
-    for entry in entries:
-        if not entry["external"] and entry["return_without_largest_bet"] is not None:
-            values = entry["return_percent"], entry["return_without_largest_bet"]
-            rows.append(
-                SlopeRow(entry["display_name"], families.get(entry["family"]), values, (entry["return_ci"], None))
-            )
-    sides = "with all bets", "without the largest"
-    chart = slope_chart(rows, sides, y_title="Mean return (%)", unit="percent", baseline=0.0)
-    if chart is None or headline is None:
-        return None
-    title = f"{leader_title(headline, 'has the highest mean return')} {largest_bet_sentence(headline.leader)}"
-    note = (
-        "The largest bet is the position with the largest profit or loss of all cohorts, at the last accepted price. "
-        "Intervals of the mean returns stand in the ranking; paper money."
-    )
-    return Figure("largest-bets", title, chart, note, at=at, query=query)
 
 
 def agents_figure(

@@ -23,11 +23,11 @@ from scoring.models import Leaderboard
 class MarketDisagreementSerializer(serializers.Serializer):
     """The option of a question, and the day, on which a model and the market's price are furthest apart."""
 
-    question = serializers.IntegerField()
-    family = serializers.CharField()
-    category = serializers.CharField()
-    day = serializers.DateTimeField()
-    option = serializers.CharField()
+    question = serializers.IntegerField(help_text="The question's id.")
+    family = serializers.CharField(help_text="The model's slug.")
+    category = serializers.CharField(help_text="The question's.")
+    day = serializers.DateTimeField(help_text="The day on which it was asked.")
+    option = serializers.CharField(help_text="The option's name.")
     probability = serializers.FloatField(help_text="The model's.")
     ensemble = NumberField(help_text="The mean of the models' probabilities; null for a resolved question.")
     price = serializers.FloatField(help_text="The market's, brought to a sum of 1 where options are exclusive.")

@@ -53,7 +53,8 @@ def prices_figure(sides: Sequence[Side], families: Mapping[str, Family], *, quer
         rows.append(SlopeRow(entry["display_name"], family, (left.get(column), right.get(column)), intervals))
     name = BRIER_NAMES[column]
     y_title = f"{name[0].upper()}{name[1:]} (0 is best)"
-    chart = slope_chart(rows, (sides[0].label, sides[1].label), y_title=y_title, unit="score")
+    labels = sides[0].label, sides[1].label
+    chart = slope_chart(rows, labels, x_title="Prompt condition", y_title=y_title, unit="score")
     if chart is None:
         return None
     titles = [leader_title(side.headline, f"has the lowest {name}") for side in sides if side.headline]

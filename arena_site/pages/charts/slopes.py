@@ -63,13 +63,14 @@ class SlopeChart:
     rows: Sequence[SlopeRow]
     lines: Sequence[SlopeLine]
     sides: tuple[str, str]
+    x_title: str
     y_title: str
     unit: str
     bottom: float
 
     @property
     def height(self) -> int:
-        return round(self.bottom) + 12
+        return round(self.bottom) + 36
 
     @property
     def columns(self) -> Sequence[str]:
@@ -93,12 +94,12 @@ class SlopeChart:
 
 
 def slope_chart(
-    rows: Sequence[SlopeRow], sides: tuple[str, str], *, y_title: str, unit: str, baseline: float | None = None
+    rows: Sequence[SlopeRow], sides: tuple[str, str], *, x_title: str, y_title: str, unit: str
 ) -> SlopeChart | None:
-    """The chart of scores on two sides; None without a score on each. The axis includes the baseline."""
+    """The chart of scores on two sides; None without a score on each."""
     if not all(any(row.values[side] is not None for row in rows) for side in (0, 1)):
         return None
-    ends = [] if baseline is None else [baseline]
+    ends: list[float] = []
     for row in rows:
         for value, interval in zip(row.values, row.intervals, strict=True):
             ends += [] if value is None else [value, *(interval or ())]
@@ -126,4 +127,4 @@ def slope_chart(
     for row, row_ends in zip(rows, drawn, strict=True):
         color = readable_color(row.family.color if row.family else UNKNOWN_COLOR)
         lines.append(SlopeLine(row.name, color, row.family is None, row_ends))
-    return SlopeChart(rows, lines, sides, y_title, unit, bottom)
+    return SlopeChart(rows, lines, sides, x_title, y_title, unit, bottom)

@@ -102,11 +102,7 @@ def leaderboard_figures(request: HttpRequest) -> list[Figure]:
     now, competition = timezone.now(), competition_index()
     selection = _selection(request)
     page = _page(competition, selection, requested_instant(request, now), now)
-    board = page.board
-    figures = [figure for figure in page.figures.values() if figure]
-    if board.board.entries:
-        figures.append(brier_figure(board.board, board.headline, competition.by_slug, query=selection.suffix))
-    return figures
+    return list(filter(None, page.figures.values()))
 
 
 def _selection(request: HttpRequest) -> PageSelection:
@@ -127,7 +123,9 @@ def _page(competition: CompetitionIndex, selection: PageSelection, as_of: dateti
     at = board.board.computed_at or now
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at)
     changes = [change for change in release_changes(competition.counted) if as_of is None or change.at <= as_of]
+    scores = brier_figure(board.board, board.headline, families, query=selection.suffix)
     figures = {
+        "scores": scores if scores.chart.rows else None,
         "prices": prices_figure(sides, families, query=selection.suffix),
         "leads": leads_figure(board, families, changes, query=selection.suffix),
     }

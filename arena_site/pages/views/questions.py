@@ -143,7 +143,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
             "options": _options_in_order(question),
-            "scoreboard": _scoreboard(question, as_of),
+            "scoreboard": _scoreboard(question, latest, as_of),
             "rows_open": ROWS_OPEN,
             "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
@@ -163,11 +163,11 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _scoreboard(question: Question, as_of: datetime | None) -> dict[str, Any] | None:
+def _scoreboard(question: Question, days: Sequence[QuestionEntry], as_of: datetime | None) -> dict[str, Any] | None:
     """The model furthest from the market, and how many models did better than it; None without forecast and price."""
     conditions = last_competition_index().conditions
     arm = conditions.board(at=as_of)
-    row = question_disagreement(question, arm, at=as_of)
+    row = question_disagreement(question, days, arm, at=as_of)
     if row is None or question.status == Question.Status.CANCELLED:
         return None
     is_resolved = question.status == Question.Status.RESOLVED and (as_of is None or question.resolved_at <= as_of)

@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Family
-from arena_site.pages.board_figures import largest_bet_figure
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
@@ -52,7 +51,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    entries = _with_returns_without_largest_bet(entries, choices)
+    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
@@ -84,7 +83,6 @@ def trading(request: HttpRequest) -> HttpResponse:
                 ]
             ),
             "figure": _figure(returns, agents, families, choices),
-            "largest_bets": largest_bet_figure(entries, headline, families, computed_at, selection.suffix),
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
             "voided": [cohort for cohort in competition.cohorts.values() if cohort.voided_at],
@@ -98,27 +96,13 @@ def trading(request: HttpRequest) -> HttpResponse:
 
 
 def trading_figures(request: HttpRequest) -> list[Figure]:
-    """The page's charts."""
+    """The page's chart."""
     choices = _choices(request)
     competition = competition_index()
-    version, category = choices.selection["methodology"], choices.selection["category"]
-    entries, pairs = trading_board(methodology=version, category=category, at=choices.as_of)
-    entries = _with_returns_without_largest_bet(entries, choices)
-    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=choices.computed_at or choices.now)
-    families, query = competition.by_slug, choices.selection.suffix
-    largest_bets = largest_bet_figure(entries, headline, families, choices.computed_at, query)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
-    return list(filter(None, [_figure(returns, agents, families, choices), largest_bets]))
-
-
-def _with_returns_without_largest_bet(
-    entries: Sequence[Mapping[str, Any]], choices: TradingChoices
-) -> list[dict[str, Any]]:
-    """The entries with their returns without the largest bet, which is known of all categories together, and now."""
-    is_known = choices.as_of is None and not choices.selection["category"]
-    version = choices.selection["methodology"]
-    return with_returns_without_largest_bet(entries, methodology=version, current=is_known)
+    figure = _figure(returns, agents, competition.by_slug, choices)
+    return [figure] if figure else []
 
 
 def _choices(request: HttpRequest) -> TradingChoices:
