@@ -59,7 +59,8 @@ class MarketDisagreement:
 
     @property
     def gap(self) -> float:
-        return abs(self.probability - self.price)
+        """The width of the difference, rounded to hide the error of binary fractions."""
+        return round(abs(self.probability - self.price), 9)
 
 
 class MarketRecord(NamedTuple):
@@ -158,7 +159,7 @@ def _disagreements(entries: Sequence[Any]) -> list[MarketDisagreement]:
         if np.isnan(market).any():
             continue
         for family, forecast in entry.forecasts.items():
-            option = int(np.argmax(np.abs(np.array(forecast) - market)))
+            option = int(np.argmax(np.round(np.abs(np.array(forecast) - market), 9)))
             row = MarketDisagreement(
                 question=entry.question,
                 family=family,
@@ -185,7 +186,7 @@ def _unresolved_entries(at: datetime | None) -> QuerySet[QuestionEntry]:
 
 
 def _widest_first(rows: Iterable[MarketDisagreement]) -> list[MarketDisagreement]:
-    return sorted(rows, key=lambda row: (-round(row.gap, 9), row.question, row.family))
+    return sorted(rows, key=lambda row: (-row.gap, row.question, row.family))
 
 
 def _kind(row: MarketDisagreement, kinds: Mapping[tuple[str, str, int], Mapping[str, Any]]) -> Kind | None:

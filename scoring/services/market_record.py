@@ -88,7 +88,7 @@ def _week(day: datetime | None) -> float:
 
 def _question_record(panel: Panel, questions: Sequence[int]) -> QuestionRecord:
     """The forecasts with a price, brought together by forecaster and question."""
-    gaps = panel.max_cells(np.abs(panel.probability - market_probability(panel)))
+    gaps = panel.max_cells(_gaps(panel))
     priced = np.flatnonzero(~np.isnan(gaps))
     asked = np.array(questions, dtype=np.int64)[panel.question[priced]]
     size = max(questions, default=0) + 1
@@ -102,6 +102,11 @@ def _question_record(panel: Panel, questions: Sequence[int]) -> QuestionRecord:
     order = np.argsort(gaps[priced], kind="stable")
     widest[pair[order]] = priced[order]  # the last one written, of equal gaps the newest, is the widest
     return QuestionRecord(keys // size, keys % size, number, widest, mean(gaps), mean(brier(panel)), mean(alpha(panel)))
+
+
+def _gaps(panel: Panel) -> Floats:
+    """The difference from the market of each cell, rounded to hide the error of binary fractions."""
+    return np.round(np.abs(panel.probability - market_probability(panel)), 9)
 
 
 def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int, str]) -> Iterator[dict[str, Any]]:
@@ -122,7 +127,7 @@ def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int
 
 def _largest(record: QuestionRecord, panel: Panel, resolved: Sequence[ResolvedEntry]) -> Iterator[dict[str, Any]]:
     """The LISTED questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
-    prices = market_probability(panel)
+    prices, gaps = market_probability(panel), _gaps(panel)
     for forecaster, name in enumerate(panel.forecasters):
         own = np.flatnonzero(record.forecaster == forecaster)
         ordered = own[np.argsort(-record.alpha[own], kind="stable")]
@@ -130,7 +135,7 @@ def _largest(record: QuestionRecord, panel: Panel, resolved: Sequence[ResolvedEn
         for place in [*ordered[:LISTED], *losses]:
             forecast = int(record.widest[place])
             first, end = panel.offsets[forecast], panel.offsets[forecast + 1]
-            cell = int(np.argmax(np.abs(panel.probability[first:end] - prices[first:end])))
+            cell = int(np.argmax(gaps[first:end]))
             entry = resolved[panel.question[forecast]]
             lead, score = float(record.alpha[place]), float(record.brier[place])
             yield {
