@@ -107,8 +107,15 @@ def question_disagreement(
     if answered is None:
         return None
     options = [(option.name, option.happened) for option in question.options.all()]
-    fields = {"exclusive": question.exclusive, "category": question.category, "asked_at": answered.question_set.day}
-    entry = resolved_entry(answered.pk, question.pk, options, answered.prices, **fields)
+    entry = resolved_entry(
+        answered.pk,
+        question.pk,
+        options,
+        answered.prices,
+        category=question.category,
+        exclusive=question.exclusive,
+        asked_at=answered.question_set.day,
+    )
     for family, probabilities in by_day[answered.pk].items():
         entry.forecasts[family] = forecast_vector(probabilities, entry.options)
     return next(iter(_widest_first(_disagreements([entry]))), None)

@@ -106,7 +106,8 @@ def _question_record(panel: Panel, questions: Sequence[int]) -> QuestionRecord:
 
 def _gaps(panel: Panel) -> Floats:
     """The difference from the market of each cell, rounded to hide the error of binary fractions."""
-    return np.round(np.abs(panel.probability - market_probability(panel)), 9)
+    gaps: Floats = np.abs(panel.probability - market_probability(panel)).round(9)
+    return gaps
 
 
 def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int, str]) -> Iterator[dict[str, Any]]:

@@ -118,13 +118,13 @@ def test_list_refuses_what_it_does_not_know_and_takes_past_instants(client: Clie
 def test_page_shows_the_same_rows_and_a_chart_with_its_files(client: Client, record: list[Question]) -> None:
     page = get_page(client, "/disagreements/")
     assert visible_text(page, ".answer") == (
-        "Grok 4.1 and the market disagree most on “ Will it rain in town 5? ”: 20\u202f% against 50\u202f% for “ YES ”, when"
+        "Grok 4.1 and the market disagree most on “ Will it rain in town 5? ”: 20 % against 50 % for “ YES ”, when"
         " shown the market’s prices."
     )
     head, *listed = table_rows(section(page, "open"))
     assert head[2:7] == ["Model", "Forecast", "Ensemble", "Market", "Difference"]
-    assert listed[1][2:] == ["GPT-5.2", "66.0\u202f%", "60.5\u202f%", "50.0\u202f%", "16.0\u202f%", "3", "2", "1"]
-    assert [row[9] for row in table_rows(section(page, "losses"))[1:]] == ["−0.203"]
+    assert listed[1][2:] == ["GPT-5.2", "66.0 %", "60.5 %", "50.0 %", "16.0 %", "3", "2", "1"]
+    assert [row[9] for row in table_rows(section(page, "losses"))[1:]] == ["−0.202"]
     title = visible_text(page, "figure h2")
     assert title == (
         "Models differ from the market’s prices by up to 30 points on questions without an outcome, when shown the"
@@ -150,11 +150,11 @@ def test_page_of_an_empty_arena_says_so(client: Client) -> None:
 def test_question_says_who_did_better_than_the_market(client: Client, record: list[Question]) -> None:
     resolved = visible_text(get_page(client, f"/questions/{record[1].pk}/"), ".short-answer")
     assert resolved == (
-        "GPT-5.2 gave 75\u202f% to “ YES ”, the market 60\u202f%, when shown the market’s prices on 8 Mar 2026 , the last"
+        "GPT-5.2 gave 75 % to “ YES ”, the market 60 %, when shown the market’s prices on 8 Mar 2026 , the last"
         " day asked; it happened: 1 of 2 models did better than the market, by the mean Brier score over all days."
     )
     still_open = visible_text(get_page(client, f"/questions/{record[4].pk}/"), ".short-answer")
-    assert still_open.startswith("Grok 4.1 gave 20\u202f% to “ YES ”, the market 50\u202f%, when shown the market’s prices")
+    assert still_open.startswith("Grok 4.1 gave 20 % to “ YES ”, the market 50 %, when shown the market’s prices")
     assert still_open.endswith("the widest difference of a model on the last day asked.")
     assert not elements(get_page(client, f"/questions/{QuestionFactory().pk}/"), ".short-answer")
     end_question(record[3])

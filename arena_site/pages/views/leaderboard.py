@@ -123,12 +123,13 @@ def _page(competition: CompetitionIndex, selection: PageSelection, as_of: dateti
     at = board.board.computed_at or now
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at)
     changes = [change for change in release_changes(competition.counted) if as_of is None or change.at <= as_of]
-    scores = brier_figure(board.board, board.headline, families, query=selection.suffix)
-    figures = {
-        "scores": scores if scores.chart.rows else None,
+    figures: dict[str, Figure | None] = {
+        "scores": brier_figure(board.board, board.headline, families, query=selection.suffix),
         "prices": prices_figure(sides, families, query=selection.suffix),
         "leads": leads_figure(board, families, changes, query=selection.suffix),
     }
+    if not board.board.entries:
+        figures["scores"] = None
     return FrontPage(board, sides, headline, figures)
 
 

@@ -170,7 +170,8 @@ def _scoreboard(question: Question, days: Sequence[QuestionEntry], as_of: dateti
     row = question_disagreement(question, days, arm, at=as_of)
     if row is None or question.status == Question.Status.CANCELLED:
         return None
-    is_resolved = question.status == Question.Status.RESOLVED and (as_of is None or question.resolved_at <= as_of)
+    resolved_at = question.resolved_at if question.status == Question.Status.RESOLVED else None
+    is_resolved = resolved_at is not None and (as_of is None or resolved_at <= as_of)
     happened = next(option.happened for option in question.options.all() if option.name == row.option)
     return {
         "row": row,
