@@ -86,8 +86,7 @@ def leads_figure(
         height=380, events=events,
     )  # fmt: skip
     title = _leads_title(side, ends[-1], points, families)
-    figure = Figure("leads", title, chart, LEADS_NOTE, at=side.board.computed_at, query=query) if chart else None
-    return figure
+    return Figure("leads", title, chart, LEADS_NOTE, at=side.board.computed_at, query=query) if chart else None
 
 
 def _leads_title(side: Side, end: datetime, points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]) -> str:
