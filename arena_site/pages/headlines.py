@@ -131,12 +131,12 @@ def largest_bet_sentence(entry: Entry) -> str:
     mean, without = entry["return_percent"], entry.get("return_without_largest_bet")
     if mean is None or without is None:
         return ""
-    rest = f"without it the mean return is {signed_percent(without)}."
+    remainder = f"without it the mean return is {signed_percent(without)}."
     if mean <= 0 or without >= mean:
-        return f"Its largest bet lost money: {rest}" if without >= mean else f"Its largest bet made money: {rest}"
+        return f"Its largest bet {'lost' if without >= mean else 'made'} money: {remainder}"
     share = (mean - without) / mean
     part = "more than all" if share > 1 else fraction(share, 0)
-    return f"One bet makes {part} of its profit: {rest}"
+    return f"One bet makes {part} of its profit: {remainder}"
 
 
 def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:

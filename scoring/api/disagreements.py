@@ -81,8 +81,8 @@ class MarketDisagreementViewSet(ListView, GenericViewSet):
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        allowed = {"arm", "as_of", "family", "resolved", FIELDS_PARAMETER, FORMAT_PARAMETER}
-        check_parameters(request, allowed | StrictPagination.parameters)
+        parameters = {"arm", "as_of", "family", "resolved", FIELDS_PARAMETER, FORMAT_PARAMETER}
+        check_parameters(request, parameters | StrictPagination.parameters)
         families = [family.slug for family in competition_index().families.values() if not family.external]
         family = selected_name(request, "family", ["", *families], "")
         record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))

@@ -90,9 +90,9 @@ def _question_record(panel: Panel, questions: Sequence[int]) -> QuestionRecord:
     """The forecasts with a price, brought together by forecaster and question."""
     gaps = panel.max_cells(_gaps(panel))
     priced = np.flatnonzero(~np.isnan(gaps))
-    asked = np.array(questions, dtype=np.int64)[panel.question[priced]]
+    question_ids = np.array(questions, dtype=np.int64)[panel.question[priced]]
     size = max(questions, default=0) + 1
-    keys, pair = np.unique(panel.forecaster[priced] * size + asked, return_inverse=True)
+    keys, pair = np.unique(panel.forecaster[priced] * size + question_ids, return_inverse=True)
     number = np.bincount(pair, minlength=len(keys))
 
     def mean(values: Floats) -> Floats:
@@ -130,8 +130,8 @@ def _largest(record: QuestionRecord, panel: Panel, resolved: Sequence[ResolvedEn
     """The LISTED questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
     prices, gaps = market_probability(panel), _gaps(panel)
     for forecaster, name in enumerate(panel.forecasters):
-        own = np.flatnonzero(record.forecaster == forecaster)
-        ordered = own[np.argsort(-record.alpha[own], kind="stable")]
+        places = np.flatnonzero(record.forecaster == forecaster)
+        ordered = places[np.argsort(-record.alpha[places], kind="stable")]
         losses = ordered[max(LISTED, len(ordered) - LISTED) :]
         for place in [*ordered[:LISTED], *losses]:
             forecast = int(record.widest[place])

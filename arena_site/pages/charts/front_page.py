@@ -42,15 +42,15 @@ def prices_figure(sides: Sequence[Side], families: Mapping[str, Family], *, quer
         return None
     names = {ranked_by(side.board.entries) for side in sides}
     column = names.pop() if len(names) == 1 else "brier"
-    entry_maps = [{entry["forecaster"]: entry for entry in side.board.entries} for side in sides]
+    by_forecaster = {entry["forecaster"]: entry for entry in sides[1].board.entries}
     rows = []
     for entry in sides[0].board.entries:
         if (entry["reference"] or entry["external"]) and entry["forecaster"] != MARKET:
             continue
-        left, right = [entries.get(entry["forecaster"], {}) for entries in entry_maps]
-        intervals = left.get(f"{column}_ci"), right.get(f"{column}_ci")
-        family = families.get(entry["family"])
-        rows.append(SlopeRow(entry["display_name"], family, (left.get(column), right.get(column)), intervals))
+        without_prices = by_forecaster.get(entry["forecaster"], {})
+        values = entry[column], without_prices.get(column)
+        intervals = entry[f"{column}_ci"], without_prices.get(f"{column}_ci")
+        rows.append(SlopeRow(entry["display_name"], families.get(entry["family"]), values, intervals))
     name = BRIER_NAMES[column]
     y_title = f"{name[0].upper()}{name[1:]} (0 is best)"
     labels = sides[0].label, sides[1].label

@@ -116,8 +116,7 @@ def _page(competition: CompetitionIndex, selection: PageSelection, as_of: dateti
     sides = [board]
     pair = next((pair for pair in conditions.pairs_apart("prices") if arm in pair), None)
     if pair:
-        other = next(name for name in pair if name != arm)
-        sides = [board if name == arm else _side(other, conditions, as_of, now) for name in pair]
+        sides = [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
     entries, pairs = trading_board(at=as_of)
     entries = with_returns_without_largest_bet(entries, current=as_of is None)
     at = board.board.computed_at or now
