@@ -117,23 +117,26 @@ def question_disagreement(
         asked_at=answered.question_set.day,
     )
     for family, probabilities in by_day[answered.pk].items():
-        entry.forecasts[family] = forecast_vector(probabilities, entry.options)
+        if probabilities.keys() >= set(entry.options):
+            entry.forecasts[family] = forecast_vector(probabilities, entry.options)
+    if not entry.forecasts:
+        return None
     return next(iter(_widest_first(_disagreements([entry]))), None)
 
 
-class Scoreboard(NamedTuple):
+class QuestionScoreboard(NamedTuple):
     """How many models had a lower mean Brier score than the market on a resolved question, of how many."""
 
     better: int
     models: int
 
 
-def scoreboard(question: Question, arm: str) -> Scoreboard:
+def scoreboard(question: Question, arm: str) -> QuestionScoreboard:
     """The models against the market on a resolved question, over the days on which both have a score."""
     forecasts = Forecast.objects.counted().filter(question=question, arm=arm, family__external=False)
     scores = ForecastScore.objects.filter(forecast__in=forecasts, market_brier__isnull=False).order_by()
     means = list(scores.values("forecast__family").annotate(own=Avg("brier"), market=Avg("market_brier")))
-    return Scoreboard(sum(row["own"] < row["market"] for row in means), len(means))
+    return QuestionScoreboard(sum(row["own"] < row["market"] for row in means), len(means))
 
 
 def _latest_disagreements(entries: QuerySet[QuestionEntry], arm: str) -> list[MarketDisagreement]:

@@ -30,7 +30,7 @@ NOTE = (
 )
 
 
-class Page(NamedTuple):
+class DisagreementsPage(NamedTuple):
     """What a request selects: the record, the choices, the questions by id, and the chart."""
 
     record: MarketRecord
@@ -74,7 +74,7 @@ def disagreements_figures(request: HttpRequest) -> list[Figure]:
     return list(filter(None, [_page(request, competition_index()).figure]))
 
 
-def _page(request: HttpRequest, competition: CompetitionIndex) -> Page:
+def _page(request: HttpRequest, competition: CompetitionIndex) -> DisagreementsPage:
     at, conditions = requested_instant(request, timezone.now()), competition.conditions
     models = [slug for slug, family in competition.by_slug.items() if not family.external]
     selection = PageSelection.from_request(request, {"model": ["", *models], "arm": conditions.names(at=at) or [""]})
@@ -95,7 +95,7 @@ def _page(request: HttpRequest, competition: CompetitionIndex) -> Page:
             unit="fraction", baselines={}, mark="price", left_edge=470,
         )  # fmt: skip
         figure = Figure("largest", title, chart, NOTE, at=at or minute, query=selection.suffix)
-    return Page(record, selection, questions, figure)
+    return DisagreementsPage(record, selection, questions, figure)
 
 
 def _subject(selection: PageSelection, families: Mapping[str, Family]) -> str:
