@@ -1,10 +1,12 @@
 """The models against the market: where they disagree on questions without an outcome, and who was closer before."""
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Avg, Q, QuerySet
 
@@ -14,6 +16,9 @@ from scoring.constants import ENSEMBLE, MARKET
 from scoring.disagreements import RECENT_SETS
 from scoring.forecast_boards import forecast_board
 from scoring.models import ForecastScore
+
+if TYPE_CHECKING:
+    from scoring.services.forecast_panels import ResolvedEntry
 
 BANDS = (0.05, 0.1, 0.2)
 """Widths of disagreement that divide kinds: less than 5 points, 5 to 10, 10 to 20, and from 20 on."""
@@ -45,7 +50,7 @@ class MarketDisagreement:
     question: int
     family: str
     category: str
-    day: datetime
+    day: datetime | None
     option: str
     probability: float
     price: float
@@ -77,10 +82,9 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
     board = forecast_board(arm=arm, at=at, parts=("against_market",))
     stored = board.report.get("against_market") or {}
     kinds = {(row["family"], row["category"], row["band"]): row for row in stored.get("kinds", [])}
-    unresolved: dict[int, MarketDisagreement] = {}
-    for row in _widest_first(_latest_disagreements(_unresolved_entries(at), arm)):
-        if family in ("", row.family):
-            unresolved.setdefault(row.question, replace(row, kind=_kind(row, kinds)))
+    unresolved = []
+    for row in _latest_disagreements(_unresolved_entries(at), arm, family):
+        unresolved.append(replace(row, kind=_kind(row, kinds)))
     resolved = []
     for values in stored.get("largest", []):
         if family in ("", values["family"]):
@@ -88,7 +92,7 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
     resolved.sort(key=lambda row: (-(row.lead or 0), row.question, row.family))
     wins = [row for row in resolved if row.lead and row.lead > 0][:LISTED]
     losses = [row for row in reversed(resolved) if row.lead and row.lead < 0][:LISTED]
-    return MarketRecord(list(unresolved.values()), wins, losses, board.computed_at)
+    return MarketRecord(unresolved, wins, losses, board.computed_at)
 
 
 def question_disagreement(
@@ -121,7 +125,7 @@ def question_disagreement(
             entry.forecasts[family] = forecast_vector(probabilities, entry.options)
     if not entry.forecasts:
         return None
-    return next(iter(_widest_first(_disagreements([entry]))), None)
+    return next(iter(_disagreements([entry])), None)
 
 
 class QuestionScoreboard(NamedTuple):
@@ -139,21 +143,22 @@ def scoreboard(question: Question, arm: str) -> QuestionScoreboard:
     return QuestionScoreboard(sum(row["own"] < row["market"] for row in means), len(means))
 
 
-def _latest_disagreements(entries: QuerySet[QuestionEntry], arm: str) -> list[MarketDisagreement]:
-    """Each model's widest disagreement with the market on the last answered day of each question among the entries.
-
-    The market's probabilities and the ensemble are those of the boards (`reference_vectors`).
-    """
+def _latest_disagreements(entries: QuerySet[QuestionEntry], arm: str, family: str) -> list[MarketDisagreement]:
+    """The widest disagreement on the last answered day of each question among the entries, widest first."""
     from scoring.services.forecast_panels import entries_with_forecasts
 
     latest = {}
     for entry in entries_with_forecasts(entries, arm):
         if entry.forecasts:
             latest[entry.question] = entry
-    return _disagreements(list(latest.values())) if latest else []
+    return _disagreements(list(latest.values()), family) if latest else []
 
 
-def _disagreements(entries: Sequence[Any]) -> list[MarketDisagreement]:
+def _disagreements(entries: Sequence[ResolvedEntry], family: str = "") -> list[MarketDisagreement]:
+    """Of each entry, which have forecasts, the model (or the family) furthest from the market, widest first.
+
+    The market's probabilities and the ensemble are those of the boards (`reference_vectors`).
+    """
     import numpy as np
 
     from scoring.services.forecast_panels import panels
@@ -162,27 +167,28 @@ def _disagreements(entries: Sequence[Any]) -> list[MarketDisagreement]:
     families = sorted({slug for entry in entries for slug in entry.forecasts})
     panel = panels(entries, families).families
     vectors = reference_vectors(panel, np.concatenate([entry.quote for entry in entries]))
-    rows = []
-    for place, entry in enumerate(entries):
-        first, end = panel.questions.offsets[place], panel.questions.offsets[place + 1]
-        market, ensemble = vectors[MARKET][first:end], vectors[ENSEMBLE][first:end]
-        if np.isnan(market).any():
+    prices, ensemble = vectors[MARKET][panel.cell_option], vectors[ENSEMBLE][panel.cell_option]
+    gaps = np.abs(panel.probability - prices).round(9)
+    widest = panel.max_cells(gaps)
+    questions = np.array([entry.question for entry in entries])[panel.question]
+    rows: dict[int, MarketDisagreement] = {}
+    for forecast in np.lexsort((panel.forecaster, questions, -widest)).tolist():
+        entry, slug = entries[panel.question[forecast]], families[panel.forecaster[forecast]]
+        if entry.question in rows or family not in ("", slug) or np.isnan(widest[forecast]):
             continue
-        for family, forecast in entry.forecasts.items():
-            option = int(np.argmax(np.round(np.abs(np.array(forecast) - market), 9)))
-            row = MarketDisagreement(
-                question=entry.question,
-                family=family,
-                category=entry.category,
-                day=entry.asked_at,
-                option=entry.options[option],
-                probability=float(forecast[option]),
-                price=float(market[option]),
-                ensemble=float(ensemble[option]),
-                happened=None,
-            )
-            rows.append(row)
-    return rows
+        first = panel.offsets[forecast]
+        option = int(np.argmax(gaps[first : panel.offsets[forecast + 1]]))
+        rows[entry.question] = MarketDisagreement(
+            question=entry.question,
+            family=slug,
+            category=entry.category,
+            day=entry.asked_at,
+            option=entry.options[option],
+            probability=float(panel.probability[first + option]),
+            price=float(prices[first + option]),
+            ensemble=float(ensemble[first + option]),
+        )
+    return list(rows.values())
 
 
 def _unresolved_entries(at: datetime | None) -> QuerySet[QuestionEntry]:
@@ -193,10 +199,6 @@ def _unresolved_entries(at: datetime | None) -> QuerySet[QuestionEntry]:
     if at is not None:
         without_outcome |= Q(question__resolved_at__gt=at)
     return QuestionEntry.objects.filter(without_outcome, question_set__in=newest)
-
-
-def _widest_first(rows: Iterable[MarketDisagreement]) -> list[MarketDisagreement]:
-    return sorted(rows, key=lambda row: (-row.gap, row.question, row.family))
 
 
 def _kind(row: MarketDisagreement, kinds: Mapping[tuple[str, str, int], Mapping[str, Any]]) -> Kind | None:

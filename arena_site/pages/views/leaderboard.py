@@ -88,7 +88,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "ranked_by": ranked_by(entries),
         "rows": order.sorted(rows),
         "trading": page.trading,
-        "largest_bet": largest_bet_sentence(page.trading.leader) if page.trading else "",
+        "largest_bet": _largest_bet(page.trading, as_of),
         "has_external": any(entry["external"] for entry in scored),
         "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
         "next_run": next_decision_run(now),
@@ -105,6 +105,14 @@ def leaderboard_figures(request: HttpRequest) -> list[Figure]:
     return list(filter(None, page.figures.values()))
 
 
+def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
+    """How much of the leader's profit is one bet; empty for a past instant."""
+    if headline is None or as_of is not None:
+        return ""
+    leader = headline.leader
+    return largest_bet_sentence(*with_returns_without_largest_bet([leader], family=leader["family"]))
+
+
 def _selection(request: HttpRequest) -> PageSelection:
     return PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
 
@@ -118,7 +126,6 @@ def _page(competition: CompetitionIndex, selection: PageSelection, as_of: dateti
     if pair:
         sides = [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
     entries, pairs = trading_board(at=as_of)
-    entries = with_returns_without_largest_bet(entries, current=as_of is None)
     at = board.board.computed_at or now
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at)
     changes = [change for change in release_changes(competition.counted) if as_of is None or change.at <= as_of]
