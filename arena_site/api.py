@@ -33,6 +33,7 @@ from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
+from scoring.api.disagreements import MarketDisagreementViewSet
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
@@ -43,6 +44,7 @@ ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
     "agents-board": AgentsBoardViewSet,
     "comparisons/conditions": ConditionDifferenceViewSet,
+    "disagreements": MarketDisagreementViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

@@ -9,7 +9,7 @@ from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
 
-PAST_REPORT = ("pairs", "data", "curves", "market")
+PAST_REPORT = ("pairs", "data", "curves", "market", "leads", "against_market")
 """The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
 
@@ -54,7 +54,7 @@ def forecast_board(
     from scoring.services.past_leaderboards import past_forecast_contents
 
     past = past_forecast_contents(Selection(arm, methodology, at), category)
-    return ForecastBoard(past.entries, {part: past.report[part] for part in PAST_REPORT}, at)
+    return ForecastBoard(past.entries, {part: past.report.get(part, {}) for part in PAST_REPORT}, at)
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:

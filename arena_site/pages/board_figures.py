@@ -48,7 +48,7 @@ def brier_figure(
         lines = ", ".join(f"{name.lower()} {score(value)}" for name, value in baselines.items())
         note += f" Vertical lines: {lines}."
     if headline:
-        title = _title(headline, f"has the lowest {name}")
+        title = leader_title(headline, f"has the lowest {name}")
         note += " The bracket marks the models that are statistically tied with the leader." if headline.tied else ""
     data = board.report.get("data", {})
     source = (
@@ -73,7 +73,7 @@ def return_figure(
         baselines={"Break-even": 0.0},
         tied=headline.tied if headline else [],
     )
-    title = _title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
+    title = leader_title(headline, "has the highest mean return") if headline else "No portfolio has been valued yet."
     note = "Mean return on paper money over cohorts, with its 95 % interval over calendar weeks."
     return Figure("mean-returns", title, chart, note, at=at)
 
@@ -95,12 +95,13 @@ def agents_figure(
         baselines=lines if is_forecast else {"Break-even": 0.0},
         tied=headline.tied if headline else [],
     )
-    title = _title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
+    title = leader_title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
     note = "Adjusted Brier score" if is_forecast else "Mean return on paper money"
     return Figure("scores", title, chart, f"{note} and 95 % interval.", at=board.computed_at, **options)
 
 
-def _title(headline: Headline, leads: str) -> str:
+def leader_title(headline: Headline, leads: str) -> str:
+    """A sentence that names the leader, what it leads in, the condition, and how many are tied with it."""
     tied = len(headline.tied)
     ties = f", statistically tied with {count(tied)} other{'' if tied == 1 else 's'}" if tied else ""
     return f"{headline.leader['display_name']} {leads} {headline.condition}{ties}."

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from arena_site.pages.filters import count, score, signed_percent
+from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
 from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_entries import ranking_interval, ranking_score
@@ -16,7 +16,7 @@ SIGNIFICANCE = 0.05
 HEADLINE_PARTS = ("pairs", "data", "market")
 """The parts of a report that the headline of forecasts rests on."""
 NAMED_TIES = 2
-"""Tied models that a sentence names; it counts the others."""
+"""Models that a sentence names, such as tied ones; it counts the others."""
 
 Entry = Mapping[str, Any]
 
@@ -100,6 +100,45 @@ def trading_headline(
     return Headline(leader, tied, sentence, f"over {number}")
 
 
+def market_sentence(sides: Iterable[tuple[Sequence[Entry], Mapping[str, Any], str]]) -> str:
+    """Who beats the market's prices by the corrected tests, under each condition: entries, tests by name, its words.
+
+    Empty where no model has a test.
+    """
+    clauses: list[str] = []
+    for entries, tests, condition in sides:
+        tested, ahead = 0, []
+        for entry in entries:
+            test = tests.get(entry["forecaster"])
+            if entry["reference"] or entry["external"] or test is None or test["p_holm"] is None:
+                continue
+            tested += 1
+            if test["p_holm"] < SIGNIFICANCE and test["difference"] > 0:
+                ahead.append(entry["display_name"])
+        rival = "them" if clauses else "the market’s prices"
+        if ahead:
+            verb = "beats" if len(ahead) == 1 else "beat"
+            models = f"{len(ahead)} of {tested} model{'' if tested == 1 else 's'}"
+            clauses.append(f"{models} {verb} {rival} {condition} ({_named(ahead)})")
+        elif tested:
+            clauses.append(f"no model is shown to beat {rival} {condition}")
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}, by paired tests corrected for the number of models." if text else ""
+
+
+def largest_bet_sentence(entry: Entry) -> str:
+    """How much of a model's profit its largest bet makes, and its mean return without it; empty where none is known."""
+    mean, without = entry["return_percent"], entry.get("return_without_largest_bet")
+    if mean is None or without is None:
+        return ""
+    remainder = f"without it the mean return is {signed_percent(without)}."
+    if mean <= 0 or without >= mean:
+        return f"Its largest bet {'lost' if without >= mean else 'made'} money: {remainder}"
+    share = (mean - without) / mean
+    part = "more than all" if share > 1 else fraction(share, 0)
+    return f"One bet makes {part} of its profit: {remainder}"
+
+
 def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
     """The first external agent of a board; None while none is ranked."""
     ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
@@ -146,10 +185,15 @@ def _ties(tied: Sequence[Entry], rivals: int, competitor: str = "model") -> str:
         return f"is significantly better than that of every other {competitor}" if rivals else "is the only one so far"
     if len(tied) == rivals > NAMED_TIES:
         return f"is statistically tied with those of all {rivals} others"
-    names = [entry["display_name"] for entry in tied[:NAMED_TIES]]
-    if remainder := len(tied) - len(names):
-        names.append(f"{remainder} other{'' if remainder == 1 else 's'}")
-    return f"is statistically tied with those of {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+    return f"is statistically tied with those of {_named([entry['display_name'] for entry in tied])}"
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
+    listed = list(names[:NAMED_TIES])
+    if remainder := len(names) - len(listed):
+        listed.append(f"{remainder} other{'' if remainder == 1 else 's'}")
+    return f"{', '.join(listed[:-1])}{' and ' if listed[1:] else ''}{listed[-1]}"
 
 
 def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:

@@ -18,6 +18,7 @@ from arena_site.pages.views import (
     conditions,
     data,
     decisions,
+    disagreements,
     families,
     findings,
     forecasts,
@@ -70,6 +71,9 @@ urlpatterns = [
     *with_charts("questions/<int:pk>/", questions.question, questions.question_figures, name="question"),
     *with_charts("calibration/", calibration.calibration, calibration.calibration_figures, name="calibration"),
     *with_charts("conditions/", conditions.conditions, conditions.conditions_figures, name="conditions"),
+    *with_charts(
+        "disagreements/", disagreements.disagreements, disagreements.disagreements_figures, name="disagreements"
+    ),
     path("compare/", comparisons.comparisons, name="comparisons"),
     *with_charts(
         "compare/<str:first>/<str:second>/",

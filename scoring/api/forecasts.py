@@ -96,7 +96,7 @@ class ForecastLeaderboardDetailSerializer(ForecastLeaderboardSerializer):
     report = ObjectField(
         read_only=True,
         help_text="Results besides the ranking: pairs, tests against the market, return curves, reliability, agreement,"
-        " forecasts and trades.",
+        " forecasts and trades, leads over the market by four weeks, the record against the market.",
     )
 
     class Meta(ForecastLeaderboardSerializer.Meta):

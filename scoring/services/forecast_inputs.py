@@ -15,7 +15,7 @@ from scoring.services.forecast_panels import Selection, asked_and_resolved, sele
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
 
-FORMAT = 10
+FORMAT = 11
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""

@@ -51,6 +51,7 @@ class ResolvedEntry:
     options : those that are scored, without independent options whose market was cancelled
     happened : 1 for each option that happened, else 0
     quote, odds, no_odds : per option, NaN where there is no such price, or none at which a dollar could be bet
+    asked_at : the day it was asked
     forecasts : a probability for each option in their order
     external_forecasts : those of external agents, which no ensemble includes
     """
@@ -66,6 +67,7 @@ class ResolvedEntry:
     quote: Vector
     odds: Vector
     no_odds: Vector
+    asked_at: datetime | None = None
     forecasts: dict[str, Vector] = field(default_factory=dict)
     external_forecasts: dict[str, Vector] = field(default_factory=dict)
 
@@ -95,7 +97,12 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
     `without` names categories to leave out.
     """
     entries = asked_and_resolved(selection).exclude(question__category__in=list(without))
-    forecasts = Forecast.objects.counted().filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
+    return entries_with_forecasts(entries, selection.arm)
+
+
+def entries_with_forecasts(entries: QuerySet[QuestionEntry], arm: str) -> list[ResolvedEntry]:
+    """These entries by the day they were asked, with the forecasts of an arm that count."""
+    forecasts = Forecast.objects.counted().filter(entry__in=entries.order_by().values("pk"), arm=arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     forecasts = forecasts.order_by("release__effective_from", "release", "pk")
     columns = ("entry", "family__slug", "family__external")
@@ -111,13 +118,13 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
 
 
 def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
-    """These entries of resolved questions by id, in their order, without forecasts."""
+    """These entries by id, in their order, without forecasts; of an open question all options count as not happened."""
     options = _options(entries.order_by().values("question"))
     columns = ("event_key", "category", "exclusive", "closed_at")
-    rows = rows_with_json(entries, "pk", "question", *(f"question__{name}" for name in columns), json_field="prices")
+    paths = ("pk", "question", *(f"question__{name}" for name in columns), "question_set__day")
     resolved = {}
-    for row in rows:
-        (pk, question), fields, prices = row[:2], dict(zip(columns, row[2:-1], strict=True)), row[-1]
+    for row in rows_with_json(entries, *paths, json_field="prices"):
+        (pk, question), fields, prices = row[:2], dict(zip((*columns, "asked_at"), row[2:-1], strict=True)), row[-1]
         resolved[pk] = resolved_entry(pk, question, options[question], prices, **fields)
     return resolved
 
@@ -214,6 +221,7 @@ def resolved_entry(
     category: str = "",
     exclusive: bool = True,
     closed_at: datetime | None = None,
+    asked_at: datetime | None = None,
 ) -> ResolvedEntry:
     """An entry with its prices in columns: the ask where there is one, else the mid; NaN where no bet can be made."""
     scored = scored_options(options)
@@ -239,6 +247,7 @@ def resolved_entry(
         quote=quote,
         odds=odds,
         no_odds=no_odds,
+        asked_at=asked_at,
     )
 
 

@@ -21,6 +21,7 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.forecast_participation import NO_PARTICIPATION
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
+from scoring.services.market_record import market_record
 from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
 from scoring.stored_json import to_json
 
@@ -31,7 +32,10 @@ def past_forecast_contents(selection: Selection, category: str = "") -> Leaderbo
     def compute() -> Any:
         resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
         externals = family_names(selection, external=True)
-        entries, report = forecast_leaderboard(resolved, family_names(selection), externals)
+        families = family_names(selection)
+        entries, report = forecast_leaderboard(resolved, families, externals)
+        if not category:
+            report |= market_record(resolved, families)
         return to_json({"entries": [entry | dict.fromkeys(NO_PARTICIPATION) for entry in entries], "report": report})
 
     return LeaderboardContents(**cached_by_inputs("past-forecasts", _forecast_inputs(selection, category), compute))

@@ -29,6 +29,7 @@ QUERIES: dict[str, tuple[int, int | None]] = {
     "leaderboard": (2, None),
     "agents-board": (1, None),
     "comparisons/conditions": (1, None),
+    "disagreements": (8, None),
     "cohorts": (4, 3),
     "methodologies": (3, 2),
     "universes": (2, 2),

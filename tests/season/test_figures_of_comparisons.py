@@ -321,6 +321,36 @@ def test_the_conditions(season: SeasonApi) -> None:
     page.assert_compared(at_least=4)
 
 
+def test_the_disagreements(season: SeasonApi) -> None:
+    page, rows = season.page("/disagreements/"), season.rows("disagreements/")
+    resolved = season.rows("disagreements/?resolved=true")
+
+    def number(name: str) -> Any:
+        return lambda row: formats.count(row[name] or 0)
+
+    columns = {
+        "Forecast": lambda row: formats.share(row["probability"]),
+        "Market": lambda row: formats.share(row["price"]),
+        "Ensemble": lambda row: formats.share(row["ensemble"]),
+        "Difference": lambda row: formats.share(row["gap"]),
+        "Like questions": number("kind_questions"),
+        "Model closer": lambda row: formats.count(row["kind_model"]),
+        "Market closer": lambda row: formats.count(row["kind_market"]),
+    }
+    names = ["Question", "Option", "Model"]
+    page.table("open", rows[:15], columns, no_figure=names)
+    columns = {name: columns[name] for name in ("Forecast", "Market")} | {
+        "Happened": lambda row: "yes" if row["happened"] else "no",
+        "Days": number("forecasts"),
+        "Brier": lambda row: formats.score(row["brier"]),
+        "Market’s Brier": lambda row: formats.score(row["market_brier"]),
+        "Lead": lambda row: formats.signed_score(row["lead"]),
+    }
+    page.table("wins", [row for row in resolved if row["lead"] > 0], columns, no_figure=names)
+    page.table("losses", [row for row in resolved if row["lead"] < 0][::-1], columns, no_figure=names)
+    page.assert_compared(at_least=20)
+
+
 def test_every_universe(season: SeasonApi) -> None:
     markets, labels = by(season.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
 

@@ -13,6 +13,7 @@ from tests.season.season_api import (
     FAMILY,
     SeasonApi,
     calibration_squares,
+    check_chart,
     check_returns,
     expected_square,
     instant_of,
@@ -138,8 +139,30 @@ def test_the_front_page(season: SeasonApi, query: str, figures: int) -> None:
         row, numbers = shown[entry["forecaster"]], [entry["brier"], *(entry["brier_ci"] or [None, None])]
         written = ["" if number is None else str(number) for number in numbers]
         assert [row["brier"], row["brier_low"], row["brier_high"]] == written
+    if not query:
+        check_front_page_charts(page, season, entries)
     page.skip("Next decisions", "Leaderboard updated", "Questions resolved", "Forecasts scored")
     page.assert_compared(at_least=figures)
+
+
+def check_front_page_charts(page: Page, season: SeasonApi, entries: Any) -> None:
+    """Compares the scores on both sides of the slope chart with their boards, and the leads with the report."""
+    without = by(season.rows("leaderboard/?protocol=forecast&arm=blind"), "display_name")
+    for row in page.tables.pop(f"{DATA}prices"):
+        name, side, *cells = [cell.text for cell in row.cells.values()]
+        entry = (entries if side == "with the market’s prices" else without)[name,]
+        score = entry["ranked_by"] if entry["ranked_by"] == next(iter(entries.values()))["ranked_by"] else "brier"
+        numbers = [entry[score], *(entry[f"{score}_ci"] or (None, None))]
+        page.compared += len(numbers)
+        assert cells == [formats.score(number) for number in numbers], (name, side)
+    boards = season.rows("forecast-leaderboards/")
+    (board,) = [b for b in boards if (b["arm"], b["category"], b["methodology"]) == ("priced", None, None)]
+    leads = season.one(f"forecast-leaderboards/{board['id']}/")["report"]["leads"]
+    names, lines = {slug: name for name, slug in season.names.items()}, {}
+    for slug, points in leads["forecasters"].items():
+        if any(points):
+            lines[names[slug]] = [point and point[0] for point in points]
+    check_chart(page, "leads", list(map(instant_of, leads["ends"])), lines, formats.signed_score)
 
 
 @pytest.mark.parametrize("query", ["", "methodology=v2", "methodology=short", "as_of=2026-03-14", "category=Weather"])

@@ -16,9 +16,10 @@ from arena_site.pages.charts.diagrams import DiagramGrid, scatter_places
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import IntervalChart
 from arena_site.pages.charts.lines import ChartEvent, DrawnLine, LineChart
+from arena_site.pages.charts.slopes import SlopeChart
 from arena_site.pages.citations import dated_query
 
-Chart = LineChart | DiagramGrid | IntervalChart
+Chart = LineChart | DiagramGrid | IntervalChart | SlopeChart
 Item = TypeVar("Item")
 PREFIX = "/embed"
 """Begins the address of an embed; that of its page and the chart's name follow."""
@@ -89,6 +90,8 @@ def _reduced(chart: Chart, detail: Detail) -> Chart:
     """The chart with at most this detail; the same one if it has no more."""
     if isinstance(chart, IntervalChart):
         return replace(chart, rows=chart.rows[: detail.series])
+    if isinstance(chart, SlopeChart):
+        return replace(chart, lines=chart.lines[: detail.series])
     if isinstance(chart, DiagramGrid):
         diagrams = []
         for diagram in chart.diagrams[: detail.series]:

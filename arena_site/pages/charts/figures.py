@@ -8,6 +8,7 @@ from typing import Any
 from arena_site.pages.charts.diagrams import DiagramGrid
 from arena_site.pages.charts.intervals import IntervalChart
 from arena_site.pages.charts.lines import LineChart
+from arena_site.pages.charts.slopes import SlopeChart
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Figure:
 
     name: str
     title: str
-    chart: LineChart | DiagramGrid | IntervalChart
+    chart: LineChart | DiagramGrid | IntervalChart | SlopeChart
     note: str = ""
     source: str = ""
     at: datetime | None = None

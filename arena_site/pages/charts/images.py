@@ -19,6 +19,8 @@ from arena_site.pages.filters import day_text, single_line
 
 MARGIN, GAP = 28, 26
 COLUMNS = 4
+LEAST_WIDTH = 1056
+"""Room for the title and the address."""
 TITLE_SIZE, NOTE_SIZE = 22, 13
 CHARACTER_WIDTH = 0.52
 """Width of a letter as a share of the font's size, on average."""
@@ -45,7 +47,7 @@ def svg_image(figure: Figure, address: str) -> str:
     """The figure as an SVG file, with its title, notes, source and address."""
     chart = figure.chart
     across = COLUMNS if isinstance(chart, DiagramGrid) else 1
-    width = across * (chart.width + GAP) - GAP + 2 * MARGIN
+    width = max(LEAST_WIDTH, across * (chart.width + GAP) - GAP + 2 * MARGIN)
     heading = _heading(figure, width)
     top = heading[-1].y + GAP
     panels = []

@@ -13,7 +13,11 @@ UNKNOWN_COLOR = "#586374"
 
 
 class IntervalRow(NamedTuple):
-    """A model's score and interval; `bracket` is its place in the bracket of ties: first, tied, spanned or last."""
+    """A model's score and interval; `bracket` is its place in the bracket of ties: first, tied, spanned or last.
+
+    mark, mark_x : a second value beside the score, and its place
+    href : where the name leads, if not to the family
+    """
 
     name: str
     family: Family | None
@@ -23,6 +27,9 @@ class IntervalRow(NamedTuple):
     low: float
     high: float
     bracket: str
+    mark: float | None = None
+    mark_x: float | None = None
+    href: str = ""
 
     @property
     def color(self) -> str:
@@ -47,9 +54,7 @@ class IntervalChart:
 
     kind: ClassVar[str] = "intervals"
     width: ClassVar[int] = 1000
-    left_edge: ClassVar[int] = 200
-    span: ClassVar[int] = 660
-    """Width of what is 100 % wide, in an image."""
+    right_edge: ClassVar[int] = 860
     row_height: ClassVar[int] = 38
     top: ClassVar[int] = 24
     rows: Sequence[IntervalRow]
@@ -59,6 +64,15 @@ class IntervalChart:
     x_title: str
     unit: str
     column: str
+    mark: str = ""
+    """The name of the rows' second values, drawn hollow."""
+    left_edge: int = 200
+    """Width of the names, in an image."""
+
+    @property
+    def span(self) -> int:
+        """Width of what is 100 % wide, in an image."""
+        return self.right_edge - self.left_edge
 
     @property
     def bottom(self) -> int:
@@ -71,6 +85,10 @@ class IntervalChart:
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
         """The scores with their intervals, the baselines last."""
+        if self.mark:
+            yield "question", self.column, self.mark
+            yield from ((row.name, row.value, row.mark) for row in self.rows)
+            return
         yield "forecaster", self.column, "low", "high"
         for row in self.rows:
             yield row.name, row.value, *(row.interval or (None, None))
@@ -88,10 +106,12 @@ def interval_chart(
     unit: str,
     baselines: Mapping[str, float],
     tied: Sequence[Mapping[str, Any]] = (),
+    mark: str = "",
+    left_edge: int = 200,
 ) -> IntervalChart:
     """The scores of ranked entries in a column, with their intervals; `tied` with the first one.
 
-    The axis includes zero.
+    The axis includes zero. `mark` is the column of a second value; an entry's `href` is where its name leads.
     """
     bounds = [entry[interval] or [entry[column]] * 2 for entry in entries]
     ends = list(chain(*bounds))
@@ -125,8 +145,11 @@ def interval_chart(
             low=x(lower),
             high=x(upper),
             bracket=bracket(index),
+            mark=entry[mark] if mark else None,
+            mark_x=x(entry[mark]) if mark else None,
+            href=entry.get("href", ""),
         )
         rows.append(row)
     lines = [Baseline(name, value, x(value)) for name, value in baselines.items()]
     ticks = [Tick(x(value), value) for value in value_ticks(low, high)]
-    return IntervalChart(rows, lines, ticks, tick_decimals(low, high), x_title, unit, column)
+    return IntervalChart(rows, lines, ticks, tick_decimals(low, high), x_title, unit, column, mark, left_edge)

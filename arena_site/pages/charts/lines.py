@@ -33,7 +33,7 @@ X_TITLES = {
 POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}
 VALUE_COLUMNS = {
     "money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd",
-    "score": "brier_score",
+    "score": "brier_score", "signed_score": "lead_in_brier_score",
 }  # fmt: skip
 """Names of columns by the kind of the axis and by the unit."""
 
@@ -174,7 +174,8 @@ class LineChart:
         banded = any(curve.band for curve in self.curves)
         numbered = any(curve.numbers for curve in self.curves)
         columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
-        columns += ["lower_quartile", "upper_quartile"] if banded else []
+        if banded:
+            columns += ["lower_quartile", "upper_quartile"] if self.axis == "weeks" else ["low", "high"]
         columns += ["cohorts"] if numbered else []
         yield columns
         for curve in self.curves:
@@ -248,7 +249,7 @@ def line_chart(
             start = _start_of_few(curve, xs)
             drawn.append(CurvePoints(curve, points, band, few=[point for point in points if point[0] >= start]))
             curve_data.append(_curve_data(curve, row))
-    labels = _spread([curve.points[-1][1] for curve in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
+    labels = spread_labels([curve.points[-1][1] for curve in drawn], TOP + LABEL_HEIGHT / 2, float(bottom))
     lines = []
     for index, (curve_points, label) in enumerate(zip(drawn, labels, strict=True)):
         lines.append(_drawn_line(curve_points, label, index / len(drawn)))
@@ -369,7 +370,7 @@ def _line_path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join([f"{x} {height:.1f}" for x, height in points]) if points else ""
 
 
-def _spread(heights: Sequence[float], top: float, bottom: float) -> list[float]:
+def spread_labels(heights: Sequence[float], top: float, bottom: float) -> list[float]:
     """The heights moved apart so that labels at them do not overlap, in the same order from top to bottom."""
     order = sorted(range(len(heights)), key=heights.__getitem__)
     spread = list(heights)

@@ -1,7 +1,9 @@
-"""The front page: which model forecasts best, the leaderboard behind the answer, and trading in a sentence."""
+"""The front page: who forecasts best, how that changed, who beats the market, who earns most; the leaderboard."""
 
 import csv
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -12,14 +14,26 @@ from django.views.decorators.http import require_safe
 from arena_site.pages.board_figures import brier_figure
 from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.front_page import Side, leads_figure, prices_figure
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
-from arena_site.pages.headlines import HEADLINE_PARTS, MINIMUM_EVENTS, Headline, forecast_headline, trading_headline
+from arena_site.pages.headlines import (
+    HEADLINE_PARTS,
+    MINIMUM_EVENTS,
+    Headline,
+    forecast_headline,
+    largest_bet_sentence,
+    market_sentence,
+    trading_headline,
+)
 from arena_site.pages.selection import PageSelection
-from scoring.competition import competition_index, last_competition_index
+from cohorts.conditions import Conditions
+from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import REFERENCES
-from scoring.forecast_boards import ForecastBoard, forecast_board
+from scoring.forecast_boards import forecast_board
+from scoring.largest_bets import with_returns_without_largest_bet
 from scoring.leaderboard_entries import ranked_by, trading_board
+from scoring.performance import release_changes
 
 SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (
@@ -29,68 +43,108 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
+class FrontPage(NamedTuple):
+    """The boards of the page, that of the methodology's condition first, and its figures.
+
+    sides : the boards with and without prices; the first board alone where no two conditions differ in prices only
+    """
+
+    board: Side
+    sides: Sequence[Side]
+    trading: Headline | None
+    figures: Mapping[str, Figure | None]
+
+
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """The answer in a sentence, each model's Brier score with its interval, and the short leaderboard."""
+    """Who forecasts best with and without prices, how that changed, who beats the market, and who earns most."""
     now = timezone.now()
     as_of = requested_instant(request, now)
-    selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
+    selection = _selection(request)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
-    families = competition.by_slug
-    board, headline = _board(as_of, now)
+    page = _page(competition, selection, as_of, now)
+    board, headline = page.board.board, page.board.headline
     entries, computed_at = board.entries, board.computed_at
     data = board.report.get("data", {})
-    trading, return_pairs = trading_board(at=as_of)
     scored = [entry for entry in entries if entry["brier"] is not None]
-    cited = citation(request, selection, "forecast leaderboard", headline, computed_at)
-    return render(
-        request,
-        "leaderboard.html",
-        {
-            "as_of": as_of,
-            "computed_at": computed_at,
-            "headline": headline,
-            "citation": cited,
-            "events": data.get("events", 0),
-            "minimum_events": MINIMUM_EVENTS,
-            "figure": brier_figure(board, headline, families, query=selection.suffix),
-            "data": data,
-            "order": order,
-            "ranked_by": ranked_by(entries),
-            "rows": order.sorted(
-                [
-                    {"entry": entry, "family": families.get(entry["family"])}
-                    for entry in scored
-                    if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES
-                ]
-            ),
-            "trading": trading_headline(trading, return_pairs, competition.cohorts.values(), at=computed_at or now),
-            "has_external": any(entry["external"] for entry in scored),
-            "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
-            "methodology": competition.methodology,
-            "next_run": next_decision_run(now),
-            "pause": pause,
-        },
-    )
+    rows = []
+    for entry in scored:
+        if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES:
+            rows.append({"entry": entry, "family": competition.by_slug.get(entry["family"])})
+    tests = [(side.board.entries, side.board.report.get("market", {}), side.phrase) for side in page.sides]
+    context = {
+        "as_of": as_of,
+        "computed_at": computed_at,
+        "headline": headline,
+        "citation": citation(request, selection, "forecast leaderboard", headline, computed_at),
+        "events": data.get("events", 0),
+        "minimum_events": MINIMUM_EVENTS,
+        "figures": page.figures,
+        "against_market": market_sentence(tests) if headline else "",
+        "data": data,
+        "order": order,
+        "ranked_by": ranked_by(entries),
+        "rows": order.sorted(rows),
+        "trading": page.trading,
+        "largest_bet": _largest_bet(page.trading, as_of),
+        "has_external": any(entry["external"] for entry in scored),
+        "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
+        "next_run": next_decision_run(now),
+        "pause": pause,
+    }
+    return render(request, "leaderboard.html", context)
 
 
 def leaderboard_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    now = timezone.now()
-    selection = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
-    board, headline = _board(requested_instant(request, now), now)
-    figure = brier_figure(board, headline, competition_index().by_slug, query=selection.suffix)
-    return [figure] if board.entries else []
+    """The charts of the page, and the scores of its table with their intervals."""
+    now, competition = timezone.now(), competition_index()
+    selection = _selection(request)
+    page = _page(competition, selection, requested_instant(request, now), now)
+    return list(filter(None, page.figures.values()))
 
 
-def _board(as_of: datetime | None, now: datetime) -> tuple[ForecastBoard, Headline | None]:
-    """The forecast leaderboard and who leads it."""
-    board = forecast_board(at=as_of, parts=HEADLINE_PARTS)
-    conditions = last_competition_index().conditions
-    condition = conditions.phrase(conditions.board(at=as_of))
-    return board, forecast_headline(board.entries, board.report, at=board.computed_at or now, condition=condition)
+def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
+    """How much of the leader's profit is one bet; empty for a past instant."""
+    if headline is None or as_of is not None:
+        return ""
+    leader = headline.leader
+    return largest_bet_sentence(*with_returns_without_largest_bet([leader], family=leader["family"]))
+
+
+def _selection(request: HttpRequest) -> PageSelection:
+    return PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
+
+
+def _page(competition: CompetitionIndex, selection: PageSelection, as_of: datetime | None, now: datetime) -> FrontPage:
+    conditions, families = competition.conditions, competition.by_slug
+    arm = conditions.board(at=as_of)
+    board = _side(arm, conditions, as_of, now)
+    sides = [board]
+    pair = next((pair for pair in conditions.pairs_apart("prices") if arm in pair), None)
+    if pair:
+        sides = [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
+    entries, pairs = trading_board(at=as_of)
+    at = board.board.computed_at or now
+    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at)
+    changes = [change for change in release_changes(competition.counted) if as_of is None or change.at <= as_of]
+    figures: dict[str, Figure | None] = {
+        "scores": brier_figure(board.board, board.headline, families, query=selection.suffix),
+        "prices": prices_figure(sides, families, query=selection.suffix),
+        "leads": leads_figure(board, families, changes, query=selection.suffix),
+    }
+    if not board.board.entries:
+        figures["scores"] = None
+    return FrontPage(board, sides, headline, figures)
+
+
+def _side(arm: str, conditions: Conditions, as_of: datetime | None, now: datetime) -> Side:
+    """The forecast leaderboard of a condition, and who leads it."""
+    board = forecast_board(arm=arm, at=as_of, parts=(*HEADLINE_PARTS, "leads"))
+    phrase = conditions.phrase(arm)
+    headline = forecast_headline(board.entries, board.report, at=board.computed_at or now, condition=phrase)
+    return Side(board, conditions.label(arm), phrase, headline)
 
 
 @require_safe

@@ -30,6 +30,7 @@ from markets.selectors.option_prices import (
 )
 from markets.sources.registry import source_choices
 from scoring.competition import competition_index, last_competition_index
+from scoring.market_disagreements import question_disagreement, scoreboard
 
 DAYS_SHOWN = 2
 """Days shown in full; the charts include earlier ones."""
@@ -142,6 +143,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
             "options": _options_in_order(question),
+            "scoreboard": _scoreboard(question, latest, as_of),
             "rows_open": ROWS_OPEN,
             "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
@@ -159,6 +161,25 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "sealed_until": _sealed_until(latest),
         },
     )
+
+
+def _scoreboard(question: Question, days: Sequence[QuestionEntry], as_of: datetime | None) -> dict[str, Any] | None:
+    """The model furthest from the market, and how many models did better than it; None without forecast and price."""
+    conditions = last_competition_index().conditions
+    arm = conditions.board(at=as_of)
+    row = question_disagreement(question, days, arm, at=as_of)
+    if row is None or question.status == Question.Status.CANCELLED:
+        return None
+    resolved_at = question.resolved_at if question.status == Question.Status.RESOLVED else None
+    is_resolved = resolved_at is not None and (as_of is None or resolved_at <= as_of)
+    happened = next(option.happened for option in question.options.all() if option.name == row.option)
+    return {
+        "row": row,
+        "name": last_competition_index().by_slug[row.family].display_name,
+        "phrase": conditions.phrase(arm),
+        "happened": happened,
+        "counts": scoreboard(question, arm) if is_resolved and happened is not None else None,
+    }
 
 
 def _latest_snippets(entries: Sequence[QuestionEntry]) -> list[EvidenceSnippet]:

@@ -26,6 +26,8 @@ const formats = {
     decimals === undefined ? percent(value * 100, 1, { maximumFractionDigits: 8 }) : formats.fraction(value, decimals),
   percent: (value, decimals = 2) => percent(value, decimals, { signDisplay: "exceptZero" }),
   fraction: (value, decimals = 3) => percent(value * 100, Math.max(0, decimals - 2)),
+  score: (value, decimals = 3) => minus(numbers(decimals).format(value)),
+  signed_score: (value, decimals = 3) => minus(numbers(decimals, { signDisplay: "exceptZero" }).format(value)),
 };
 const date = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
 const clock = { hour: "2-digit", minute: "2-digit" };

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from arena_site.pages.headlines import trading_headline
+from agents.models import Family
+from arena_site.pages.headlines import largest_bet_sentence, trading_headline
 from cohorts.models import Cohort
 from scoring.leaderboard_entries import LeaderboardKey
+from scoring.models import Leaderboard
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
+from tests.factories import AgentFactory, CohortFactory
 from tests.markup import element, elements, get_page, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -213,3 +216,97 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
             "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval +8.00 % to +10.00 %,"
             " paper money) over 3 cohorts; no model is shown to earn most."
         )
+
+
+def store_both(*, without: tuple[float, float, float, float], leads: Any = None) -> None:
+    """The board of store_forecasts, and one without prices with these scores; every model is compared with the market.
+
+    With prices the first two models beat it, and the last trails; without prices none does.
+    """
+    store_forecasts(dict.fromkeys(list(NAMES)[1:], 0.001))
+    board = Leaderboard.objects.get(arm="priced")
+    tests = {}
+    for slug, difference, p in zip(NAMES, (0.1, 0.05, 0.01, -0.1), (0.001, 0.04, 0.2, 0.01), strict=True):
+        tests[slug] = {"difference": difference, "p_holm": p, "margin": 0.05}
+    board.report |= {"market": tests} | ({"leads": leads} if leads else {})
+    board.save()
+    entries = [entry(slug, brier, rank) for rank, (slug, brier) in enumerate(zip(NAMES, without, strict=True), 1)]
+    market = {slug: {"difference": 0.1, "p_holm": 0.05, "margin": 0.05} for slug in NAMES}
+    report = {"pairs": [], "data": {"questions": 40, "events": 12, "forecasts": 160}, "market": market}
+    entries.append(entry("market", 0.2, 5))
+    store_leaderboards({LeaderboardKey("forecast", arm="blind"): LeaderboardContents(entries, report)}, at=AT)
+
+
+def test_slope_chart_has_a_line_for_each_model_from_with_to_without_prices(client: Client) -> None:
+    store_both(without=(0.24, 0.26, 0.28, 0.3))
+    page = get_page(client, "/")
+    (figure,) = elements(page, "figure")
+    lines = [visible_text(line) for line in elements(figure, "svg .curve")]
+    assert lines[0].split() == ["0.100", "0.240", "GPT-5.2"]
+    assert lines[-1].split() == ["0.200", "0.200", "Market"]
+    assert "uniform" not in visible_text(figure).lower()
+    text = visible_text(figure)
+    assert "with the market’s prices" in text
+    assert "without prices" in text
+    assert visible_text(figure, ".figure-title") == (
+        "GPT-5.2 has the lowest Brier score when shown the market’s prices. GPT-5.2 has the lowest Brier score without"
+        " the market’s prices."
+    )
+    rows = client.get("/charts/prices.csv").content.decode().splitlines()
+    assert rows[:3] == [
+        "forecaster,side,value,low,high",
+        "GPT-5.2,with the market’s prices,0.1,0.09,0.11",
+        "GPT-5.2,without prices,0.24,0.23,0.25",
+    ]
+
+
+def test_sentence_counts_who_beats_the_market_under_each_condition(client: Client) -> None:
+    store_both(without=(0.24, 0.26, 0.28, 0.3))
+    against, trading = (visible_text(node) for node in elements(get_page(client, "/"), ".short-answer"))
+    assert against.startswith(
+        "Against the market. 2 of 4 models beat the market’s prices when shown the market’s prices (GPT-5.2 and Claude"
+        " Opus 4.5); no model is shown to beat them without the market’s prices, by paired tests corrected"
+    )
+    assert trading.startswith("Trading. No portfolio has been valued yet.")
+
+
+def test_lead_over_time_names_who_leads_and_marks_changes_of_release(client: Client) -> None:
+    ends = ["2026-03-08T00:00:00+00:00", "2026-03-15T00:00:00+00:00"]
+    points = {
+        "gpt-5.1": [[0.01, None, None, 3], [0.03, 0.01, 0.05, 8]], "grok-4": [[0.02, 0.01, 0.04, 5], None],
+        "kimi-k2": [None, None],
+    }  # fmt: skip
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
+    family = Family.objects.get(slug="gpt-5.1")
+    for number, (start, model) in enumerate(((AT - timedelta(days=14), "openai/a"), (AT, "openai/b")), 1):
+        cohort = CohortFactory(number=number, week_start=start.replace(hour=0))
+        AgentFactory(cohort=cohort, family=family, model_id=model)
+    page = get_page(client, "/")
+    assert visible_text(page, "#leads .figure-title") == (
+        "GPT-5.2 leads the market’s prices most when shown the market’s prices in the four weeks of forecasts to 15 Mar"
+        " 2026 (+0.030, 95 % interval +0.010 to +0.050); Grok 4.1 did in the first."
+    )
+    marks = [visible_text(mark) for mark in elements(page, "#leads .events .release")]
+    assert marks == ["GPT-5.2 is openai/b from 15 Mar 2026 on"]
+    rows = client.get("/charts/leads.csv").content.decode().splitlines()
+    assert rows[0] == "series,time_utc,lead_in_brier_score,low,high"
+    assert len(rows) == 1 + 3 + 1
+    points["gpt-5.1"][1] = [0.03, -0.01, 0.07, 8]
+    Leaderboard.objects.filter(arm="priced").delete()
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
+    assert visible_text(get_page(client, "/"), "#leads .figure-title").endswith("no lead is shown.")
+
+
+@pytest.mark.parametrize(
+    ("mean", "without", "sentence"),
+    [
+        (20.0, 5.0, "One bet makes 75 % of its profit: without it the mean return is +5.00 %."),
+        (20.0, -5.0, "One bet makes more than all of its profit: without it the mean return is −5.00 %."),
+        (20.0, 25.0, "Its largest bet lost money: without it the mean return is +25.00 %."),
+        (-2.0, -6.0, "Its largest bet made money: without it the mean return is −6.00 %."),
+        (20.0, None, ""),
+    ],
+)
+def test_sentence_says_how_much_of_a_profit_is_one_bet(mean: float, without: float | None, sentence: str) -> None:
+    leader = {"return_percent": mean, "return_without_largest_bet": without}
+    assert largest_bet_sentence(leader).replace("\u202f", " ") == sentence

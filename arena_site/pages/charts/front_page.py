@@ -1,0 +1,125 @@
+"""Figures of the front page: scores with and without prices, and the lead over the market week by week."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from agents.models import Family
+from arena_site.pages.board_figures import BRIER_NAMES, leader_title
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import ChartEvent, family_curve, line_chart
+from arena_site.pages.charts.markers import marker_of
+from arena_site.pages.charts.slopes import SlopeRow, slope_chart
+from arena_site.pages.filters import count, day_text, signed_score
+from arena_site.pages.headlines import Headline
+from scoring.constants import MARKET
+from scoring.forecast_boards import ForecastBoard
+from scoring.leaderboard_entries import ranked_by
+from scoring.performance import ReleaseChange
+
+LEADS_NOTE = (
+    "The market’s Brier score less the model’s on the same questions: above the line a model was closer to what "
+    "happened. A point holds the forecasts of the four weeks before it on questions that have resolved, so the latest "
+    "points rest on questions that resolved soon. Bands are 95 % intervals of each model alone, resampled by event. A "
+    "hollow marker is a change of release."
+)
+Entry = Mapping[str, Any]
+
+
+class Side(NamedTuple):
+    """A leaderboard, its condition as a label and as a sentence's words, and who leads it."""
+
+    board: ForecastBoard
+    label: str
+    phrase: str
+    headline: Headline | None
+
+
+def prices_figure(sides: Sequence[Side], families: Mapping[str, Family], *, query: str) -> Figure | None:
+    """Each model's score with and without the market's prices, and the market's; None unless there are both."""
+    if len(sides) < 2:
+        return None
+    names = {ranked_by(side.board.entries) for side in sides}
+    column = names.pop() if len(names) == 1 else "brier"
+    by_forecaster = {entry["forecaster"]: entry for entry in sides[1].board.entries}
+    rows = []
+    for entry in sides[0].board.entries:
+        if (entry["reference"] or entry["external"]) and entry["forecaster"] != MARKET:
+            continue
+        without_prices = by_forecaster.get(entry["forecaster"], {})
+        values = entry[column], without_prices.get(column)
+        intervals = entry[f"{column}_ci"], without_prices.get(f"{column}_ci")
+        rows.append(SlopeRow(entry["display_name"], families.get(entry["family"]), values, intervals))
+    name = BRIER_NAMES[column]
+    y_title = f"{name[0].upper()}{name[1:]} (0 is best)"
+    labels = sides[0].label, sides[1].label
+    chart = slope_chart(rows, labels, x_title="Prompt condition", y_title=y_title, unit="score")
+    if chart is None:
+        return None
+    titles = [leader_title(side.headline, f"has the lowest {name}") for side in sides if side.headline]
+    title = " ".join(titles) or f"The {name} of each model {sides[0].label} and {sides[1].label}."
+    note = "Lower is better. Bars are 95 % intervals, events resampled; the dashed line is the market’s prices."
+    data = sides[0].board.report.get("data", {})
+    source = f"{count(data['questions'])} resolved questions" if data.get("questions") else ""
+    at = sides[0].board.computed_at
+    return Figure("prices", title, chart, note, source=source, at=at, query=query)
+
+
+def leads_figure(
+    side: Side, families: Mapping[str, Family], changes: Sequence[ReleaseChange], *, query: str
+) -> Figure | None:
+    """Each model's lead over the market's prices by four weeks of forecasts; None for fewer than two points."""
+    leads = side.board.report.get("leads") or {}
+    ends = [datetime.fromisoformat(end) for end in leads.get("ends", [])]
+    points = {slug: row for slug, row in leads.get("forecasters", {}).items() if slug in families and any(row)}
+    if len(ends) < 2 or not points:
+        return None
+    curves = []
+    for slug, row in points.items():
+        values = [point and point[0] for point in row]
+        bands = [(point[1], point[2]) if point and point[1] is not None else None for point in row]
+        curves.append(family_curve(families[slug], values, band=bands))
+    events = [event for change in changes for event in _release_events(change, ends, points, families)]
+    chart = line_chart(
+        ends, curves, y_title="Lead over the market in Brier score", unit="signed_score", baseline=Decimal(0),
+        height=380, events=events,
+    )  # fmt: skip
+    title = _leads_title(side, ends[-1], points, families)
+    return Figure("leads", title, chart, LEADS_NOTE, at=side.board.computed_at, query=query) if chart else None
+
+
+def _leads_title(side: Side, end: datetime, points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]) -> str:
+    first, last = (_best({slug: row[place] for slug, row in points.items()}) for place in (0, -1))
+    until = f"in the four weeks of forecasts to {day_text(end)}"
+    if last is None:
+        return f"No forecast made {side.phrase} {until} has resolved yet."
+    lead, low, high, _ = points[last][-1]
+    interval = "no interval yet" if low is None else f"95 % interval {signed_score(low)} to {signed_score(high)}"
+    before = ""
+    if first is not None:
+        before = "; it also did in the first" if first == last else f"; {families[first].display_name} did in the first"
+    name = families[last].display_name
+    size = f"{signed_score(lead)}, {interval}"
+    if low is not None and low > 0:
+        return f"{name} leads the market’s prices most {side.phrase} {until} ({size}){before}."
+    return f"{name} has the highest score against the market’s prices {side.phrase} {until} ({size}); no lead is shown."
+
+
+def _best(points: Mapping[str, Any]) -> str | None:
+    scored = {slug: point[0] for slug, point in points.items() if point}
+    return max(scored, key=scored.__getitem__) if scored else None
+
+
+def _release_events(
+    change: ReleaseChange, ends: Sequence[datetime], points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]
+) -> list[ChartEvent]:
+    """The mark of a change of release, at the height of the family's first point after it."""
+    after = [
+        point for end, point in zip(ends, points.get(change.family, ()), strict=False) if end >= change.at and point
+    ]
+    if not after:
+        return []
+    family = families[change.family]
+    text = f"{family.display_name} is {change.after} from {day_text(change.at)} on"
+    return [ChartEvent(change.at, after[0][0], text, family.color, marker_of(family), kind="release")]

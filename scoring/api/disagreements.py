@@ -1,0 +1,93 @@
+"""Disagreements of the models with the market."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.negotiation import FORMAT_PARAMETER
+from foundation.rest.pagination import StrictPagination
+from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
+from foundation.rest.views import ListView
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import ARM, AS_OF, NumberField, selected_arm, selected_name
+from scoring.competition import competition_index
+from scoring.market_disagreements import market_disagreements
+from scoring.models import Leaderboard
+
+
+class MarketDisagreementSerializer(serializers.Serializer):
+    """The option of a question, and the day, on which a model and the market's price are furthest apart."""
+
+    question = serializers.IntegerField(help_text="The question's id.")
+    family = serializers.CharField(help_text="The model's slug.")
+    category = serializers.CharField(help_text="The question's.")
+    day = serializers.DateTimeField(help_text="The day on which it was asked.")
+    option = serializers.CharField(help_text="The option's name.")
+    probability = serializers.FloatField(help_text="The model's.")
+    ensemble = NumberField(help_text="The mean of the models' probabilities; null for a resolved question.")
+    price = serializers.FloatField(help_text="The market's, brought to a sum of 1 where options are exclusive.")
+    gap = serializers.FloatField(help_text="The width of the difference.")
+    kind_questions = serializers.IntegerField(
+        source="kind.questions",
+        default=None,
+        allow_null=True,
+        help_text="Resolved questions of the category on which the model differed as much; null where there is none.",
+    )
+    kind_model = serializers.IntegerField(
+        source="kind.model", default=None, allow_null=True, help_text="On how many the model's Brier score was lower."
+    )
+    kind_market = serializers.IntegerField(
+        source="kind.market", default=None, allow_null=True, help_text="On how many the market's was lower."
+    )
+    happened = serializers.BooleanField(allow_null=True, help_text="Whether the option happened; null without outcome.")
+    forecasts = serializers.IntegerField(allow_null=True, help_text="Days behind the scores.")
+    brier = NumberField(help_text="The model's mean Brier score on the question.")
+    market_brier = NumberField(help_text="The market's on the same days.")
+    lead = NumberField(help_text="The market's less the model's.")
+
+
+class MarketDisagreementViewSet(ListView, GenericViewSet):
+    """Questions without an outcome by their widest disagreement; of resolved ones the largest wins and losses.
+
+    Without `family`, a question without an outcome has the model that is furthest from the market. Resolved ones are
+    sorted by the lead.
+    """
+
+    takes_fields = True
+    queryset = Leaderboard.objects.all()
+    serializer_class = MarketDisagreementSerializer
+    pagination_class: Any = StrictPagination
+    filter_backends = ()
+
+    def row_names(self) -> Sequence[str]:
+        names = self.requested_names()
+        return [name for name in field_names(MarketDisagreementSerializer) if name in names]
+
+    def requested_names(self) -> frozenset[str]:
+        return requested_fields(self.request, MarketDisagreementSerializer)
+
+    @extend_schema(
+        parameters=[
+            ARM,
+            AS_OF,
+            query_parameter("family", "A family's slug. Default: all."),
+            query_parameter("resolved", "true for the largest wins and losses. Default: false."),
+        ],
+        filters=False,
+    )
+    def list(self, request: Request) -> Response:
+        parameters = {"arm", "as_of", "family", "resolved", FIELDS_PARAMETER, FORMAT_PARAMETER}
+        check_parameters(request, parameters | StrictPagination.parameters)
+        families = [family.slug for family in competition_index().families.values() if not family.external]
+        family = selected_name(request, "family", ["", *families], "")
+        record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))
+        rows = record.unresolved
+        if selected_name(request, "resolved", ("false", "true"), "false") == "true":
+            rows = [*record.wins, *reversed(record.losses)]
+        serializer = self.get_serializer(self.paginate_queryset(rows), many=True)
+        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
