@@ -12,8 +12,7 @@ from foundation.rest.filters import check_parameters, past_instant
 from foundation.rest.negotiation import FORMAT_PARAMETER
 from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from foundation.rest.views import ListView
-from foundation.rest.viewsets import extend_schema, query_parameter
+from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import ARM, AS_OF, NumberField, selected_arm, selected_name
 from scoring.competition import competition_index
 from scoring.market_disagreements import market_disagreements
