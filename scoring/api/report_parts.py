@@ -28,7 +28,6 @@ class DaysAheadScoreSerializer(serializers.Serializer):
     family = serializers.CharField(allow_null=True, help_text="The family's slug.")
     display_name = serializers.CharField()
     reference = serializers.BooleanField(help_text="Is it a reference forecaster?")
-    external = serializers.BooleanField(help_text="Is it an external agent, ranked apart?")
     rank = serializers.IntegerField(allow_null=True, help_text="By the score that `ranked_by` names.")
     rank_low = serializers.IntegerField(allow_null=True)
     rank_high = serializers.IntegerField(allow_null=True)

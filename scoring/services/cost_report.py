@@ -50,7 +50,7 @@ def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: R
     contents = rank(entries)
     rows = []
     for row in contents.entries:
-        if not row["reference"] and not row["external"] and row["forecasts"]:
+        if not row["reference"] and row["forecasts"]:
             rows.append(_row(row, entries, resolved, usage))
     market = next((row["brier"] for row in contents.entries if row["forecaster"] == "market"), None)
     frontier = _frontier(rows)

@@ -276,7 +276,7 @@ def _over_categories(
     leaderboard.report.update(
         fitted=None, fitted_at=None, forecasts_and_trades=family_figures(bets), stakes=stake_points(bets)
     )
-    leaderboard.report.update(report_parts(selection, resolved, families, externals))
+    leaderboard.report.update(report_parts(selection, resolved, families))
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
@@ -284,17 +284,12 @@ def _over_categories(
 
 
 def report_parts(
-    selection: Selection,
-    resolved: Sequence[ResolvedEntry],
-    families: Mapping[str, str],
-    externals: Mapping[str, str],
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Scores by days to the close, by cost and by release, as parts of a report."""
-    rank = partial(
-        forecast_leaderboard, families=families, externals=externals, metrics=("brier", "alpha", RANKED_BY[0])
-    )
+    """Scores of models by days to the close, by cost and by release, as parts of a report."""
+    rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
     return {
-        "time": time_report(resolved, [*families, *externals], rank),
+        "time": time_report(resolved, families, rank),
         "costs": cost_report(selection, resolved, rank),
         "releases": release_report(resolved),
     }

@@ -55,8 +55,7 @@ def past_report_parts(selection: Selection) -> dict[str, Any]:
     inputs = [_forecast_inputs(selection, ""), cost, release_dates()]
 
     def compute() -> Any:
-        families, externals = family_names(selection), family_names(selection, external=True)
-        return to_json(report_parts(selection, resolved_entries(selection), families, externals))
+        return to_json(report_parts(selection, resolved_entries(selection), family_names(selection)))
 
     parts: dict[str, Any] = cached_by_inputs("past-report-parts", inputs, compute)
     return parts

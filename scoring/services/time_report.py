@@ -73,7 +73,7 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
     """
     by_question: dict[int, list[ResolvedEntry]] = defaultdict(list)
     for entry in resolved:
-        if name in entry.forecasts or name in entry.external_forecasts:
+        if name in entry.forecasts:
             by_question[entry.question].append(entry)
     moves_by_question: dict[int, list[Move]] = {}
     for question, entries in by_question.items():
@@ -108,17 +108,13 @@ def _moves(name: str, entries: Sequence[ResolvedEntry]) -> list[Move]:
     """The moves between consecutive forecasts, in order of their days, at which every option had a price."""
     moves = []
     for before, after in pairwise(sorted(entries, key=attrgetter("frozen_at"))):
-        revision = list(map(sub, _vector(name, after), _vector(name, before)))
+        revision = list(map(sub, after.forecasts[name], before.forecasts[name]))
         price = list(map(sub, _price(after), _price(before)))
         product = fsum(map(mul, revision, price))
         if not isnan(product):
             same = None if abs(product) < ROUNDING else product > 0
             moves.append(Move(fmean(map(abs, revision)), fmean(map(abs, price)), same))
     return moves
-
-
-def _vector(name: str, entry: ResolvedEntry) -> Vector:
-    return entry.forecasts[name] if name in entry.forecasts else entry.external_forecasts[name]
 
 
 def _price(entry: ResolvedEntry) -> Vector:

@@ -239,9 +239,8 @@ def line_chart(
     elif axis == "cost":
         x_values = log_ticks(first, last)
     else:
-        x_values = value_ticks(first, max(last, first + 1))
-    if axis in WHOLE_AXES:
-        x_values = [value for value in x_values if value % 1 == 0]
+        round_values = value_ticks(first, max(last, first + 1))
+        x_values = [value for value in round_values if axis not in WHOLE_AXES or value % 1 == 0]
     events = [event for event in events if first <= event.at <= last]
     bounds += [float(event.value) for event in events]
     low, high = value_range(bounds)
