@@ -1,6 +1,6 @@
 """Scores by the date of a release and the end of its knowledge: a part of the forecast leaderboards' reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -12,7 +12,7 @@ from agents.models import Forecast, Release
 from forecast_rank import EventSums, brier, event_sums, market_brier, resample_counts, studentised_interval
 from forecast_rank.metrics.event_groups import grouped_events
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.score_trend import LEAST_EVENTS, ScoreTrend, score_trend
+from forecast_rank.metrics.score_trend import LEAST_EVENTS, Crossing, ScoreTrend, score_trend
 from scoring.services.forecast_panels import ResolvedEntry, joint_panel
 
 TREND_SECONDS = 365 * 86_400
@@ -112,8 +112,8 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
         return None
     used = dates[~np.isnan(dates) & (sums.events >= LEAST_EVENTS)]
     low, high = trend.slope_interval
-    crossing = _crossing(trend)
-    last = used.max() + AHEAD if crossing is None else min(max(crossing["high"], used.max()), used.max() + 3 * AHEAD)
+    crossing = parity(trend)
+    last = used.max() + AHEAD if crossing is None else min(max(crossing.high, used.max()), used.max() + 3 * AHEAD)
     points = []
     xs = np.unique(np.rint(np.linspace(used.min(), last, LINE_POINTS)))
     for x, (value, lower, upper) in zip(xs, trend.values(xs).T.tolist(), strict=True):
@@ -123,18 +123,18 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
         "events": int((sums.weights > 0).any(axis=0).sum()),
         "slope": trend.slope * DAYS_PER_YEAR,
         "slope_ci": [low * DAYS_PER_YEAR, high * DAYS_PER_YEAR],
-        "parity": crossing and _day(crossing["x"]),
-        "parity_ci": crossing and [_day(crossing["low"]), _day(crossing["high"])],
+        "parity": crossing and _day(crossing.x),
+        "parity_ci": crossing and [_day(crossing.low), _day(crossing.high)],
         "line": points,
     }
 
 
-def _crossing(trend: ScoreTrend, reference: float = 0.0) -> Mapping[str, float] | None:
+def parity(trend: ScoreTrend, reference: float = 0.0) -> Crossing | None:
     """The dates at which a falling trend meets a reference; None if it does not fall, or no calendar holds them."""
     crossing = trend.crossing(reference)
     if crossing is None or trend.slope >= 0 or crossing.low < 1 or crossing.high > date.max.toordinal():
         return None
-    return crossing._asdict()
+    return crossing
 
 
 def _ordinal(day: str | None) -> float:
