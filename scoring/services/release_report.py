@@ -37,8 +37,8 @@ def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     entries, late = _within_a_year(resolved)
     panel = joint_panel(entries, list(releases))
     scores, market = brier(panel), market_brier(panel)
-    own, gap = event_sums(panel, scores), event_sums(panel, scores - market)
-    own_ends, gap_ends = _intervals(own, 0.0), _intervals(gap, -1.0)
+    score_sums, gap_sums = event_sums(panel, scores), event_sums(panel, scores - market)
+    score_ends, gap_ends = _intervals(score_sums, 0.0), _intervals(gap_sums, -1.0)
     rows: list[dict[str, Any]] = []
     for place, (name, release) in enumerate(releases.items()):
         is_release = panel.forecaster == place
@@ -55,17 +55,17 @@ def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
                 "n": round(float(panel.weight[is_release].sum())),
                 "forecasts": int(is_release.sum()),
                 "late_forecasts": late.get(name, 0),
-                "events": int(own.events[place]),
-                "brier": _number(own.means[place]),
-                "brier_ci": own_ends[place],
-                "difference": _number(gap.means[place]),
+                "events": int(score_sums.events[place]),
+                "brier": _number(score_sums.means[place]),
+                "brier_ci": score_ends[place],
+                "difference": _number(gap_sums.means[place]),
                 "difference_ci": gap_ends[place],
             }
         )
     trends = {}
     for column in DATES:
         dates = np.array([_ordinal(row[column]) for row in rows], dtype=np.float64)
-        trends[column] = _trend(gap, dates)
+        trends[column] = _trend(gap_sums, dates)
     return {"rows": rows, "trends": trends}
 
 
@@ -110,16 +110,20 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
     trend = score_trend(sums, dates)
     if trend is None:
         return None
-    used = dates[~np.isnan(dates) & (sums.events >= LEAST_EVENTS)]
+    trend_dates = dates[~np.isnan(dates) & (sums.events >= LEAST_EVENTS)]
     low, high = trend.slope_interval
     crossing = parity(trend)
-    last = used.max() + AHEAD if crossing is None else min(max(crossing.high, used.max()), used.max() + 3 * AHEAD)
+    last = (
+        trend_dates.max() + AHEAD
+        if crossing is None
+        else min(max(crossing.high, trend_dates.max()), trend_dates.max() + 3 * AHEAD)
+    )
     points = []
-    xs = np.unique(np.rint(np.linspace(used.min(), last, LINE_POINTS)))
+    xs = np.unique(np.rint(np.linspace(trend_dates.min(), last, LINE_POINTS)))
     for x, (value, lower, upper) in zip(xs, trend.values(xs).T.tolist(), strict=True):
         points.append({"date": _day(x), "value": value, "low": lower, "high": upper})
     return {
-        "releases": len(used),
+        "releases": len(trend_dates),
         "events": int((sums.weights > 0).any(axis=0).sum()),
         "slope": trend.slope * DAYS_PER_YEAR,
         "slope_ci": [low * DAYS_PER_YEAR, high * DAYS_PER_YEAR],

@@ -77,10 +77,11 @@ def _revision_sentence(page: SelectedPart) -> list[str]:
         return []
     more = sum(row["difference_ci"][0] > 0 for row in rows)
     less = sum(row["difference_ci"][1] < 0 for row in rows)
-    rest = "; for the others no difference is shown" if more + less < len(rows) else ""
+    remainder = "; for the others no difference is shown" if more + less < len(rows) else ""
+    ways = f"{fraction(min(shares), 0)} to {fraction(max(shares), 0)}"
     return [
-        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} forecasters move further than the"
-        f" price and {less or 'none'} less far{rest}; {fraction(min(shares), 0)} to {fraction(max(shares), 0)} of their"
+        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} models move further than the"
+        f" price and {less or 'none'} less far{remainder}; {ways} of their"
         f" revisions go the price’s way, {page.condition}."
     ]
 
