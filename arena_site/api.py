@@ -39,6 +39,7 @@ from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionVi
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
+from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
@@ -137,6 +138,9 @@ INDEX = {
     **{name: f"{name}-list" for name in ENDPOINTS},
     "performance": "performance",
     "calibration": "calibration-api",
+    "time": "time-api",
+    "costs": "costs-api",
+    "release-trends": "release-trends-api",
 }
 """Names of URL patterns by the names in the index."""
 
@@ -145,6 +149,9 @@ urlpatterns = [
     path("v1/", include(router.urls)),
     path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
+    path("v1/time/", TimeView.as_view(), name="time-api"),
+    path("v1/costs/", CostsView.as_view(), name="costs-api"),
+    path("v1/release-trends/", ReleaseTrendsView.as_view(), name="release-trends-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),

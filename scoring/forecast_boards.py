@@ -12,6 +12,12 @@ from scoring.models import Leaderboard
 PAST_REPORT = ("pairs", "data", "curves", "market", "leads", "against_market")
 """The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
+EMPTY_PARTS: Mapping[str, Mapping[str, Any]] = {
+    "time": {"bins": [], "early": None, "revisions": []},
+    "costs": {"rows": [], "steps": [], "market": None, "events": 0},
+    "releases": {"rows": [], "trends": {"released_on": None, "knowledge_cutoff": None}},
+}
+"""Parts that are read alone, and what they are without a resolved question."""
 
 
 class ForecastBoard(NamedTuple):
@@ -51,10 +57,20 @@ def forecast_board(
     if at is None:
         return ForecastBoard([], {}, None)
     from scoring.services.forecast_panels import Selection
-    from scoring.services.past_leaderboards import past_forecast_contents
+    from scoring.services.past_leaderboards import past_forecast_contents, past_report_parts
 
+    if not EMPTY_PARTS.keys().isdisjoint(parts):
+        return ForecastBoard([], past_report_parts(Selection(arm, methodology, at)), at)
     past = past_forecast_contents(Selection(arm, methodology, at), category)
     return ForecastBoard(past.entries, {part: past.report.get(part, {}) for part in PAST_REPORT}, at)
+
+
+def report_part(
+    name: str, *, arm: str, methodology: str = ALL_METHODOLOGIES, at: datetime | None = None
+) -> tuple[Mapping[str, Any], datetime | None]:
+    """One of EMPTY_PARTS of the leaderboard over all categories, now or as of an instant, and its instant."""
+    board = forecast_board(arm=arm, methodology=methodology, at=at, parts=(name,))
+    return board.report.get(name) or EMPTY_PARTS[name], board.computed_at
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:

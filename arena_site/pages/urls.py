@@ -16,6 +16,7 @@ from arena_site.pages.views import (
     cohorts,
     comparisons,
     conditions,
+    costs,
     data,
     decisions,
     disagreements,
@@ -28,8 +29,10 @@ from arena_site.pages.views import (
     methodologies,
     questions,
     registration,
+    releases,
     search,
     site,
+    time,
     trading,
     universes,
 )
@@ -70,6 +73,9 @@ urlpatterns = [
     path("questions/", questions.questions, name="questions"),
     *with_charts("questions/<int:pk>/", questions.question, questions.question_figures, name="question"),
     *with_charts("calibration/", calibration.calibration, calibration.calibration_figures, name="calibration"),
+    *with_charts("time/", time.time, time.time_figures, name="time"),
+    *with_charts("costs/", costs.costs, costs.costs_figures, name="costs"),
+    *with_charts("releases/", releases.releases, releases.releases_figures, name="releases"),
     *with_charts("conditions/", conditions.conditions, conditions.conditions_figures, name="conditions"),
     *with_charts(
         "disagreements/", disagreements.disagreements, disagreements.disagreements_figures, name="disagreements"

@@ -24,6 +24,7 @@ from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, 
 from scoring.leaderboard_entries import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.cost_report import cost_report
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
 from scoring.services.forecast_panels import (
     Panels,
@@ -37,6 +38,8 @@ from scoring.services.forecast_panels import (
 from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
+from scoring.services.release_report import release_report
+from scoring.services.time_report import time_report
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
@@ -275,10 +278,23 @@ def _over_categories(
         fitted=None, fitted_at=None, forecasts_and_trades=family_figures(bets), stakes=stake_points(bets)
     )
     leaderboard.report.update(market_record(resolved, families))
+    leaderboard.report.update(report_parts(selection, resolved, families))
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
     return leaderboard
+
+
+def report_parts(
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
+) -> dict[str, Any]:
+    """Scores of models by days to the close, by cost and by release, as parts of a report."""
+    rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
+    return {
+        "time": time_report(resolved, families, rank),
+        "costs": cost_report(selection, resolved, rank),
+        "releases": release_report(resolved),
+    }
 
 
 def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:

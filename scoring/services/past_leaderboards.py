@@ -3,15 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Sum
 
-from agents.models import Forecast
+from agents.models import Forecast, ModelCall
 from scoring.constants import FORECAST, TRADING
 from scoring.leaderboard_entries import cached_by_inputs
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
-from scoring.services.forecast_inputs import FORMAT
-from scoring.services.forecast_leaderboards import forecast_leaderboard
+from scoring.services.forecast_inputs import FORMAT, release_dates
+from scoring.services.forecast_leaderboards import forecast_leaderboard, report_parts
 from scoring.services.forecast_panels import (
     Selection,
     asked_and_resolved,
@@ -48,6 +48,21 @@ def past_forecast_leaderboard(arm: str, methodology: str, category: str, *, at: 
     stakes = {"forecasts_and_trades": family_figures(bets), "stakes": stake_points(bets)}
     key = {"protocol": FORECAST, "arm": arm, "methodology": methodology, "category": category}
     return Leaderboard(**key, entries=contents.entries, report=contents.report | stakes)
+
+
+def past_report_parts(selection: Selection) -> dict[str, Any]:
+    """The scores by days to the close, by cost and by release, over the questions that had resolved.
+
+    Costs and dates of releases are those known now.
+    """
+    cost = ModelCall.objects.filter(elicitation__in=selection.elicitations()).aggregate(Count("pk"), Sum("cost_usd"))
+    inputs = [_forecast_inputs(selection, ""), cost, release_dates()]
+
+    def compute() -> Any:
+        return to_json(report_parts(selection, resolved_entries(selection), family_names(selection)))
+
+    parts: dict[str, Any] = cached_by_inputs("past-report-parts", inputs, compute)
+    return parts
 
 
 def past_bet_calibration(methodology: str, *, at: datetime) -> Leaderboard:

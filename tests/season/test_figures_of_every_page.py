@@ -13,6 +13,7 @@ from tests.season import test_figures_of_comparisons as comparisons
 from tests.season import test_figures_of_leaderboards as leaderboards
 from tests.season import test_figures_of_methodologies as methodologies
 from tests.season import test_figures_of_records as records
+from tests.season import test_figures_of_reports as reports
 from tests.season.season_api import SeasonApi
 
 COMPARED = {
@@ -40,6 +41,9 @@ COMPARED = {
     "comparison": comparisons.test_every_comparison,
     "conditions": comparisons.test_the_conditions,
     "disagreements": comparisons.test_the_disagreements,
+    "time": reports.test_scores_by_time,
+    "costs": reports.test_scores_by_cost,
+    "releases": reports.test_scores_by_release,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,
