@@ -289,7 +289,7 @@ def test_lead_over_time_names_who_leads_and_marks_changes_of_release(client: Cli
     marks = [visible_text(mark) for mark in elements(page, "#leads .events .release")]
     assert marks == ["GPT-5.2 is openai/b from 15 Mar 2026 on"]
     rows = client.get("/charts/leads.csv").content.decode().splitlines()
-    assert rows[0] == "series,time_utc,lead_in_brier_score,low,high"
+    assert rows[0] == "series,time_utc,difference_in_brier_score,low,high"
     assert len(rows) == 1 + 3 + 1
     points["gpt-5.1"][1] = [0.03, -0.01, 0.07, 8]
     Leaderboard.objects.filter(arm="priced").delete()
