@@ -1,6 +1,6 @@
 """Admin of families, releases, line-ups and agents."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -105,7 +105,7 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return BoundedSearchAdmin.has_change_permission(self, request, obj)  # also in use, for its declared cut-off
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Release | None = None) -> Sequence[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Release | None = None) -> list[str] | tuple[str, ...]:
         """All fields of a release in use but the one that no catalogue fills."""
         if obj is None or not self.is_used(obj):
             return self.readonly_fields
