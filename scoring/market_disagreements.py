@@ -78,7 +78,10 @@ class MarketRecord(NamedTuple):
 
 
 def market_disagreements(arm: str, *, family: str = "", at: datetime | None = None) -> MarketRecord:
-    """The disagreements of one family, or of all: then a question without an outcome has the model furthest away."""
+    """The disagreements of one family, or of all.
+
+    Of all, a question has the model that is furthest from the market, or that of its largest win or loss.
+    """
     board = forecast_board(arm=arm, at=at, parts=("against_market",))
     stored = board.report.get("against_market") or {}
     kinds = {(row["family"], row["category"], row["band"]): row for row in stored.get("kinds", [])}
@@ -90,9 +93,21 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
         if family in ("", values["family"]):
             resolved.append(MarketDisagreement(**values | {"day": datetime.fromisoformat(values["day"])}))
     resolved.sort(key=lambda row: (-(row.lead or 0), row.question, row.family))
-    wins = [row for row in resolved if row.lead and row.lead > 0][:LISTED]
-    losses = [row for row in reversed(resolved) if row.lead and row.lead < 0][:LISTED]
-    return MarketRecord(unresolved, wins, losses, board.computed_at)
+    wins, losses = _each_once(resolved), _each_once(resolved[::-1])
+    return MarketRecord(
+        unresolved,
+        [row for row in wins if row.lead and row.lead > 0][:LISTED],
+        [row for row in losses if row.lead and row.lead < 0][:LISTED],
+        board.computed_at,
+    )
+
+
+def _each_once(rows: Sequence[MarketDisagreement]) -> list[MarketDisagreement]:
+    """The first row of each question."""
+    first: dict[int, MarketDisagreement] = {}
+    for row in rows:
+        first.setdefault(row.question, row)
+    return list(first.values())
 
 
 def question_disagreement(

@@ -53,8 +53,8 @@ class MarketDisagreementSerializer(serializers.Serializer):
 class MarketDisagreementViewSet(ListView, GenericViewSet):
     """Questions without an outcome by their widest disagreement; of resolved ones the largest wins and losses.
 
-    Without `family`, a question without an outcome has the model that is furthest from the market. Resolved ones are
-    sorted by the lead.
+    Without `family`, a question has the model that is furthest from the market, or of the largest win or loss.
+    Resolved ones are sorted by the lead.
     """
 
     takes_fields = True

@@ -102,6 +102,16 @@ def test_a_question_of_several_days_has_its_mean_lead_and_the_widest_day(client:
     assert row["lead"] == pytest.approx(((0.16 - 0.09) + (0.16 - 0.01)) / 2)
 
 
+def test_a_question_stands_once_with_its_largest_win(client: Client) -> None:
+    question = rain(1, "0.60", gpt=0.75, grok=0.90)
+    end_question(question, "YES", at=WEEK + 5 * DAY)
+    compute_scores(at=END)
+    (row,) = rows(client, resolved="true")
+    assert (row["family"], row["lead"]) == (GROK, pytest.approx(0.15))
+    (row,) = rows(client, resolved="true", family=GPT)
+    assert row["lead"] == pytest.approx(0.0975)
+
+
 def test_list_refuses_what_it_does_not_know_and_takes_past_instants(client: Client, record: list[Question]) -> None:
     for query in ({"family": "nobody"}, {"resolved": "maybe"}, {"arm": "x"}, {"colour": "red"}):
         answer = client.get(LIST, query)

@@ -91,9 +91,9 @@ def leads_figure(
 
 def _leads_title(side: Side, end: datetime, points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]) -> str:
     first, last = (_best({slug: row[place] for slug, row in points.items()}) for place in (0, -1))
-    until = f"in the four weeks of forecasts to {day_text(end)}"
+    until = f"in forecasts of the four weeks to {day_text(end)}"
     if last is None:
-        return f"No forecast made {side.phrase} {until} has resolved yet."
+        return f"No question with a forecast made {side.phrase}, {until}, has resolved yet."
     lead, low, high, _ = points[last][-1]
     interval = "no interval yet" if low is None else f"95 % interval {signed_score(low)} to {signed_score(high)}"
     before = ""
@@ -102,8 +102,8 @@ def _leads_title(side: Side, end: datetime, points: Mapping[str, Sequence[Any]],
     name = families[last].display_name
     size = f"{signed_score(lead)}, {interval}"
     if low is not None and low > 0:
-        return f"{name} leads the market’s prices most {side.phrase} {until} ({size}){before}."
-    return f"{name} has the highest score against the market’s prices {side.phrase} {until} ({size}); no lead is shown."
+        return f"{name} leads the market’s prices most {side.phrase}, {until} ({size}){before}."
+    return f"{name} scores best against the market’s prices {side.phrase}, {until} ({size}); no lead is shown."
 
 
 def _best(points: Mapping[str, Any]) -> str | None:

@@ -22,8 +22,8 @@ COLUMNS = 4
 LEAST_WIDTH = 1056
 """Room for the title and the address."""
 TITLE_SIZE, NOTE_SIZE = 22, 13
-CHARACTER_WIDTH = 0.52
-"""Width of a letter as a share of the font's size, on average."""
+CHARACTER_WIDTH, BOLD_WIDTH = 0.52, 0.66
+"""Width of a letter as a share of the font's size, on average: of plain text, and of a title in bold."""
 PNG_LIFETIME_S = 3600
 PIXELS_PER_UNIT = 2
 FONT = "DejaVu Sans"
@@ -76,7 +76,8 @@ def _heading(figure: Figure, width: int) -> list[HeadingLine]:
     y = MARGIN // 2
     for text, size, color in ((figure.title, TITLE_SIZE, "#1b2430"), (figure.note, NOTE_SIZE, "#586374")):
         y += MARGIN // 7
-        for line in wrap(single_line(text), int((width - 2 * MARGIN) / size / CHARACTER_WIDTH)):
+        letter = size * (BOLD_WIDTH if size == TITLE_SIZE else CHARACTER_WIDTH)
+        for line in wrap(single_line(text), int((width - 2 * MARGIN) / letter)):
             y += round(size * 1.35)
             lines.append(HeadingLine(line, y, size, color, bold=size == TITLE_SIZE))
     return lines

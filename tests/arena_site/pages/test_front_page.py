@@ -283,8 +283,8 @@ def test_lead_over_time_names_who_leads_and_marks_changes_of_release(client: Cli
         AgentFactory(cohort=cohort, family=family, model_id=model)
     page = get_page(client, "/")
     assert visible_text(page, "#leads .figure-title") == (
-        "GPT-5.2 leads the market’s prices most when shown the market’s prices in the four weeks of forecasts to 15 Mar"
-        " 2026 (+0.030, 95 % interval +0.010 to +0.050); Grok 4.1 did in the first."
+        "GPT-5.2 leads the market’s prices most when shown the market’s prices, in forecasts of the four weeks to 15"
+        " Mar 2026 (+0.030, 95 % interval +0.010 to +0.050); Grok 4.1 did in the first."
     )
     marks = [visible_text(mark) for mark in elements(page, "#leads .events .release")]
     assert marks == ["GPT-5.2 is openai/b from 15 Mar 2026 on"]
