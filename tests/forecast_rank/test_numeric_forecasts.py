@@ -456,3 +456,26 @@ def test_pairs_are_tested_over_closing_times() -> None:
     known = fr.diebold_mariano(scores["ann"], scores["bob"], horizon=2)
     found = [pair[name] for name in ("dm_times", "difference", "dm_se", "dm_statistic", "dm_p")]
     assert found == pytest.approx([*known])
+
+
+class TestPartsOfTheScore:
+    def test_they_add_up_to_it(self) -> None:
+        frame = forecasts({"ann": 3.0, "bob": 9.0})
+        scores = fr.numeric_scores(frame)
+        parts = scores.select("dispersion", "overprediction", "underprediction")
+        assert parts.sum_horizontal().to_numpy() == pytest.approx(scores["crps"].to_numpy())
+        without_median = fr.numeric_scores(frame.filter(pl.col("quantile") != 0.5))
+        parts = without_median.select("dispersion", "overprediction", "underprediction")
+        assert parts.sum_horizontal().to_numpy() == pytest.approx(without_median["crps"].to_numpy())
+        entry = fr.rank_numeric(frame, bootstrap=0).to_dict()["forecasters"]["ann"]
+        assert entry["dispersion"] == pytest.approx(2 / 3 * 0.1 * 16)
+        assert entry["dispersion"] + entry["overprediction"] + entry["underprediction"] == pytest.approx(entry["crps"])
+
+    def test_levels_that_are_not_symmetric_have_none(self) -> None:
+        frame = forecasts({"ann": 3.0}).filter(pl.col("quantile") < 0.9)
+        assert "dispersion" not in fr.numeric_scores(frame).columns
+        assert "dispersion" not in fr.rank_numeric(frame, bootstrap=0).to_dict()["forecasters"]["ann"]
+
+    def test_table_shows_them_beside_the_score(self) -> None:
+        header = fr.rank_numeric(forecasts({"ann": 3.0, "bob": 9.0}), bootstrap=0).to_markdown("crps").splitlines()[0]
+        assert header.endswith("| ranks | dispersion | overprediction | underprediction |")

@@ -244,6 +244,8 @@ def rank(
     if not (like or explain or order or columns) and is_streamed(source, format):
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
+        if horizon:
+            report.to_dict()["notes"].append("no Diebold–Mariano tests, for the file is read in batches")
         return _saved(report, out, plots, plot_format)
     loaded = source
     if not isinstance(source, LoadedForecasts | NumericForecasts):

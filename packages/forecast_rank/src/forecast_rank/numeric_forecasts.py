@@ -10,7 +10,7 @@ import polars as pl
 
 from forecast_rank.metrics.pit import pit_histogram
 from forecast_rank.numeric_rows import NumericForecasts, read_numbers
-from forecast_rank.numeric_tables import HELD, INTERVAL_SCORE, LABELS, forecast_scores, pit_ends
+from forecast_rank.numeric_tables import CRPS, HELD, INTERVAL_SCORE, LABELS, PARTS, forecast_scores, pit_ends
 from forecast_rank.ranking.json_values import to_json_list
 from forecast_rank.ranking.settings import NUMBER_METRICS, InvalidSetting, Settings
 from forecast_rank.reports import Report
@@ -36,7 +36,8 @@ def numeric_scores(source: Any) -> pl.DataFrame:
     polars.DataFrame
         A row for each forecast: `forecaster`, `question`, `event` and `weight` if given, and `crps`. With quantiles,
         for each central interval that is stated (such as 0.8, of the levels 0.1 and 0.9) `interval_score_0.8` and
-        `held_0.8`, 1 where the interval held the outcome, else 0, and `absolute_error` of the median if it is stated.
+        `held_0.8`, 1 where the interval held the outcome, else 0, `absolute_error` of the median if it is stated, and
+        where the levels are symmetric the parts of `crps`: `dispersion`, `overprediction` and `underprediction`.
         Where forecasts state different levels, `crps` is of the levels that all forecasters usually state; if there are
         none, of the set that most forecasts state. It is null for forecasts that lack one of them: means over different
         levels cannot be compared. Likewise with thresholds, which are compared question by question on those that most
@@ -55,8 +56,9 @@ def numeric_scores(source: Any) -> pl.DataFrame:
     ...     "forecaster": ["ann"] * 3, "question": ["q"] * 3, "quantile": [0.1, 0.5, 0.9], "value": [8, 10, 15],
     ...     "outcome": [12] * 3,
     ... })
-    >>> [round(score, 6) for score in numeric_scores(frame).rows()[0][2:]]
-    [1.133333, 7.0, 1.0, 2.0]
+    >>> scores = numeric_scores(frame).select("crps", "dispersion", "underprediction", "interval_score_0.8", "held_0.8")
+    >>> [round(score, 4) for score in scores.rows()[0]]
+    [1.1333, 0.4667, 0.6667, 7.0, 1.0]
     """
     forecasts = read_numbers(source)
     forecasts.rows.check_none_rejected()
@@ -93,7 +95,8 @@ def rank_numeric(
     Report
         With the rankings `crps` and, of quantiles, `interval_score_LEVEL` and `absolute_error`, each adjusted for the
         questions' difficulty too, as in `rank_scores`; the figures `held_LEVEL` are the shares of outcomes that the
-        intervals held. `relative_skill` is by the first score, and `scaled_relative_skill` the same divided by that of
+        intervals held, and `dispersion`, `overprediction` and `underprediction` the parts of the mean `crps`.
+        `relative_skill` is by the first score, and `scaled_relative_skill` the same divided by that of
         the baseline. `curves["pit"]` are the histograms of the probability integral transforms. Scores are in units of
         the values: questions on another scale need a `weight`, or the relative skill.
 
@@ -130,7 +133,7 @@ def rank_numeric(
     if strict:
         rows.check_none_rejected()
     scores, notes = forecast_scores(forecasts)
-    present = [name for name in scores.columns if name not in (*KEY, *LABELS) and not name.startswith(HELD)]
+    present = [name for name in scores.columns if name not in (*KEY, *LABELS, *PARTS) and not name.startswith(HELD)]
     names = [name for name in present if _metric(name) in metric_names]
     if not names:
         raise InvalidSetting(f"metrics: name a score that the forecasts have: {', '.join(present)}")
@@ -142,6 +145,7 @@ def rank_numeric(
         settings,
         limits=(0.0, np.inf),
         shares=[name for name in scores.columns if name.startswith(HELD) and has_intervals],
+        parts=[name for name in PARTS if name in scores.columns and CRPS in names],
         notes=[*forecasts.notes, *notes],
         ignored=forecasts.ignored,
         allow_rejected=allow_rejected,

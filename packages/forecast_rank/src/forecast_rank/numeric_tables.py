@@ -17,6 +17,8 @@ from forecast_rank.score_rows import KEY
 
 CRPS, ABSOLUTE_ERROR, SQUARED_ERROR = "crps", "absolute_error", "squared_error"
 INTERVAL_SCORE, HELD = "interval_score_", "held_"
+PARTS = ("dispersion", "overprediction", "underprediction")
+"""Of the CRPS of quantiles, which is their sum where the levels are those of central intervals and the median."""
 LABELS = ("event", "weight", "closed_at")
 
 
@@ -84,6 +86,9 @@ def _scores_of_quantiles(frame: pl.DataFrame, labels: list[pl.Expr]) -> tuple[pl
     mean = pl.when(in_levels.sum() == len(levels)).then(2 * pl.col("loss").filter(in_levels).mean())
     grouped = frame.with_columns(pl.Series("loss", loss)).group_by(KEY, maintain_order=True)
     scores = grouped.agg(*labels, mean.alias(CRPS))
+    if levels and np.allclose(np.add(levels, levels[::-1]), 1):
+        compared = frame.filter(in_levels).filter(pl.len().over(KEY) == len(levels))
+        scores = scores.join(_parts(compared, len(levels)), on=KEY, how="left", maintain_order="left")
     for level, intervals in central_intervals(frame):
         y, low, high = (intervals[name].to_numpy() for name in ("outcome", "value", "value_high"))
         columns = {
@@ -96,6 +101,20 @@ def _scores_of_quantiles(frame: pl.DataFrame, labels: list[pl.Expr]) -> tuple[pl
         error = (pl.col("value") - pl.col("outcome")).abs().alias(ABSOLUTE_ERROR)
         scores = scores.join(medians.select(*KEY, error), on=KEY, how="left", maintain_order="left")
     return scores, notes
+
+
+def _parts(frame: pl.DataFrame, count: int) -> pl.DataFrame:
+    """The parts of the CRPS of forecasts with `count` levels: widths, and distances above and below the outcome.
+
+    Of the median the loss is half its distance.
+    """
+    level, value, outcome = pl.col("quantile"), pl.col("value"), pl.col("outcome")
+    half = pl.when(level == 0.5).then(0.5).otherwise(1.0)
+    above = pl.when(level <= 0.5).then((value - outcome).clip(lower_bound=0) * half).otherwise(0.0)
+    below = pl.when(level >= 0.5).then((outcome - value).clip(lower_bound=0) * half).otherwise(0.0)
+    width = pl.when(level < 0.5).then(-level * value).when(level > 0.5).then((1 - level) * value).otherwise(0.0)
+    sums = {name: 2 / count * part.sum() for name, part in zip(PARTS, (width, above, below), strict=True)}
+    return frame.group_by(KEY, maintain_order=True).agg(**sums)
 
 
 def _compared_levels(frame: pl.DataFrame) -> tuple[list[float], list[str]]:

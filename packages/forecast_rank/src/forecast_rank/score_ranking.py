@@ -112,6 +112,7 @@ def score_report(
     *,
     limits: tuple[float, float] = UNLIMITED,
     shares: Sequence[str] = (),
+    parts: Sequence[str] = (),
     notes: Sequence[str] = (),
     ignored: Sequence[str] = (),
     allow_rejected: bool = False,
@@ -131,6 +132,8 @@ def score_report(
         The range of the scores, where intervals end.
     shares : sequence of str
         Columns of 0 and 1 whose means are figures without a ranking.
+    parts : sequence of str
+        Columns that add up to the first score, whose means are figures alone.
     notes, ignored : sequence of str
     allow_rejected : bool
 
@@ -143,7 +146,9 @@ def score_report(
     check_rejected(len(scores), len(rows.lines), rejected, allow_rejected=allow_rejected)
     panel = score_panel(scores)
     scores = scores.sort("question", "forecaster")
-    values = {name: scores[name].fill_null(float("nan")).to_numpy().astype(np.float64) for name in (*better, *shares)}
+    values = {
+        name: scores[name].fill_null(float("nan")).to_numpy().astype(np.float64) for name in (*better, *shares, *parts)
+    }
     names, forecaster_count = panel.forecasters, len(panel.forecasters)
     answered = np.bincount(panel.forecaster, minlength=forecaster_count)
     table = FigureTable(names, forecaster_count, answered, len(panel.questions.event_names), settings)
@@ -154,6 +159,8 @@ def score_report(
         notes += _add_score(table, panel, name, values[name], lower=direction == "lower", limits=limits)
     for name in shares:
         table.add_share(name, event_sums(panel, values[name]))
+    for name in parts:
+        table.set_figure(name, panel.forecaster_means(values[name]))
     lead = next(iter(better))
     data: dict[str, Any] = {
         "rows": len(rows.lines), "forecasts": len(panel), "forecasters": forecaster_count,
@@ -165,12 +172,12 @@ def score_report(
         notes += add_relative_skill(table, panel, values[lead])
     pairs, note = compared_pairs(table, panel, values[lead], lead, lead)
     notes += note
-    parts: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
+    sections: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
     headings = (lead, f"{ADJUSTED}{lead}")
-    content = assemble_report(table, data, parts | {"agreement": agreement_table(table)}, headings)
+    content = assemble_report(table, data, sections | {"agreement": agreement_table(table)}, headings)
     metadata = {
         **asdict(settings), "metrics": list(better), "gammas": [], "scores": better, "pairs_by": lead,
-        "shares": list(shares), "like": None,
+        "shares": list(shares), "parts": list(parts), "like": None,
     }  # fmt: skip
     return Report({"settings": metadata, **content, **rejections(rejected)})
 

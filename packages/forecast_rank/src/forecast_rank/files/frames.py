@@ -67,12 +67,13 @@ def polars_frame(
     if not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
         raise TypeError(f"source: a path, a polars, pandas or Arrow table, not {type(source).__name__}")
     # pl.from_pandas needs pyarrow, which is no dependency of polars or pandas.
-    names = [str(name) for name in source.columns]
+    names = list(map(str, source.columns))
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise UnreadableFile(f"{FRAME} has more than one column {', '.join(map(repr, twice))}")
-    values = {str(name): source[name] for name in source.columns}
     read = set(names if every_column else understand_headings(FRAME, names, column_headings=column_headings).read)
-    columns = {name: _pandas_column(name, values[name]) if name in read else [None] * len(source) for name in values}
+    columns: dict[str, pl.Series | list[None]] = {}
+    for label, name in zip(source.columns, names, strict=True):
+        columns[name] = _pandas_column(name, source[label]) if name in read else [None] * len(source)
     return pl.DataFrame(columns)
 
 
@@ -82,7 +83,7 @@ def _pandas_column(name: str, column: Any) -> pl.Series:
     if not getattr(column.dtype, "ordered", False):
         return pl.Series(name, cells, strict=False)
     texts = [None if cell is None else str(cell) for cell in cells]
-    return pl.Series(name, texts, dtype=pl.Enum([str(category) for category in column.dtype.categories]))
+    return pl.Series(name, texts, dtype=pl.Enum(list(map(str, column.dtype.categories))))
 
 
 def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> UnparsedTable:
@@ -94,8 +95,13 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
     stored = frame.select(headings.read)
     try:
         schema = stored.collect_schema()
-        columns = [typed_column(heading, name, schema[heading]) for heading, name in headings.column_of.items()]
-        columns += [_forecaster_column(heading, schema[heading]) for heading in headings.forecasters]
+        columns, option = [], None
+        for heading, name in headings.column_of.items():
+            columns.append(typed_column(heading, name, schema[heading]))
+            if name == "option":
+                option = schema[heading]
+        for heading in headings.forecasters:
+            columns.append(_forecaster_column(heading, schema[heading]))
         height = frame.select(pl.len()).collect().item()
     except REFUSED as error:
         raise UnreadableFile(f"{label}: {str(error).splitlines()[0]}") from error
@@ -103,7 +109,6 @@ def _typed_table(frame: pl.LazyFrame, headings: Headings, label: str) -> Unparse
         raise UnreadableFile(f"{label}: {error}") from error
     typed = StoredColumns(stored.with_columns(columns), headings.read, height, label)
     table = UnparsedTable(typed, headings, partial(np.arange, 1, height + 1), texts=stored.collect)
-    option = next((schema[heading] for heading, name in headings.column_of.items() if name == "option"), None)
     if isinstance(option, pl.Enum):
         table.option_order = option.categories.to_list()
     return table

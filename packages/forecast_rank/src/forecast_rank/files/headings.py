@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from forecast_rank.files.columns import KNOWN, NUMBERS, REQUIRED
@@ -13,6 +14,8 @@ NamedHeadings = Mapping[str, str]
 """Headings that are named for known columns, by column."""
 NOT_NAMED: NamedHeadings = {}
 WIDE_REQUIRED = ("question", "outcome")
+LISTED = 20
+"""Headings of a table that a message lists."""
 _PERCENT = re.compile(r"\s*(\(\s*%\s*\)|\[\s*%\s*\]|%)\s*$")
 
 
@@ -49,7 +52,11 @@ class Headings:
     @property
     def numbers(self) -> set[str]:
         """The headings of columns that hold numbers."""
-        return {heading for heading, name in self.column_of.items() if name in NUMBERS} | set(self.forecasters)
+        headings = set(self.forecasters)
+        for heading, name in self.column_of.items():
+            if name in NUMBERS:
+                headings.add(heading)
+        return headings
 
 
 def known_name(heading: str, column_headings: NamedHeadings = NOT_NAMED) -> str | None:
@@ -70,11 +77,12 @@ def known_name(heading: str, column_headings: NamedHeadings = NOT_NAMED) -> str 
 
 def check_named(column_headings: NamedHeadings) -> None:
     """Raises InvalidHeadings if a column is not known, or two have one heading."""
-    if unknown := [column for column in column_headings if column not in KNOWN]:
-        raise InvalidHeadings(f"columns: unknown {', '.join(unknown)}; known are {', '.join(KNOWN)}")
-    lowered = [heading.strip().lower() for heading in column_headings.values()]
-    if twice := sorted({heading for heading in lowered if lowered.count(heading) > 1}):
-        raise InvalidHeadings(f"columns: {', '.join(map(repr, twice))} is named for two columns")
+    unknown = ", ".join(column for column in column_headings if column not in KNOWN)
+    if unknown:
+        raise InvalidHeadings(f"columns: unknown {unknown}; known are {', '.join(KNOWN)}")
+    repeated = _repeated(heading.strip().lower() for heading in column_headings.values())
+    if repeated:
+        raise InvalidHeadings(f"columns: {_quoted(repeated)} is named for two columns")
 
 
 def understand_headings(
@@ -93,20 +101,47 @@ def understand_headings(
         if name := known_name(heading, column_headings):
             columns[heading] = name
             names.append(name)
-    if complete and (
-        absent := [f"{column_headings[column]!r} for {column}" for column in column_headings if column not in names]
-    ):
-        raise UnreadableFile(f"{label} has no column {', '.join(absent)}; it has {', '.join(map(repr, headings[:20]))}")
-    ignored = [heading for heading in headings if heading not in columns and heading.strip()]
+    if complete:
+        _check_present(label, headings, names, column_headings)
+    is_wide = not {"forecaster", "probability"} & set(names) and set(WIDE_REQUIRED) <= set(names)
     forecasters: dict[str, str] = {}
-    if not {"forecaster", "probability"} & set(names) and set(WIDE_REQUIRED) <= set(names):
-        forecasters = {heading: name for heading in ignored if (name := _PERCENT.sub("", heading.strip()))}
-        ignored = [heading for heading in ignored if heading not in forecasters]
-        names += [_PERCENT.sub("", heading.strip()) for heading in headings if heading in forecasters]
-    if complete and not forecasters and (missing := [name for name in REQUIRED if name not in names]):
-        listed = ", ".join(repr(heading[:40]) for heading in headings[:20])
-        raise UnreadableFile(f"{label} has no column {', '.join(map(repr, missing))}; it has {listed or 'none'}")
-    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise UnreadableFile(f"{label} has more than one column {', '.join(map(repr, twice))}")
-    percent = frozenset(heading for heading in (*columns, *forecasters) if _PERCENT.search(heading))
+    ignored: list[str] = []
+    for heading in headings:
+        if heading in columns or not heading.strip():
+            continue
+        forecaster = _PERCENT.sub("", heading.strip())
+        if is_wide and forecaster:
+            forecasters[heading] = forecaster
+            names.append(forecaster)
+        else:
+            ignored.append(heading)
+    missing = list(filterfalse(names.__contains__, REQUIRED))
+    if complete and not forecasters and missing:
+        listed = _quoted(heading[:40] for heading in headings[:LISTED])
+        raise UnreadableFile(f"{label} has no column {_quoted(missing)}; it has {listed or 'none'}")
+    repeated = _repeated(names)
+    if repeated:
+        raise UnreadableFile(f"{label} has more than one column {_quoted(repeated)}")
+    percent = frozenset(filter(_PERCENT.search, (*columns, *forecasters)))
     return Headings(columns, forecasters, percent, ignored)
+
+
+def _check_present(
+    label: Path | str, headings: Sequence[str], names: Sequence[str], column_headings: NamedHeadings
+) -> None:
+    """Raises UnreadableFile if a column that has a heading of its own is not among the `names`."""
+    absent = []
+    for column, heading in column_headings.items():
+        if column not in names:
+            absent.append(f"{heading!r} for {column}")
+    if absent:
+        raise UnreadableFile(f"{label} has no column {', '.join(absent)}; it has {_quoted(headings[:LISTED])}")
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once, in order."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

@@ -71,18 +71,27 @@ class InputTable:
 
 def concatenate_tables(tables: Sequence[InputTable]) -> InputTable:
     """The rows of all tables one below the other; lines are those of each table."""
-    offsets = np.cumsum([0, *(len(table) for table in tables)]).tolist()
+    names: dict[str, list[pl.Series]] = {name: [] for name in NAMES}
+    values: dict[str, list[Floats]] = {name: [] for name in (*NUMBERS, *TIMES)}
+    faults: dict[int, Fault] = {}
+    ignored: dict[str, None] = {}
+    rows = 0
+    for table in tables:
+        for name in NAMES:
+            names[name].append(table.names[name])
+        for name, column in (table.numbers | table.times).items():
+            values[name].append(column)
+        for place, fault in table.faults.items():
+            faults[rows + place] = fault
+        ignored |= dict.fromkeys(table.ignored)
+        rows += len(table)
     return InputTable(
-        names={name: pl.concat([table.names[name] for table in tables]) for name in NAMES},
-        numbers={name: np.concatenate([table.numbers[name] for table in tables]) for name in NUMBERS},
-        times={name: np.concatenate([table.times[name] for table in tables]) for name in TIMES},
-        faults={
-            offset + place: fault
-            for offset, table in zip(offsets, tables, strict=False)
-            for place, fault in table.faults.items()
-        },
+        names={name: pl.concat(columns) for name, columns in names.items()},
+        numbers={name: np.concatenate(values[name]) for name in NUMBERS},
+        times={name: np.concatenate(values[name]) for name in TIMES},
+        faults=faults,
         lines=lambda: np.concatenate([table.lines() for table in tables]),
-        ignored=list(dict.fromkeys(name for table in tables for name in table.ignored)),
+        ignored=list(ignored),
     )
 
 

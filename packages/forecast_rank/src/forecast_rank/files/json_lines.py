@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +19,16 @@ from forecast_rank.metrics.flat_arrays import Codes
 
 def read_json_lines(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
     """The columns of a JSON Lines file; the first object has the keys of long form. Raises UnreadableFile."""
-    first: dict[str, object] = next((item for _, item in _objects(path) if isinstance(item, dict)), {})
-    headings = understand_headings(path, list(first), complete=False, column_headings=column_headings)
+    first = next(_keys(path), [])
+    headings = understand_headings(path, first, complete=False, column_headings=column_headings)
     if headings.forecasters:  # not every line need have a forecast of everybody
-        keys = dict.fromkeys(key for _, item in _objects(path) if isinstance(item, dict) for key in item)
-        return _read_by_line(path, understand_headings(path, list(keys), column_headings=column_headings))
-    other_headings = {
-        column_headings.get(name, name): name for name in KNOWN if name not in headings.column_of.values()
-    }  # keys of later lines
-    headings = Headings(headings.column_of | other_headings, {}, headings.percent, headings.ignored)
+        keys = list(dict.fromkeys(chain.from_iterable(_keys(path))))
+        return _read_by_line(path, understand_headings(path, keys, column_headings=column_headings))
+    column_of = dict(headings.column_of)
+    for name in KNOWN:
+        if name not in headings.column_of.values():  # a key of later lines
+            column_of[column_headings.get(name, name)] = name
+    headings = Headings(column_of, {}, headings.percent, headings.ignored)
     for number in (pl.Float64, pl.String):
         try:
             frame = pl.read_ndjson(path, schema=schema_of(headings, number), low_memory=True)
@@ -39,11 +40,20 @@ def read_json_lines(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> U
         break
     else:
         table = _read_by_line(path, headings)
-    rows = table.frame.height
-    empty = [name for heading, name in headings.column_of.items() if table.frame[heading].null_count() == rows]
-    if rows and (missing := [name for name in REQUIRED if name in empty]):
-        raise UnreadableFile(f"{path}: no line has {', '.join(map(repr, missing))}")
+    rows, missing = table.frame.height, []
+    for heading, name in headings.column_of.items():
+        if name in REQUIRED and table.frame[heading].null_count() == rows:
+            missing.append(name)
+    if rows and missing:
+        raise UnreadableFile(f"{path}: no line has {', '.join(map(repr, sorted(missing, key=REQUIRED.index)))}")
     return table
+
+
+def _keys(path: Path) -> Iterator[list[str]]:
+    """The keys of each line that is an object."""
+    for _, item in _objects(path):
+        if isinstance(item, dict):
+            yield list(item)
 
 
 def _objects(path: Path) -> Iterator[tuple[int, object]]:

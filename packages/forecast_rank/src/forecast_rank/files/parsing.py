@@ -5,12 +5,14 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from forecast_rank.files.cells import NumberColumn, parse_columns_of_times, parse_numbers
 from forecast_rank.files.columns import BINARY, NAMES, NUMBERS, TIMES
 from forecast_rank.files.faults import Fault, UnreadableFile
 from forecast_rank.files.input_table import InputTable, UnparsedTable
 from forecast_rank.files.limits import check_row_count
+from forecast_rank.metrics.flat_arrays import Codes, Floats
 
 
 def parse_cells(raw: UnparsedTable) -> InputTable:
@@ -20,19 +22,23 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     """
     height, headings = raw.frame.height, raw.headings
     check_row_count(height * max(1, len(headings.forecasters)))
-    heading_of = {name: heading for heading, name in headings.column_of.items() if heading in raw.frame.columns}
+    heading_of: dict[str, str] = {}
+    for heading, name in headings.column_of.items():
+        if heading in raw.frame.columns:
+            heading_of[name] = heading
     table = InputTable({}, {}, {}, dict(raw.faults), raw.lines, list(headings.ignored), list(raw.notes))
     table.understood = dict(raw.understood)
     parsed: dict[str, NumberColumn] = {}
     for name in NUMBERS:
         table.numbers[name] = np.broadcast_to(np.nan, height)
-        if heading := heading_of.get(name):
+        if name in heading_of:
+            heading = heading_of[name]
             parsed[name] = parse_numbers(raw.frame[heading], name, percent=heading in headings.percent)
             table.numbers[name] = parsed[name].values
             _add_faults(table.faults, parsed[name].faults)
     for name in TIMES:
         table.times[name] = np.broadcast_to(np.nan, height)
-    _parse_times(table, raw, {name: heading_of[name] for name in TIMES if name in heading_of})
+    _parse_times(table, raw, heading_of)
     for name in NAMES:
         present = heading_of.get(name)
         table.names[name] = raw.frame[present] if present else _categories(None, height)
@@ -43,13 +49,16 @@ def parse_cells(raw: UnparsedTable) -> InputTable:
     if table.names["option"].null_count() == len(table):
         table.names["option"] = _categories(BINARY, len(table))
     table.understood |= _description(raw, table, parsed)
-    table.notes += [f"Warning: {name} is empty in all rows" for name in _empty_columns(table) if name in heading_of]
+    for name in _empty_columns(table):
+        if name in heading_of:
+            table.notes.append(f"Warning: {name} is empty in all rows")
     return table
 
 
 def _parse_times(table: InputTable, raw: UnparsedTable, heading_of: dict[str, str]) -> None:
     """Parses the columns of times. Raises UnreadableFile."""
-    for name, times in parse_columns_of_times({name: raw.frame[heading_of[name]] for name in heading_of}).items():
+    columns = {name: raw.frame[heading_of[name]] for name in TIMES if name in heading_of}
+    for name, times in parse_columns_of_times(columns).items():
         table.times[name] = times.values
         _add_faults(table.faults, times.faults)
         if times.forms:
@@ -98,19 +107,20 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
     if not headings and raw.frame.height:
         listed = ", ".join(map(repr, raw.headings.forecasters))
         raise UnreadableFile(f"no column 'forecaster', and no column of {listed} holds probabilities")
-    names = [raw.headings.forecasters[heading] for heading in headings]
-    rows_of_heading = [np.flatnonzero(_stated(raw.frame[heading])) for heading in headings]
-    row = np.concatenate([np.zeros(0, dtype=np.int64), *rows_of_heading])
-    forecaster = np.repeat(np.arange(len(names)), [len(rows) for rows in rows_of_heading])
+    names, rows_of_heading = [], [np.zeros(0, dtype=np.int64)]
+    for heading in headings:
+        names.append(raw.headings.forecasters[heading])
+        rows_of_heading.append(np.flatnonzero(_stated(raw.frame[heading])))
+    row = np.concatenate(rows_of_heading)
+    forecaster = np.repeat(np.arange(len(names)), list(map(len, rows_of_heading[1:])))
     order = np.argsort(row, kind="stable")
     row, forecaster = row[order], forecaster[order]
-    columns = {name: values[row] for name, values in base.numbers.items()}
+    columns = _rows_of(base.numbers, row)
+    faults: dict[int, Fault] = {}
+    _add_faults(faults, _faults_of(base.faults, row, np.ones(len(row), dtype=bool)))
     for k, name in enumerate(names):
         columns["probability"][forecaster == k] = parsed[name].values[row[forecaster == k]]
-    faults = {place: base.faults[row[place]] for place in np.flatnonzero(np.isin(row, list(base.faults))).tolist()}
-    for k, name in enumerate(names):
-        bad = np.flatnonzero((forecaster == k) & np.isin(row, list(parsed[name].faults)))
-        _add_faults(faults, {place: parsed[name].faults[row[place]] for place in bad.tolist()})
+        _add_faults(faults, _faults_of(parsed[name].faults, row, forecaster == k))
     texts = cache(raw.texts or (lambda: raw.frame))
 
     def written(place: int, name: str) -> tuple[str, str | None]:
@@ -122,7 +132,7 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
         names={name: column.gather(row) for name, column in base.names.items()}
         | {"forecaster": pl.Series(names, dtype=pl.Categorical).gather(forecaster)},
         numbers=columns,
-        times={name: values[row] for name, values in base.times.items()},
+        times=_rows_of(base.times, row),
         faults=faults,
         lines=lambda: base.lines()[row],
         ignored=base.ignored,
@@ -131,6 +141,17 @@ def _long_form(base: InputTable, raw: UnparsedTable, parsed: dict[str, NumberCol
         written=written,
         option_order=base.option_order,
     )
+
+
+def _rows_of(columns: dict[str, Floats], row: Codes) -> dict[str, Floats]:
+    """The values of the columns in these rows."""
+    return {name: values[row] for name, values in columns.items()}
+
+
+def _faults_of(faults: dict[int, Fault], row: Codes, is_concerned: NDArray[np.bool_]) -> dict[int, Fault]:
+    """The faults of rows by the places, of those concerned, that the rows have in `row`."""
+    places = np.flatnonzero(is_concerned & np.isin(row, list(faults)))
+    return {place: faults[int(row[place])] for place in places.tolist()}
 
 
 def _stated(cells: pl.Series) -> pl.Series:
@@ -149,21 +170,23 @@ def _empty_columns(table: InputTable) -> list[str]:
 def _description(raw: UnparsedTable, table: InputTable, parsed: dict[str, NumberColumn]) -> dict[str, str]:
     """How the columns were understood, for people."""
     headings = raw.headings
-    descriptions = [
-        name if heading == name else f"{name} ({heading!r})" for heading, name in headings.column_of.items()
-    ]
-    described = {
-        "form": "wide, a column for each forecaster" if headings.forecasters else "long, a row for each option",
-        "columns": ", ".join(descriptions),
+    columns = []
+    for heading, name in headings.column_of.items():
+        columns.append(name if heading == name else f"{name} ({heading!r})")
+    percents, commas = [], []
+    for name, column in parsed.items():
+        if column.percents:
+            percents.append(f"{name} ({column.percents:,} cells)")
+        if column.commas:
+            commas.append(f"{name} ({column.commas:,} cells)")
+    facts = {
+        "form": ["wide, a column for each forecaster" if headings.forecasters else "long, a row for each option"],
+        "columns": columns,
+        "forecasters": list(filter(parsed.__contains__, headings.forecasters.values())),
+        "hundredths by heading": sorted(headings.percent),
+        "percent signs": percents,
+        "decimal commas": commas,
+        "ignored columns": table.ignored,
     }
-    if headings.forecasters:
-        described["forecasters"] = ", ".join(name for name in headings.forecasters.values() if name in parsed)
-    if headings.percent:
-        described["hundredths by heading"] = ", ".join(sorted(headings.percent))
-    if percents := [f"{name} ({column.percents:,} cells)" for name, column in parsed.items() if column.percents]:
-        described["percent signs"] = ", ".join(percents)
-    if commas := [f"{name} ({column.commas:,} cells)" for name, column in parsed.items() if column.commas]:
-        described["decimal commas"] = ", ".join(commas)
-    if table.ignored:
-        described["ignored columns"] = ", ".join(table.ignored)
-    return described
+    always = ("form", "columns", "forecasters") if headings.forecasters else ("form", "columns")
+    return {name: ", ".join(parts) for name, parts in facts.items() if parts or name in always}

@@ -22,28 +22,31 @@ def read_workbook(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> Unp
 
     try:
         with CalamineWorkbook.from_path(str(path)) as workbook:
-            sheets = {name: workbook.get_sheet_by_name(name) for name in workbook.sheet_names}
-            name = max(sheets, key=lambda name: _known_headings(sheets[name], column_headings), default=None)
-            cells = [] if name is None else sheets[name].to_python(skip_empty_area=False)
+            name, sheet, most = "", None, -1
+            for candidate in workbook.sheet_names:
+                cells = workbook.get_sheet_by_name(candidate)
+                count = _known_headings(cells, column_headings)
+                if count > most:
+                    name, sheet, most = candidate, cells, count
+            rows_of_cells = [] if sheet is None else sheet.to_python(skip_empty_area=False)
+            sheet_count = len(workbook.sheet_names)
     except (CalamineError, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
-    if not cells:
+    if not rows_of_cells:
         raise UnreadableFile(f"{path} is empty")
-    texts = [list(map(_text, row)) for row in cells]
-    top = next((k for k, row in enumerate(texts) if any(row)), 0)
-    header = [heading or "" for heading in texts[top]]
+    texts = [list(map(_text, row)) for row in rows_of_cells]
+    numbers = [number for number, row in enumerate(texts) if any(row)] or [0]
+    header = [heading or "" for heading in texts[numbers[0]]]
     headings = understand_headings(path, header, column_headings=column_headings)
-    at = [header.index(heading) for heading in headings.read]
-    rows, numbers = [], []
-    for number, row in enumerate(texts[top + 1 :], start=top + 2):
-        if any(row):
-            rows.append([row[k] for k in at])
-            numbers.append(number)
-    lines = np.array(numbers, dtype=np.int64)
+    columns = list(map(header.index, headings.read))
+    rows = []
+    for number in numbers[1:]:
+        rows.append([texts[number][column] for column in columns])
+    lines = np.array(numbers[1:], dtype=np.int64) + 1
     table = UnparsedTable(text_frame(rows, headings), headings, lambda: lines)
-    table.understood["sheet"] = str(name)
-    if len(sheets) > 1:
-        table.notes.append(f"sheet {name!r}, one of {len(sheets)}")
+    table.understood["sheet"] = name
+    if sheet_count > 1:
+        table.notes.append(f"sheet {name!r}, one of {sheet_count}")
     return table
 
 
@@ -63,9 +66,8 @@ def _check_archive(path: Path) -> None:
 def _known_headings(sheet: Any, column_headings: NamedHeadings) -> int:
     """How many headings of the first row that is not empty are known."""
     for row in sheet.iter_rows():
-        names = [known_name(str(cell), column_headings) for cell in row]
         if set(row) - {""}:
-            return len(names) - names.count(None)
+            return sum(known_name(str(cell), column_headings) is not None for cell in row)
     return 0
 
 

@@ -23,6 +23,7 @@ from forecast_rank.ranking.plot_style import (
 )
 
 BANDS_SHOWN = 3
+BIN_FIGURES = ("forecast", "outcome", "low", "high", "from", "to", "weight")
 
 
 def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -31,32 +32,29 @@ def reliability(report: Report) -> Iterator[tuple[str, Figure]]:
     if not curves or not curves["forecasters"]:
         return
     order = report["rankings"].get("brier") or report["rankings"].get("calibration") or list(curves["forecasters"])
-    lines = [(name, curves["forecasters"][name]) for name in order[:PANELS_SHOWN]]
-    lines += [(f"({name})", bins) for name, bins in curves["references"].items() if bins]
-    labels = drawn_names((name for name, _ in lines), 48)
+    lines, entries = {}, {}
+    for name in order[:PANELS_SHOWN]:
+        lines[name], entries[name] = curves["forecasters"][name], report["forecasters"][name]
+    for name, bins in curves["references"].items():
+        if bins:
+            lines[f"({name})"], entries[f"({name})"] = bins, report["references"][name]
+    labels = drawn_names(lines, 48)
     across = min(5, len(lines))
     down = math.ceil(len(lines) / across)
     figure, axes = plt.subplots(
         down, across, figsize=(2.3 * across + 0.5, 2.45 * down + 0.5), sharex=True, sharey=True, squeeze=False
     )
-    for axis, (name, bins) in zip(axes.flat, lines, strict=False):
+    for axis, (name, bins) in zip(axes.flat, lines.items(), strict=False):
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-        centre = [b["forecast"] for b in bins]
-        rate = [b["outcome"] for b in bins]
-        below = [max(b["outcome"] - b["low"], 0) for b in bins]
-        above = [max(b["high"] - b["outcome"], 0) for b in bins]
+        column = {key: np.array([b[key] for b in bins], dtype=np.float64) for key in BIN_FIGURES}
+        rate = column["outcome"]
+        reach = [np.maximum(rate - column["low"], 0), np.maximum(column["high"] - rate, 0)]
         colour = DARK if name.startswith("(") else COLOURS[0]
-        axis.bar(
-            [b["from"] for b in bins],
-            [b["weight"] for b in bins],
-            [b["to"] - b["from"] for b in bins],
-            align="edge",
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
-        axis.errorbar(centre, rate, [below, above], color=colour, marker="o", markersize=3, linewidth=1, capsize=1.5)
-        entry = report["references"][name[1:-1]] if name.startswith("(") else report["forecasters"][name]
+        widths = column["to"] - column["from"]
+        axis.bar(column["from"], column["weight"], widths, align="edge", color=colour, alpha=0.15, linewidth=0)
+        style: dict[str, Any] = {"color": colour, "marker": "o", "markersize": 3, "linewidth": 1, "capsize": 1.5}
+        axis.errorbar(column["forecast"], rate, reach, **style)
+        entry = entries[name]
         note = "" if entry.get("ece") is None else f"  ECE {entry['ece']:z.3f}"
         axis.set_title(f"{labels[name]}{note}", fontsize=8)
         axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
@@ -128,8 +126,11 @@ def returns(report: Report) -> Iterator[tuple[str, Figure]]:
 
 def _bounded(axis: Any, curve: Report, questions_closed: np.ndarray) -> None:
     """Limits the vertical axis to the last 90 % of the curves: the first few questions would dominate it."""
-    lines = [line_values(values) for values in (*curve["forecasters"].values(), *curve["references"].values())]
-    late = np.concatenate([line[questions_closed >= questions_closed[-1] / 10] for line in lines])
+    is_late = questions_closed >= questions_closed[-1] / 10
+    parts = []
+    for values in (*curve["forecasters"].values(), *curve["references"].values()):
+        parts.append(line_values(values)[is_late])
+    late = np.concatenate(parts)
     late = late[np.isfinite(late)]
     if len(late):
         low, high = min(late.min(), 1), max(late.max(), 1)

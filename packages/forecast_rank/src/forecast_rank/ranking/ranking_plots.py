@@ -63,25 +63,23 @@ def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
     """Differences in the score of every two forecasters on common questions, row less column."""
     order = report["rankings"].get(report["settings"].get("pairs_by", "brier"), [])[:PAIRS_SHOWN]
     place = {name: k for k, name in enumerate(order)}
-    points = [
-        pair for pair in report["pairs"]
-        if pair["difference"] is not None and pair["first"] in place and pair["second"] in place
-    ]  # fmt: skip
-    if not points:
-        return
     grid = np.full((len(order), len(order)), np.nan)
-    for pair in points:
-        i, j = place[pair["first"]], place[pair["second"]]
+    marked: list[tuple[int, int]] = []
+    for pair in report["pairs"]:
+        i, j = place.get(pair["first"]), place.get(pair["second"])
+        if pair["difference"] is None or i is None or j is None:
+            continue
         grid[i, j], grid[j, i] = pair["difference"], -pair["difference"]
+        if pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE:
+            marked += [(i, j), (j, i)]
+    if np.isnan(grid).all():
+        return
     size = 0.34 * len(order) + 2.2
     figure, axis = plt.subplots(figsize=(max(size + 0.9, 4.8), size))
     reach = np.nanmax(np.abs(grid)) or 1.0
     image = axis.imshow(grid, cmap="PuOr_r", vmin=-reach, vmax=reach)
-    for pair in points:
-        if pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE:
-            i, j = place[pair["first"]], place[pair["second"]]
-            for row, column in ((i, j), (j, i)):
-                axis.text(column, row, "●", ha="center", va="center", fontsize=6, color="black")
+    for row, column in marked:
+        axis.text(column, row, "●", ha="center", va="center", fontsize=6, color="black")
     labels = list(drawn_names(order).values())
     axis.set_xticks(range(len(order)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
     axis.set_yticks(range(len(order)), labels, fontsize=7)
@@ -136,10 +134,10 @@ def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
     names = list(rho)
     if len(names) < 2:
         return
-    grid = np.array(
-        [[(rho if i > j else tau)[row][column] for j, column in enumerate(names)] for i, row in enumerate(names)],
-        dtype=np.float64,
-    )
+    grid = np.full((len(names), len(names)), np.nan)
+    for i, row in enumerate(names):
+        for j, column in enumerate(names):
+            grid[i, j] = (rho if i > j else tau)[row][column]  # None is NaN
     if np.isnan(grid).all():
         return
     np.fill_diagonal(grid, np.nan)
@@ -149,7 +147,7 @@ def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
     for i, j in np.argwhere(np.isfinite(grid)):
         colour = "white" if abs(grid[i, j]) > 0.55 else "black"
         axis.text(j, i, f"{grid[i, j]:z.2f}".replace("-", "−"), ha="center", va="center", fontsize=7, color=colour)
-    labels = [ranking_title(name) for name in names]
+    labels = list(map(ranking_title, names))
     axis.set_xticks(range(len(names)), labels, rotation=60, ha="right", rotation_mode="anchor")
     axis.set_yticks(range(len(names)), labels)
     axis.tick_params(length=0)
@@ -161,34 +159,38 @@ def agreement(report: Report) -> Iterator[tuple[str, Figure]]:
 
 def ability(report: Report) -> Iterator[tuple[str, Figure]]:
     """Abilities of the forecasters above the difficulties of the questions, on one scale."""
-    entries = {name: entry for name, entry in report["forecasters"].items() if entry.get("irt_ability") is not None}
+    entries = report["forecasters"]
+    abilities: dict[str, float] = {}
+    for name, entry in entries.items():
+        if entry.get("irt_ability") is not None:
+            abilities[name] = entry["irt_ability"]
     difficulty = [entry["difficulty"] for entry in report.get("questions", {}).values()]
-    hard = np.array([value for value in difficulty if value is not None], dtype=np.float64)
-    if not entries or not len(hard):
+    hard = np.array(difficulty, dtype=np.float64)  # None is NaN
+    hard = hard[np.isfinite(hard)]
+    if not abilities or not len(hard):
         return
-    order = sorted(entries, key=lambda name: entries[name]["irt_ability"])
+    order = sorted(abilities, key=abilities.__getitem__)
     tall = max(0.17 * len(order), 1.2)
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(7, tall + 2.4), sharex=True, height_ratios=[tall, 1.6], squeeze=True
     )
     level = report["settings"]["level"]
+    figures, has_interval = list(abilities.values()), False
     for row, name in enumerate(order):
-        entry = entries[name]
-        ends = entry.get("irt_ability_ci")
-        if ends and None not in ends:
+        ends = entries[name].get("irt_ability_ci") or [None, None]
+        figures += [end for end in ends if end is not None]
+        if None not in ends:
+            has_interval = True
             above.plot(ends, [row, row], color=COLOURS[5], linewidth=3, solid_capstyle="butt")
-        above.plot(entry["irt_ability"], row, "o", color=COLOURS[0], markersize=3.5)
+        above.plot(abilities[name], row, "o", color=COLOURS[0], markersize=3.5)
     above.set_yticks(range(len(order)), list(drawn_names(order).values()), fontsize=7)
     above.grid(axis="x", color="#e6e6e6", linewidth=0.6)
     above.set_axisbelow(True)
     above.set_ylim(-0.7, len(order) - 0.3)
-    drawn = any(None not in (entry.get("irt_ability_ci") or [None]) for entry in entries.values())
-    above.set_title(f"Ability of forecasters, {f'{level:.0%}' if drawn else 'without'} intervals")
+    above.set_title(f"Ability of forecasters, {f'{level:.0%}' if has_interval else 'without'} intervals")
     # The forecasters set the scale: a question that nobody could miss may lie many deviations away.
-    is_known = [entries[name]["irt_ability"] for name in order]
-    is_known += [end for name in order for end in entries[name].get("irt_ability_ci") or () if end is not None]
-    margin = 0.25 * (max(is_known) - min(is_known)) + 0.1
-    low, high = min(is_known) - margin, max(is_known) + margin
+    margin = 0.25 * (max(figures) - min(figures)) + 0.1
+    low, high = min(figures) - margin, max(figures) + margin
     outside = float(np.mean((hard < low) | (hard > high)))
     below.hist(np.clip(hard, low, high), bins=int(np.clip(2 * len(hard) ** 0.5, 10, 60)), color=COLOURS[1], alpha=0.8)
     below.set_title("Difficulty of questions" + (f" ({outside:.0%} beyond, drawn at the edges)" if outside else ""))

@@ -58,6 +58,8 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
             FigureColumn(name, name, lower=better == "lower", interval=True),
             _ranks(name),
         ]
+        if name == report["settings"]["pairs_by"]:
+            columns += [FigureColumn(part, part, lower=None) for part in report["settings"].get("parts", ())]
         yield f"{name}, {better} is better [{level} interval]", name, columns
         adjusted = [
             FigureColumn("coverage", "coverage", 3, lower=None),

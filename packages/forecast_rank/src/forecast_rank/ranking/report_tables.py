@@ -78,17 +78,20 @@ def _other_scores_table(report: dict[str, Any]) -> ReportTable:
     settings, forecasters = report["settings"], report["forecasters"]
     names = [name for name in settings["scores"] if name != _paired_score(report)]
     step = max(1, math.ceil(len(names) / OTHER_SCORES_SHOWN))
-    shown_rows = names[::-step][::-1]
-    columns = [
-        FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower") for name in shown_rows
-    ]
-    levels = {name.rpartition("_")[2] for name in shown_rows}
-    shares = [name for name in settings["shares"] if name.rpartition("_")[2] in levels]
-    columns += [FigureColumn(name.replace("_", " "), name, 3, lower=None) for name in shares]
+    shown_scores = names[::-step][::-1]
+    columns, levels = [], set()
+    for name in shown_scores:
+        columns.append(FigureColumn(name.replace("_", " "), name, lower=settings["scores"][name] == "lower"))
+        levels.add(name.rpartition("_")[2])
+    for name in settings["shares"]:
+        if name.rpartition("_")[2] in levels:
+            columns.append(FigureColumn(name.replace("_", " "), name, 3, lower=None))
     order = report["rankings"].get(report["headline"], list(forecasters))
     written = distinct_names(order)
-    rows = [[written[name], *(column.text(forecasters[name]) for column in columns)] for name in order]
-    hidden = len(names) - len(shown_rows)
+    rows = []
+    for name in order:
+        rows.append([written[name], *(column.text(forecasters[name]) for column in columns)])
+    hidden = len(names) - len(shown_scores)
     title = "Other scores, means" + (f"; {hidden} more in to_dict() and to_polars()" if hidden else "")
     return ReportTable("scores", title, ["", *(column.heading for column in columns)], rows, names=0)
 
@@ -108,10 +111,13 @@ def _pairs_table(report: dict[str, Any]) -> ReportTable:
         sign = 1 if pair["first"] == better else -1
         difference = "–" if pair["difference"] is None else f"{sign * pair['difference']:+z.4f}"
         error = f" ± {pair['margin']:.4f}" if pair["margin"] else ""
-        p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("p", "p_holm", "p_bh")]
-        questions = "–" if pair["questions_needed"] is None else f"{pair['questions_needed']:,.0f}"
-        row = [f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error, *p_values]
-        rows.append([*row, *_time_test_cells(pair, sign), *([questions] if by_brier else [])])
+        row = [f"{written[better]} – {written[worse]}", str(pair["n"]), difference + error]
+        for key in ("p", "p_holm", "p_bh"):
+            row.append(_cell(pair[key], ".3f"))
+        row += _time_test_cells(pair, sign)
+        if by_brier:
+            row.append(_cell(pair["questions_needed"], ",.0f"))
+        rows.append(row)
     score = "the Brier score" if by_brier else _paired_score(report)
     title = (
         f"Pairs on common questions: {significant:,} of {len(pairs):,} differ in {score} at "
@@ -129,10 +135,13 @@ def _time_test_cells(pair: dict[str, Any], sign: int) -> list[str]:
     """Times, statistic and p-values of a pair's Diebold-Mariano test; none without a horizon."""
     if "dm_p" not in pair:
         return []
-    times = "–" if pair["dm_times"] is None else f"{pair['dm_times']:,}"
-    statistic = "–" if pair["dm_statistic"] is None else f"{sign * pair['dm_statistic']:+z.2f}"
-    p_values = ["–" if pair[key] is None else f"{pair[key]:.3f}" for key in ("dm_p", "dm_p_holm")]
-    return [times, statistic, *p_values]
+    statistic = None if pair["dm_statistic"] is None else sign * pair["dm_statistic"]
+    p_value, corrected = _cell(pair["dm_p"], ".3f"), _cell(pair["dm_p_holm"], ".3f")
+    return [_cell(pair["dm_times"], ","), _cell(statistic, "+z.2f"), p_value, corrected]
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def _agreement_table(report: dict[str, Any]) -> ReportTable:
@@ -140,8 +149,10 @@ def _agreement_table(report: dict[str, Any]) -> ReportTable:
     names = list(spearman)
     rows = []
     for number, name in enumerate(names, start=1):
-        values = ["–" if spearman[name][rival] is None else f"{spearman[name][rival]:z.2f}" for rival in names[:number]]
-        rows.append([f"{number} {name}", *values, *[""] * (len(names) - number)])
+        row = [f"{number} {name}"]
+        for rival in names[:number]:
+            row.append(_cell(spearman[name][rival], "z.2f"))
+        rows.append([*row, *[""] * (len(names) - number)])
     header = ["", *(str(number) for number in range(1, len(names) + 1))]
     return ReportTable("agreement", "Agreement of rankings: Spearman's rho", header, rows)
 

@@ -83,19 +83,22 @@ def read_published(files: Sequence[PlainFile], format: str) -> PublishedForecast
 
     Raises UnreadableFile.
     """
-    sources = FORMATS[format]([file.path for file in files])
     name_of = {file.path: file.name for file in files}
+    sources = FORMATS[format]([file.path for file in files])
     tables, unread, notes = [], list[tuple[int, str]](), list[str]()
     for source in sources:
         parsed = source.read()
         name = name_of.get(source.files[0], str(source.files[0]))
         prefix = f"{name}: " if len(sources) > 1 else ""
-        unread += [(record.line, prefix + record.why) for record in parsed.unread]
-        notes += [prefix + note for note in parsed.notes]
-        notes += [f"Warning: {prefix}{warning}" for warning in empty_column_warnings(format, parsed)]
+        for record in parsed.unread:
+            unread.append((record.line, prefix + record.why))
+        for note in parsed.notes:
+            notes.append(prefix + note)
+        for warning in empty_column_warnings(format, parsed):
+            notes.append(f"Warning: {prefix}{warning}")
         tables.append(parsed.table)
     table = concatenate_tables(tables)
-    table.notes = [note for note in (FORMAT_NOTES.get(format),) if note] + notes
+    table.notes = [FORMAT_NOTES[format], *notes] if format in FORMAT_NOTES else notes
     table.understood = {"file": ", ".join(name_of.values()), "format": format}
     return PublishedForecasts(table, unread, any(source.fractional_outcomes for source in sources))
 
@@ -104,9 +107,9 @@ def empty_column_warnings(format: str, parsed: ParsedFile) -> list[str]:
     """A warning for each column that the format should fill and that is empty in all rows of a file."""
     table = parsed.table
     columns = table.numbers | table.times
-    empty = (
-        name
-        for name in EXPECTED_COLUMNS.get(format, ())
-        if (np.isnan(columns[name]).all() if name in columns else table.names[name].is_null().all())
-    )
-    return [f"{name} is empty in all rows: the file has no field that fills it" for name in empty] if len(table) else []
+    warnings = []
+    for name in EXPECTED_COLUMNS.get(format, ()):
+        is_empty = np.isnan(columns[name]).all() if name in columns else table.names[name].is_null().all()
+        if is_empty and len(table):
+            warnings.append(f"{name} is empty in all rows: the file has no field that fills it")
+    return warnings

@@ -48,7 +48,7 @@ def _read_descriptions(problems: Problems, file: Path, content: Any) -> None:
     for place, record in enumerate_list(file, content):
         try:
             name = str(required_field(record, "problem_id"))
-            options = tuple(str(option) for option in required_field(record, "options"))
+            options = tuple(map(str, required_field(record, "options")))
             closed_at = _closing_time(record.get("metadata") or {})
             happened = _happened(record.get("correct_answer"), options)
         except (InvalidRecord, TypeError, AttributeError) as error:
@@ -58,16 +58,19 @@ def _read_descriptions(problems: Problems, file: Path, content: Any) -> None:
 
 
 def _closing_time(metadata: dict[str, Any]) -> float | None:
-    name = next((name for name in CLOSING_FIELDS if metadata.get(name)), CLOSING_FIELDS[0])
-    return parse_time(metadata.get(name), name)
+    for name in CLOSING_FIELDS:
+        if metadata.get(name):
+            return parse_time(metadata[name], name)
+    return parse_time(metadata.get(CLOSING_FIELDS[0]), CLOSING_FIELDS[0])
 
 
 def _happened(answer: Any, options: tuple[str, ...]) -> tuple[str, ...] | None:
     if answer is None or answer == "" or answer == []:
         return None
-    happened = tuple(str(option) for option in (answer if isinstance(answer, list) else [answer]))
-    if unknown := [option for option in happened if option not in options]:
-        raise InvalidRecord(f"the correct answer {unknown[0][:40]!r} is none of the options")
+    happened = tuple(map(str, answer if isinstance(answer, list) else [answer]))
+    for option in happened:
+        if option not in options:
+            raise InvalidRecord(f"the correct answer {option[:40]!r} is none of the options")
     return happened
 
 

@@ -30,11 +30,16 @@ Tasks = dict[str, QuestionDescription]
 
 def import_sources(files: Sequence[Path]) -> list[ImportSource]:
     """An import source for each file of predictions, with all tasks; without predictions, for each file of tasks."""
-    predictions = [file for file in files if _holds_predictions(file)]
-    described = [file for file in files if file not in predictions]
+    predictions, descriptions = [], []
+    for file in files:
+        (predictions if _holds_predictions(file) else descriptions).append(file)
+    sources = []
+    for file in predictions:
+        sources.append(ImportSource((file, *descriptions), partial(_read, file, descriptions)))
     if not predictions:
-        return [ImportSource((file,), partial(_read_tasks, file)) for file in described]
-    return [ImportSource((file, *described), partial(_read, file, described)) for file in predictions]
+        for file in descriptions:
+            sources.append(ImportSource((file,), partial(_read_tasks, file)))
+    return sources
 
 
 def _holds_predictions(file: Path) -> bool:
@@ -65,16 +70,17 @@ def _read_descriptions(tasks: Tasks, file: Path, unread: list[UnreadableRecord])
 
 def _task(record: Any) -> QuestionDescription:
     name, outcomes = str(required_field(record, "task_id")), required_field(record, "outcomes")
-    if not isinstance(outcomes, list) or len({str(option) for option in outcomes}) != len(outcomes):
+    options = tuple(map(str, outcomes)) if isinstance(outcomes, list) else ()
+    if not isinstance(outcomes, list) or len(set(options)) != len(options):
         raise InvalidRecord("outcomes is no list of different names")
-    options = tuple(str(option) for option in outcomes)
     resolved = record.get("resolved_outcome")
     happened = None
     if resolved is not None:
         value = required_field(resolved, "value")
-        happened = tuple(str(option) for option in (value if isinstance(value, list) else [value]))
-        if unknown := [option for option in happened if option not in options]:
-            raise InvalidRecord(f"the resolved outcome {unknown[0][:60]!r} is none of the outcomes")
+        happened = tuple(map(str, value if isinstance(value, list) else [value]))
+        for option in happened:
+            if option not in options:
+                raise InvalidRecord(f"the resolved outcome {option[:60]!r} is none of the outcomes")
     metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
     return QuestionDescription(
         name,
@@ -86,9 +92,9 @@ def _task(record: Any) -> QuestionDescription:
     )
 
 
-def _read(file: Path, described: Sequence[Path]) -> ParsedFile:
+def _read(file: Path, descriptions: Sequence[Path]) -> ParsedFile:
     tasks = Tasks()
-    for description in described:
+    for description in descriptions:
         _read_descriptions(tasks, description, [])
     return collect_rows(parse_records(read_json_lines(file), partial(_rows, tasks)), tasks)
 
@@ -98,10 +104,12 @@ def _rows(tasks: Tasks, line: int, record: Any) -> Iterator[LongFormRow]:
     if (task := tasks.get(name)) is None:
         raise InvalidRecord(f"task_id {name} is not among the tasks")
     vector = stated_vector(record.get("probabilities"))
-    if unknown := [market for market in vector if market not in task.options]:
-        raise InvalidRecord(f"{unknown[0][:60]!r} is none of the task's outcomes")
-    if missing := [option for option in task.options if option not in vector]:
-        raise InvalidRecord(f"{missing[0][:60]!r} has no probability")
+    for market in vector:
+        if market not in task.options:
+            raise InvalidRecord(f"{market[:60]!r} is none of the task's outcomes")
+    for option in task.options:
+        if option not in vector:
+            raise InvalidRecord(f"{option[:60]!r} has no probability")
     for option in task.options:
         yield LongFormRow(
             line, forecaster, name, option, vector[option],
