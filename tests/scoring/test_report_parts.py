@@ -146,7 +146,9 @@ def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(cli
     assert (rows[GPT]["tokens_input"], rows[GPT]["tokens_output"]) == (1000, 200)
     assert [(step["cheaper"], step["better"]) for step in costs["steps"]] == [(GROK, KIMI), (KIMI, GPT)]
     assert costs["steps"][1]["usd_per_point"] == pytest.approx(0.01 * 0.02 / (kimi - gpt))
-    sentence = visible_text(element(get_page(client, "/costs/"), "p.answer"))
+    page = get_page(client, "/costs/")
+    assert f"${1000 * 0.01 * 0.02 / (kimi - gpt):.2f}" in table_row(section(page, "steps"), "GPT-5.2")
+    sentence = visible_text(element(page, "p.answer"))
     assert sentence == (
         "3 of 3 models are beaten by no other on both score and cost when shown the market’s prices:"
         " Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
