@@ -105,12 +105,12 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return BoundedSearchAdmin.has_change_permission(self, request, obj)  # also in use, for its declared cut-off
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Release | None = None) -> list[str] | tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Release | None = None) -> tuple[str, ...]:
         """All fields of a release in use but the one that no catalogue fills."""
         if obj is None or not self.is_used(obj):
             return self.readonly_fields
         fields = [field.name for field in Release._meta.fields if field.editable and field.name != "declared_cutoff"]
-        return [*fields, *MILLION_PRICES]
+        return (*fields, *MILLION_PRICES)
 
     def is_used(self, row: Release) -> bool:
         return row.agents.exists() or row.line_up_entries.exists()

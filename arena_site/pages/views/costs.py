@@ -87,6 +87,6 @@ def _figure(page: SelectedPart) -> Figure | None:
         curves.append(Curve(family.display_name, family.color, values, marker_of(family), band=band))
     chart = line_chart(positions, curves, y_title="Brier score (0 is best)", axis="cost", unit="score")
     assert chart is not None, "there are scores"
-    title = f"Each model’s Brier score by the cost of its forecasts, {page.condition}."
+    title = f"Each model’s Brier score by its cost, {page.condition}."
     source = f"{count(sum(row['forecasts'] for row in rows))} forecasts"
     return Figure("score-by-cost", title, chart, NOTE, source=source, **page.files)

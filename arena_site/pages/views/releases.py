@@ -104,7 +104,7 @@ def _figure(page: SelectedPart, column: str) -> Figure | None:
         unit="signed_score",
     )
     assert chart is not None, "a trend has values"
-    title = f"Each release’s Brier score less the market’s by its {SUBJECTS[column]}, {page.condition}."
+    title = f"Score less the market’s by {SUBJECTS[column]}, {page.condition}."
     source = f"{count(trend['releases'])} releases, {count(trend['events'])} events"
     return Figure(column.replace("_", "-"), title, chart, NOTE, source=source, **page.files)
 

@@ -93,7 +93,7 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
         range(len(DAYS_AHEAD)), _curves(bins, page), y_title="Brier score (0 is best)", axis="days", unit="score"
     )
     if bins and chart:
-        title = f"Brier scores by the days from the forecast to the market’s close, {page.condition}."
+        title = f"Brier scores by days to the market’s close, {page.condition}."
         note = (
             "A question counts once in each bin. Bins of fewer than four events are not drawn; the table has intervals."
         )
@@ -113,7 +113,7 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
             rows, "revision", families, interval="revision_ci", x_title="Mean change between two days", unit="fraction",
             baselines={"Price": widest["price_move"]},
         )  # fmt: skip
-        title = f"How far each model moves between two forecasts of a question, {page.condition}."
+        title = f"How far models revise between two days, {page.condition}."
         note = "Mean absolute change with its 95 % interval over events. The line is the price’s on the same days."
         figures.append(Figure("revisions", title, moves, note, **page.files))
     return figures
