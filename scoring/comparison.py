@@ -12,7 +12,8 @@ from cohorts.models import Cohort
 from scoring.competition import CompetitionIndex
 from scoring.constants import FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
-from scoring.leaderboard_entries import Entry, StoredLeaderboard, overall_leaderboards, reliability_path
+from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
+from scoring.leaderboard_keys import Entry
 from scoring.methodologies import arms_asked
 
 Pair = Mapping[str, Any]

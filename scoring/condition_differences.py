@@ -1,19 +1,11 @@
 """Paired differences between the conditions of one model, as pages and API read them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
-
-from django.core.cache import cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cohorts.conditions import Conditions
-from foundation.clock import now
-from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index
 
 SIGNIFICANCE = 0.05
-LIFETIME_S = 3600
 PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
 """What a condition may show, as the subject of a sentence, and the ending of its verbs."""
 
@@ -64,34 +56,6 @@ class ConditionDifference:
             )
         better, lower = ("better", "lower") if self.difference < 0 else ("worse", "higher")
         return f"{name} forecasts {better} {first} than {second}: its Brier score is {size} {lower} ({basis})."
-
-
-class ConditionFigures(NamedTuple):
-    """The differences of all models and pairs, and the figures of samples, of questions that had resolved by `at`.
-
-    spread, later : see `sample_figures`
-    """
-
-    differences: list[ConditionDifference]
-    spread: Sequence[Mapping[str, Any]]
-    later: Sequence[Mapping[str, Any]]
-    at: datetime
-
-
-def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
-    """The figures now or by an instant, cached until a leaderboard changes."""
-    version = current_versions().get(Scope.LEADERBOARDS)
-    key = f"conditions:{version}:{at and at.timestamp()}"
-    stored = cache.get(key) if version else None
-    if stored is None:
-        from scoring.services.condition_differences import condition_differences
-        from scoring.services.sample_figures import sample_figures
-
-        rows = [asdict(row) for row in condition_differences(competition_index().conditions, at=at)]
-        stored = {"differences": rows, **sample_figures(at=at), "at": at or now()}
-        cache.set(key, stored, LIFETIME_S)
-    differences = [ConditionDifference(**values) for values in stored["differences"]]
-    return ConditionFigures(**{**stored, "differences": differences})
 
 
 def effects(differences: Sequence[ConditionDifference], conditions: Conditions) -> list[str]:

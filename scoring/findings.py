@@ -17,7 +17,7 @@ from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index, last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
-from scoring.leaderboard_entries import Entry, ranking_score
+from scoring.leaderboard_keys import Entry, ranking_score
 from scoring.models import ForecastScore, Leaderboard
 
 SIGNIFICANCE = 0.05

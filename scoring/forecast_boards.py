@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.leaderboard_entries import Entry
+from scoring.leaderboard_keys import Entry
 from scoring.models import Leaderboard
 
 PAST_REPORT = ("pairs", "data", "curves", "market", "leads", "against_market")

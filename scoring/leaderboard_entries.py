@@ -1,45 +1,20 @@
 """Leaderboards as pages and API read them: the entries of a selection, and parts of the current reports."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.core.cache import cache
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 
 from foundation.raw_sql import parse_timestamp
 from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
+from scoring.leaderboard_keys import Entry
 from scoring.models import Leaderboard
 
 PROTOCOLS = (TRADING, FORECAST)
-Entry = Mapping[str, Any]
-PAST_LIFETIME_S = 30 * 24 * 3600
-"""Past figures hold for good; a cache server without a limit forgets those that nobody has read for a month."""
-
-
-class LeaderboardKey(NamedTuple):
-    """The selection that a leaderboard shows. Empty fields stand for all."""
-
-    protocol: str
-    methodology: str = ""
-    arm: str = ""
-    category: str = ""
-
-
-def cached_by_inputs(name: str, inputs: Any, compute: Callable[[], Any]) -> Any:
-    """The result of `compute`, cached under its inputs, which are read before: no later ones are ever the same."""
-    text = json.dumps(inputs, cls=DjangoJSONEncoder)
-    key = f"{name}:{sha256(text.encode()).hexdigest()}"
-    figures = cache.get(key)
-    if figures is None:
-        figures = compute()
-        cache.set(key, figures, PAST_LIFETIME_S)
-    return figures
 
 
 def leaderboard_entries(
@@ -81,23 +56,6 @@ def trading_board(
     if category:
         entries = leaderboard_entries(TRADING, methodology=methodology, category=category)
     return entries, pairs or []
-
-
-def ranked_by(entries: Sequence[Entry]) -> str:
-    """The field of a forecast leaderboard's entries by which it is ranked."""
-    return str(entries[0]["ranked_by"]) if entries else "brier"
-
-
-def ranking_score(entry: Entry) -> float | None:
-    """The score by which an entry of a forecast leaderboard is ranked."""
-    score: float | None = entry[entry["ranked_by"]]
-    return score
-
-
-def ranking_interval(entry: Entry) -> Sequence[float] | None:
-    """The 95 % interval of that score."""
-    interval: Sequence[float] | None = entry[f"{entry['ranked_by']}_ci"]
-    return interval
 
 
 @dataclass(frozen=True, slots=True)

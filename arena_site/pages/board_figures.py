@@ -11,7 +11,7 @@ from arena_site.pages.filters import count, score
 from arena_site.pages.headlines import Headline
 from scoring.constants import FORECAST, REFERENCES
 from scoring.forecast_boards import ForecastBoard
-from scoring.leaderboard_entries import ranked_by
+from scoring.leaderboard_keys import ranked_by
 from scoring.models import AgentsBoard
 
 BASELINES = REFERENCES[:2]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
 from scoring.constants import FORECAST, MARKET
-from scoring.leaderboard_entries import ranking_interval, ranking_score
+from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
 
 MINIMUM_EVENTS = 4

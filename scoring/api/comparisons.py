@@ -28,7 +28,8 @@ from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
 from scoring.competition import competition_index, last_competition_index
-from scoring.condition_differences import ConditionDifference, condition_figures
+from scoring.condition_differences import ConditionDifference
+from scoring.condition_figures import condition_figures
 from scoring.models import Leaderboard
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q, Sum
 
 from agents.models import Forecast, ModelCall
-from scoring.leaderboard_entries import ranking_interval, ranking_score
+from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.services.forecast_panels import ResolvedEntry, Selection
 from scoring.services.time_report import Ranking
 

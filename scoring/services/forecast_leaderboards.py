@@ -21,7 +21,7 @@ from forecast_rank.metrics.studentised import has_no_spread
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_entries import LeaderboardKey, ranking_score
+from scoring.leaderboard_keys import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.cost_report import cost_report

@@ -17,7 +17,7 @@ from cohorts.models import Cohort
 from foundation.models import Run
 from markets.services.cache_versions import Scope, current_versions, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
-from scoring.leaderboard_entries import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import (
     AgentsBoard,
     BrierScore,

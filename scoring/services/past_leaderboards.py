@@ -7,7 +7,7 @@ from django.db.models import Count, Max, Sum
 
 from agents.models import Forecast, ModelCall
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_entries import cached_by_inputs
+from scoring.leaderboard_keys import cached_by_inputs
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.forecast_inputs import FORMAT, release_dates

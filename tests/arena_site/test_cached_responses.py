@@ -24,7 +24,7 @@ from arena_site import conf
 from cohorts.models import Cohort
 from foundation.models import Run
 from markets.services.cache_versions import Scope, renew_versions
-from scoring.leaderboard_entries import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import Leaderboard, Snapshot
 from scoring.services.trading_leaderboards import LeaderboardContents, refresh_trading_leaderboards, store_leaderboards
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory

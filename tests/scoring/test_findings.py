@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from scipy.stats import ttest_1samp
 
 from scoring.findings import Finding, findings
-from scoring.leaderboard_entries import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard
 from scoring.return_tests import return_error
 from scoring.services.scores import compute_scores

@@ -15,7 +15,7 @@ from arena_site.pages.filters import count, day_text, signed_score
 from arena_site.pages.headlines import Headline
 from scoring.constants import MARKET
 from scoring.forecast_boards import ForecastBoard
-from scoring.leaderboard_entries import ranked_by
+from scoring.leaderboard_keys import ranked_by
 from scoring.performance import ReleaseChange
 
 LEADS_NOTE = (

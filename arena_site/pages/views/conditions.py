@@ -17,7 +17,8 @@ from arena_site.pages.filters import count, number
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
 from scoring.competition import CompetitionIndex, competition_index
-from scoring.condition_differences import ConditionDifference, ConditionFigures, condition_figures, effects
+from scoring.condition_differences import ConditionDifference, effects
+from scoring.condition_figures import ConditionFigures, condition_figures
 
 
 class Page(NamedTuple):

@@ -30,7 +30,7 @@ from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index, last_competition_index
 from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
-from scoring.leaderboard_entries import ranked_by
+from scoring.leaderboard_keys import ranked_by
 from scoring.models import Leaderboard
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import REFERENCES
 from scoring.forecast_boards import forecast_board
 from scoring.largest_bets import with_returns_without_largest_bet
-from scoring.leaderboard_entries import ranked_by, trading_board
+from scoring.leaderboard_entries import trading_board
+from scoring.leaderboard_keys import ranked_by
 from scoring.performance import release_changes
 
 SHOWN_REFERENCES = REFERENCES[:3]

@@ -14,7 +14,7 @@ from django.test import Client
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
 from foundation.models import Run
-from scoring.leaderboard_entries import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, refresh_trading_leaderboards, store_leaderboards

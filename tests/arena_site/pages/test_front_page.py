@@ -9,7 +9,7 @@ from django.test import Client
 from agents.models import Family
 from arena_site.pages.headlines import largest_bet_sentence, trading_headline
 from cohorts.models import Cohort
-from scoring.leaderboard_entries import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import Leaderboard
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import AgentFactory, CohortFactory

@@ -1,0 +1,43 @@
+"""The figures of the page of conditions, cached until a leaderboard changes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.core.cache import cache
+
+from foundation.clock import now
+from markets.services.cache_versions import Scope, current_versions
+from scoring.competition import competition_index
+from scoring.condition_differences import ConditionDifference
+
+LIFETIME_S = 3600
+
+
+class ConditionFigures(NamedTuple):
+    """The differences of all models and pairs, and the figures of samples, of questions that had resolved by `at`.
+
+    spread, later : see `sample_figures`
+    """
+
+    differences: list[ConditionDifference]
+    spread: Sequence[Mapping[str, Any]]
+    later: Sequence[Mapping[str, Any]]
+    at: datetime
+
+
+def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
+    """The figures now or by an instant, cached until a leaderboard changes."""
+    version = current_versions().get(Scope.LEADERBOARDS)
+    key = f"conditions:{version}:{at and at.timestamp()}"
+    stored = cache.get(key) if version else None
+    if stored is None:
+        from scoring.services.condition_differences import condition_differences
+        from scoring.services.sample_figures import sample_figures
+
+        rows = [asdict(row) for row in condition_differences(competition_index().conditions, at=at)]
+        stored = {"differences": rows, **sample_figures(at=at), "at": at or now()}
+        cache.set(key, stored, LIFETIME_S)
+    differences = [ConditionDifference(**values) for values in stored["differences"]]
+    return ConditionFigures(**{**stored, "differences": differences})

@@ -1,0 +1,50 @@
+"""What names a leaderboard, what its entries are ranked by, and the cache of those of past instants."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from django.core.cache import cache
+from django.core.serializers.json import DjangoJSONEncoder
+
+Entry = Mapping[str, Any]
+PAST_LIFETIME_S = 30 * 24 * 3600
+"""Past figures hold for good; a cache server without a limit forgets those that nobody has read for a month."""
+
+
+class LeaderboardKey(NamedTuple):
+    """The selection that a leaderboard shows. Empty fields stand for all."""
+
+    protocol: str
+    methodology: str = ""
+    arm: str = ""
+    category: str = ""
+
+
+def cached_by_inputs(name: str, inputs: Any, compute: Callable[[], Any]) -> Any:
+    """The result of `compute`, cached under its inputs, which are read before: no later ones are ever the same."""
+    text = json.dumps(inputs, cls=DjangoJSONEncoder)
+    key = f"{name}:{sha256(text.encode()).hexdigest()}"
+    figures = cache.get(key)
+    if figures is None:
+        figures = compute()
+        cache.set(key, figures, PAST_LIFETIME_S)
+    return figures
+
+
+def ranked_by(entries: Sequence[Entry]) -> str:
+    """The field of a forecast leaderboard's entries by which it is ranked."""
+    return str(entries[0]["ranked_by"]) if entries else "brier"
+
+
+def ranking_score(entry: Entry) -> float | None:
+    """The score by which an entry of a forecast leaderboard is ranked."""
+    score: float | None = entry[entry["ranked_by"]]
+    return score
+
+
+def ranking_interval(entry: Entry) -> Sequence[float] | None:
+    """The 95 % interval of that score."""
+    interval: Sequence[float] | None = entry[f"{entry['ranked_by']}_ci"]
+    return interval
