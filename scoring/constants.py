@@ -29,6 +29,10 @@ DAYS_AHEAD: Sequence[tuple[int, int | None]] = ((0, 1), (1, 3), (3, 7), (7, 14),
 """Bins of the days from a forecast to the market's close: from, and below; the last one has no end."""
 EARLY_DAYS = 14
 """Days from which on a forecast is early."""
+DISAGREEMENT_BANDS = (0.05, 0.1, 0.2)
+"""Widths of disagreement that divide kinds: less than 5 points, 5 to 10, 10 to 20, and from 20 on."""
+QUESTIONS_LISTED = 10
+"""Resolved questions with the largest wins, and with the largest losses, that are listed of each model."""
 
 
 def days_label(low: int, high: int | None) -> str:

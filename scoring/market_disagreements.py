@@ -12,7 +12,7 @@ from django.db.models import Avg, Q, QuerySet
 
 from agents.models import Forecast
 from markets.models import Question, QuestionEntry, QuestionSet
-from scoring.constants import ENSEMBLE, MARKET
+from scoring.constants import DISAGREEMENT_BANDS, ENSEMBLE, MARKET
 from scoring.disagreements import RECENT_SETS
 from scoring.forecast_boards import forecast_board
 from scoring.models import ForecastScore
@@ -20,10 +20,6 @@ from scoring.models import ForecastScore
 if TYPE_CHECKING:
     from scoring.services.forecast_panels import ResolvedEntry
 
-BANDS = (0.05, 0.1, 0.2)
-"""Widths of disagreement that divide kinds: less than 5 points, 5 to 10, 10 to 20, and from 20 on."""
-LISTED = 10
-"""Resolved questions with the largest wins, and with the largest losses, that are listed of each model."""
 UNRESOLVED = (Question.Status.OPEN, Question.Status.CLOSED)
 
 
@@ -96,8 +92,8 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
     wins, losses = _each_once(resolved), _each_once(resolved[::-1])
     return MarketRecord(
         unresolved,
-        [row for row in wins if row.lead and row.lead > 0][:LISTED],
-        [row for row in losses if row.lead and row.lead < 0][:LISTED],
+        [row for row in wins if row.lead and row.lead > 0][:QUESTIONS_LISTED],
+        [row for row in losses if row.lead and row.lead < 0][:QUESTIONS_LISTED],
         board.computed_at,
     )
 
@@ -218,6 +214,6 @@ def _unresolved_entries(at: datetime | None) -> QuerySet[QuestionEntry]:
 
 def _kind(row: MarketDisagreement, kinds: Mapping[tuple[str, str, int], Mapping[str, Any]]) -> Kind | None:
     """The resolved questions of a disagreement's kind."""
-    band = sum(row.gap >= edge for edge in BANDS)
+    band = sum(row.gap >= edge for edge in DISAGREEMENT_BANDS)
     counts = kinds.get((row.family, row.category, band))
     return None if counts is None else Kind(counts["questions"], counts["model"], counts["market"])

@@ -16,7 +16,7 @@ from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.skill import alpha, market_probability
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import EventSums, event_sums, resample_counts
-from scoring.market_disagreements import BANDS, LISTED
+from scoring.constants import DISAGREEMENT_BANDS, QUESTIONS_LISTED
 from scoring.performance import EPOCH
 from scoring.services.forecast_panels import ResolvedEntry, panels
 
@@ -112,7 +112,7 @@ def _gaps(panel: Panel) -> Floats:
 
 def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int, str]) -> Iterator[dict[str, Any]]:
     """How often the forecaster, and how often the market, had the lower Brier score, by category and width of gap."""
-    bands = np.searchsorted(BANDS, record.gap, side="right")
+    bands = np.searchsorted(DISAGREEMENT_BANDS, record.gap, side="right")
     totals: dict[tuple[int, str, int], list[int]] = {}
     for place, question in enumerate(record.question.tolist()):
         key = (int(record.forecaster[place]), categories[question], int(bands[place]))
@@ -127,13 +127,13 @@ def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int
 
 
 def _largest(record: QuestionRecord, panel: Panel, resolved: Sequence[ResolvedEntry]) -> Iterator[dict[str, Any]]:
-    """The LISTED questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
+    """The QUESTIONS_LISTED questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
     prices, gaps = market_probability(panel), _gaps(panel)
     for forecaster, name in enumerate(panel.forecasters):
         places = np.flatnonzero(record.forecaster == forecaster)
         ordered = places[np.argsort(-record.alpha[places], kind="stable")]
-        losses = ordered[max(LISTED, len(ordered) - LISTED) :]
-        for place in [*ordered[:LISTED], *losses]:
+        losses = ordered[max(QUESTIONS_LISTED, len(ordered) - QUESTIONS_LISTED) :]
+        for place in [*ordered[:QUESTIONS_LISTED], *losses]:
             forecast = int(record.widest[place])
             first, end = panel.offsets[forecast], panel.offsets[forecast + 1]
             cell = int(np.argmax(gaps[first:end]))
