@@ -12,7 +12,7 @@ from django.db.models import Avg, Q, QuerySet
 
 from agents.models import Forecast
 from markets.models import Question, QuestionEntry, QuestionSet
-from scoring.constants import DISAGREEMENT_BANDS, ENSEMBLE, MARKET
+from scoring.constants import DISAGREEMENT_BANDS, ENSEMBLE, MARKET, QUESTIONS_LISTED
 from scoring.disagreements import RECENT_SETS
 from scoring.forecast_boards import forecast_board
 from scoring.models import ForecastScore

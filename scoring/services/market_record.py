@@ -127,7 +127,7 @@ def _kinds(record: QuestionRecord, names: Sequence[str], categories: Mapping[int
 
 
 def _largest(record: QuestionRecord, panel: Panel, resolved: Sequence[ResolvedEntry]) -> Iterator[dict[str, Any]]:
-    """The QUESTIONS_LISTED questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
+    """The questions with the highest, and those with the lowest, alpha of each forecaster, highest first."""
     prices, gaps = market_probability(panel), _gaps(panel)
     for forecaster, name in enumerate(panel.forecasters):
         places = np.flatnonzero(record.forecaster == forecaster)
