@@ -20,6 +20,7 @@ from arena_site.pages.charts.embeds import embed_code
 from arena_site.pages.citations import chart_citation, dated_query
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
+from arena_site.pages.navigation import SECTIONS, section_of
 
 
 @pass_context
@@ -43,12 +44,14 @@ def term(context: Context, slug: str, text: str = "") -> SafeString:
 
 
 GLOBALS = {
+    "SECTIONS": SECTIONS,
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
     "dated_query": dated_query,
     "embed_code": embed_code,
     "page_time": timezone.now,
     "page_url": filters.page_url,
+    "section_of": section_of,
     "static": static,
     "term": term,
 }

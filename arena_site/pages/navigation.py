@@ -1,0 +1,50 @@
+"""The site's sections, their parts, and the pages that belong to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A link of the main navigation; `parts` are pages by title, `pages` the others that belong to it, by URL name."""
+
+    title: str
+    page: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+    pages: frozenset[str] = frozenset()
+
+    def holds(self, page: str) -> bool:
+        return page == self.page or page in self.pages or page in self.parts.values()
+
+
+FORECAST_PARTS = {
+    "Leaderboard": "forecasts",
+    "Conditions": "conditions",
+    "Calibration": "calibration",
+    "Against the market": "disagreements",
+    "Time": "time",
+    "Costs": "costs",
+    "Releases": "releases",
+    "Other sources": "imports",
+}
+TRADING_PARTS = {"Leaderboard": "trading", "Comparisons": "comparisons"}
+SECTIONS = (
+    Section("Leaderboard", "leaderboard"),
+    Section("Findings", "findings"),
+    Section("Forecasts", "forecasts", FORECAST_PARTS, frozenset({"forecast", "import"})),
+    Section("Trading", "trading", TRADING_PARTS, frozenset({"comparison"})),
+    Section("Models", "families", pages=frozenset({"family"})),
+    Section("Agents", "agents-board", pages=frozenset({"external-agent"})),
+    Section("Cohorts", "cohorts", pages=frozenset({"cohort", "agent"})),
+    Section("Markets", "markets", pages=frozenset({"market", "universe"})),
+    Section("Questions", "questions", pages=frozenset({"question"})),
+    Section("Decisions", "decisions", pages=frozenset({"decision"})),
+    Section("Data", "data", pages=frozenset({"datasets"})),
+    Section("Methodology", "methodologies", pages=frozenset({"methodology", "glossary"})),
+    Section("About", "about"),
+)
+
+
+def section_of(page: str | None) -> Section | None:
+    """The section that a page belongs to, by its URL name."""
+    return next((section for section in SECTIONS if page and section.holds(page)), None)
