@@ -108,8 +108,9 @@ def rank_scores(
     lead = next(iter(better))
     if relative and (better[lead] != "lower" or (rows.frame[lead] < 0).any()):
         raise InvalidSetting(f"relative: {lead} is not a score of which lower is better and none is below 0")
-    checks = {"allow_rejected": allow_rejected, "relative": relative}
-    return score_report(rows, rows.frame, better, settings, ignored=ignored, **checks)
+    return score_report(
+        rows, rows.frame, better, settings, ignored=ignored, allow_rejected=allow_rejected, relative=relative
+    )
 
 
 def score_report(
