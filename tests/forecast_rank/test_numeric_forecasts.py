@@ -479,3 +479,29 @@ class TestPartsOfTheScore:
     def test_table_shows_them_beside_the_score(self) -> None:
         header = fr.rank_numeric(forecasts({"ann": 3.0, "bob": 9.0}), bootstrap=0).to_markdown("crps").splitlines()[0]
         assert header.endswith("| ranks | dispersion | overprediction | underprediction |")
+
+
+class TestRelativeSkillOfAnyScore:
+    FRAME = pl.DataFrame({
+        "forecaster": ["a", "b"] * 2, "question": [1, 1, 2, 2], "loss": [1.0, 2.0, 1.0, 6.0],
+        "gain": [1.0, 2.0, -1.0, 6.0],
+    })  # fmt: skip
+
+    def test_it_is_by_the_first_score(self) -> None:
+        report = fr.rank_scores(self.FRAME, lower=["loss", "gain"], relative=True, baseline="b", bootstrap=0)
+        assert report.ranked("relative_skill") == {"a": (1, pytest.approx(0.5)), "b": (2, pytest.approx(2.0))}
+        assert report.to_dict()["forecasters"]["a"]["scaled_relative_skill"] == pytest.approx(0.25)
+        assert "Relative skill by loss" in report.to_text()
+
+    @pytest.mark.parametrize("score", [{"lower": "gain"}, {"higher": "loss"}])
+    def test_scores_without_ratios_are_refused(self, score: dict[str, str]) -> None:
+        with pytest.raises(fr.InvalidSetting, match=r"relative: .* is not a score of which lower is better"):
+            fr.rank_scores(self.FRAME, **score, relative=True)
+
+    def test_column_with_its_name_is_refused(self) -> None:
+        frame = self.FRAME.rename({"loss": "relative_skill"})
+        report = fr.rank_scores(frame, lower="relative_skill", bootstrap=0)
+        assert report.ranked("relative_skill")["a"] == (1, 1.0)
+        assert "relative_skill, lower is better" in report.to_text()
+        with pytest.raises(fr.UnreadableFile, match="no score can be called 'relative_skill'"):
+            fr.rank_scores(frame, lower="relative_skill", relative=True)

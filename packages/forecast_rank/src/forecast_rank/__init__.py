@@ -19,7 +19,8 @@ __version__ = "0.2.0"
 # isort: off
 if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     from forecast_rank.api import compare as compare, rank as rank
-    from forecast_rank.sources import read as read
+    from forecast_rank.numeric_rows import NumericForecasts as NumericForecasts
+    from forecast_rank.sources import read as read, read_any as read_any
     from forecast_rank.numeric_forecasts import numeric_scores as numeric_scores, rank_numeric as rank_numeric
     from forecast_rank.partial import Partial as Partial
     from forecast_rank.score_ranking import rank_scores as rank_scores
@@ -136,7 +137,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
 
 _MODULES = {
     "api": ("compare", "rank"),
-    "sources": ("read",),
+    "sources": ("read", "read_any"),
+    "numeric_rows": ("NumericForecasts",),
     "numeric_forecasts": ("numeric_scores", "rank_numeric"),
     "partial": ("Partial",),
     "score_ranking": ("rank_scores",),

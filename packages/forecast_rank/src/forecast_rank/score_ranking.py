@@ -21,7 +21,7 @@ from forecast_rank.ranking.names import listed
 from forecast_rank.ranking.pair_comparisons import add_relative_skill, compared_pairs
 from forecast_rank.ranking.rejections import check_rejected, rejections
 from forecast_rank.ranking.report import agreement_table, assemble_report
-from forecast_rank.ranking.settings import Settings
+from forecast_rank.ranking.settings import InvalidSetting, Settings
 from forecast_rank.reports import Report
 from forecast_rank.score_rows import KEY, PLACE, CheckedRows
 
@@ -36,6 +36,7 @@ def rank_scores(
     *,
     lower: Iterable[str] | str = (),
     higher: Iterable[str] | str = (),
+    relative: bool = False,
     strict: bool = False,
     allow_rejected: bool = False,
     **options: Any,
@@ -50,10 +51,12 @@ def rank_scores(
         made before the question closed counts. Other columns are ignored. A path is CSV, Parquet or JSON Lines.
     lower, higher : list of str, or str separated by commas
         The columns in which a lower, or a higher, score is better.
+    relative : bool
+        Whether to add the relative skill by the first score, of which lower is better and none is below 0.
     strict, allow_rejected : bool
         As in `rank`.
     **options
-        `bootstrap`, `seed`, `interval`, `level`, `min_questions` and `pairs`, as in `rank`.
+        `bootstrap`, `seed`, `interval`, `level`, `min_questions`, `pairs`, `horizon` and `baseline`, as in `rank`.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def rank_scores(
     TooFewForecasts
         If no row can be ranked or, without `allow_rejected`, more than half of the rows are rejected.
     InvalidSetting
-        For a setting out of range.
+        For a setting out of range, or relative skill by a score that may be negative or of which higher is better.
 
     Examples
     --------
@@ -85,7 +88,8 @@ def rank_scores(
     table = read_named_columns(source, (*KEY, *better), OPTIONAL)
     if not better:
         raise UnreadableFile(f"{table.label}: name at least one score, of {', '.join(table.frame.columns)}")
-    if reserved := [name for name in better if name.strip().lower() in RESERVED]:
+    reserved_names = RESERVED | ({"relative_skill"} if relative else set())
+    if reserved := [name for name in better if name.strip().lower() in reserved_names]:
         raise UnreadableFile(
             f"{table.label}: no score can be called {', '.join(map(repr, reserved))}: rename the column"
         )
@@ -101,7 +105,12 @@ def rank_scores(
     rows.reject(pl.struct(KEY).is_duplicated(), twice, fix="keep one of the rows")
     if strict:
         rows.check_none_rejected()
-    return score_report(rows, rows.frame, better, settings, allow_rejected=allow_rejected, ignored=ignored)
+    lead = next(iter(better))
+    if relative and (better[lead] != "lower" or (rows.frame[lead] < 0).any()):
+        raise InvalidSetting(f"relative: {lead} is not a score of which lower is better and none is below 0")
+    return score_report(
+        rows, rows.frame, better, settings, ignored=ignored, allow_rejected=allow_rejected, relative=relative
+    )
 
 
 def score_report(

@@ -51,7 +51,8 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
         "ranked_probability",
         [FigureColumn("RPS", "ranked_probability", lower=True, interval=True), _ranks("ranked_probability")],
     )
-    for name, better in report["settings"].get("scores", {}).items():
+    yield from _statistical_columns(report)
+    for name, better in report["settings"].get("scores", {}).items():  # after the others, for they may have their names
         columns = [
             FigureColumn("n", "n", lower=None),
             FigureColumn("coverage", "coverage", 3, lower=None),
@@ -69,7 +70,6 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
         ]
         title = f"{name} adjusted for difficulty: forecaster effect + mean question effect; {better} is better"
         yield title, f"adjusted_{name}", adjusted
-    yield from _statistical_columns(report)
     for gamma in report["settings"]["gammas"]:
         yield (
             f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",

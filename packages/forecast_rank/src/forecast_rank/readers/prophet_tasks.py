@@ -30,7 +30,8 @@ Tasks = dict[str, QuestionDescription]
 
 def import_sources(files: Sequence[Path]) -> list[ImportSource]:
     """An import source for each file of predictions, with all tasks; without predictions, for each file of tasks."""
-    predictions, descriptions = [], []
+    predictions: list[Path] = []
+    descriptions: list[Path] = []
     for file in files:
         (predictions if _holds_predictions(file) else descriptions).append(file)
     sources = []
