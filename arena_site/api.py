@@ -33,11 +33,13 @@ from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
+from scoring.api.consistency import ConsistencyView
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
+from scoring.api.pitfalls import PitfallsView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
@@ -135,6 +137,8 @@ INDEX = {
     **{name: f"{name}-list" for name in ENDPOINTS},
     "performance": "performance",
     "calibration": "calibration-api",
+    "consistency": "consistency-api",
+    "pitfalls": "pitfalls-api",
 }
 """Names of URL patterns by the names in the index."""
 
@@ -144,6 +148,8 @@ urlpatterns = [
     path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
+    path("v1/consistency/", ConsistencyView.as_view(), name="consistency-api"),
+    path("v1/pitfalls/", PitfallsView.as_view(), name="pitfalls-api"),
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
     path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),

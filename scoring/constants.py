@@ -24,3 +24,5 @@ LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
 """The least that a ranked agent answers: resolved questions, decisions, and the share of all since its first."""
 TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""
+AFTER_CUTOFF = "after-cutoff"
+"""The value of `created` that restricts a board to questions created after each model's knowledge cut-off."""

@@ -33,12 +33,16 @@ def forecast_board(
     category: str = "",
     at: datetime | None = None,
     parts: Sequence[str] = (),
+    after_cutoff: bool = False,
 ) -> ForecastBoard:
     """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them.
 
-    Without an arm, that of the methodology's boards.
+    Without an arm, that of the methodology's boards. `after_cutoff` restricts it to questions that were created after
+    each model's knowledge cut-off.
     """
     arm = arm or last_competition_index().conditions.board(methodology, at)
+    if after_cutoff:
+        return _restricted_board(arm, methodology, category, at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant
@@ -55,6 +59,19 @@ def forecast_board(
 
     past = past_forecast_contents(Selection(arm, methodology, at), category)
     return ForecastBoard(past.entries, {part: past.report[part] for part in PAST_REPORT}, at)
+
+
+def _restricted_board(arm: str, methodology: str, category: str, at: datetime | None) -> ForecastBoard:
+    """The board of questions after each model's knowledge cut-off: stored with the whole board, or computed."""
+    whole = forecast_board(arm=arm, methodology=methodology, parts=("after_cutoff",))
+    if not category and at in (None, whole.computed_at):
+        part = whole.report.get("after_cutoff") or {"entries": [], "report": {}}
+        return ForecastBoard(part["entries"], part["report"], whole.computed_at)
+    from scoring.services.forecast_panels import Selection
+    from scoring.services.past_leaderboards import past_forecast_contents
+
+    past = past_forecast_contents(Selection(arm, methodology, at), category, after_cutoff=True)
+    return ForecastBoard(past.entries, past.report, at or whole.computed_at)
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:

@@ -49,8 +49,14 @@ def leaderboard_entries(
     arm: str = "",
     category: str = "",
     at: datetime | None = None,
+    after_cutoff: bool = False,
 ) -> list[dict[str, Any]]:
     """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
+    if after_cutoff:
+        from scoring.forecast_boards import forecast_board
+
+        board = forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=True)
+        return [dict(entry) for entry in board.entries]
     arm = "" if protocol == TRADING else arm or last_competition_index().conditions.board(methodology, at)
     if protocol == TRADING and (at is not None or category):
         from scoring.services.trading_leaderboards import category_entries, trading_leaderboard
@@ -92,6 +98,15 @@ def ranking_score(entry: Entry) -> float | None:
     """The score by which an entry of a forecast leaderboard is ranked."""
     score: float | None = entry[entry["ranked_by"]]
     return score
+
+
+def skill_percent(skill: float | None) -> float | None:
+    """The skill over equal probabilities, `bss_uniform`, on the scale that boards show beside the Brier score.
+
+    100 × (1 − Brier / Brier of equal probabilities on the same questions): 0 is uniform, 100 is perfect, below 0 is
+    worse than uniform; None without a score.
+    """
+    return None if skill is None else 100 * skill
 
 
 def ranking_interval(entry: Entry) -> Sequence[float] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -179,6 +179,13 @@ class Release(models.Model):
     )
     context_length = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens of prompt and answer.")
     max_completion_tokens = models.PositiveIntegerField(null=True, blank=True)
+    released_on = models.DateField(null=True, blank=True, help_text="The day on which the gateway listed the model.")
+    knowledge_cutoff = models.DateField(
+        null=True, blank=True, help_text="The end of what the model knows, as the gateway's catalogue states it."
+    )
+    declared_cutoff = models.DateField(
+        null=True, blank=True, help_text="The end of what the model knows as its maker declares it; no catalogue."
+    )
     price_overrides: Any = models.JSONField(
         default=list,
         blank=True,
@@ -219,6 +226,11 @@ class Release(models.Model):
     def token_prices(self) -> TokenPrices:
         """US dollars per token, with the prices under conditions."""
         return TokenPrices(self.price_prompt, self.price_completion, parse_overrides(self.price_overrides))
+
+    @property
+    def cutoff(self) -> date | None:
+        """The end of what the model knows: by the catalogue, else as declared; None if unknown."""
+        return self.knowledge_cutoff or self.declared_cutoff
 
     def honours(self, parameter: str) -> bool:
         """Does the model honour a request parameter? Where the catalogue does not say, it counts as honoured."""

@@ -24,8 +24,8 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
     def items(self) -> list[str]:
         return [
             "leaderboard", "findings", "forecasts", "trading", "agents-board", "calibration", "conditions",
-            "comparisons", "families", "cohorts", "markets", "questions", "decisions", "imports", "data", "datasets",
-            "methodologies", "glossary", "about",
+            "consistency", "pitfalls", "comparisons", "families", "cohorts", "markets", "questions", "decisions",
+            "imports", "data", "datasets", "methodologies", "glossary", "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:

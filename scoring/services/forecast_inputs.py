@@ -11,11 +11,12 @@ from agents.models import Elicitation, Forecast, ModelCall, Trade
 from cohorts.models import Cohort
 from markets.models import Market, Question
 from scoring.models import Leaderboard
+from scoring.services.contamination import release_cutoffs
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
 
-FORMAT = 10
+FORMAT = 11
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
@@ -70,6 +71,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "bets": bets.aggregate(number=number, newest=Max("executed_at")),
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
+    inputs["cutoffs"] = release_cutoffs()
     if voided := Cohort.objects.exclude(voided_at=None).count():  # their trades no longer stand beside forecasts
         inputs["voided_cohorts"] = {"number": voided}
     return to_json(inputs)

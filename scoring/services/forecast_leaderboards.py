@@ -24,6 +24,8 @@ from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, 
 from scoring.leaderboard_entries import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.consistency import consistency_figures
+from scoring.services.contamination import entries_after_cutoff, restricted_report
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
 from scoring.services.forecast_panels import (
     Panels,
@@ -40,6 +42,8 @@ from scoring.services.trading_leaderboards import LeaderboardContents, store_lea
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
 FITTED = ("bradley_terry",)
+RESTRICTED = ("brier", "alpha", "adjusted_brier")
+"""The metrics of the board restricted to questions after each model's knowledge cut-off."""
 SLOWLY_FITTED = ("irt", "weighted_brier")
 """Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
 SLOW_FIGURES = ("irt_ability", "irt_se", "irt_ability_ci", "weighted_brier", "weighted_brier_ci")
@@ -273,6 +277,10 @@ def _over_categories(
     leaderboard.report.update(
         fitted=None, fitted_at=None, forecasts_and_trades=family_figures(bets), stakes=stake_points(bets)
     )
+    restricted, counts = entries_after_cutoff(selection, resolved)
+    contents = forecast_leaderboard(restricted, families, {}, metrics=RESTRICTED)
+    leaderboard.report["after_cutoff"] = restricted_report(contents, counts)
+    leaderboard.report["consistency"] = consistency_figures(selection, families, resolved)
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]

@@ -77,6 +77,8 @@ FIXED = {
     "imports": "/imports/",
     "import": "/imports/others/",
     "conditions": "/conditions/",
+    "consistency": "/consistency/",
+    "pitfalls": "/pitfalls/",
     "embed of lines": "/embed/cohorts/1/charts/values/",
     "embed of diagrams": "/embed/calibration/charts/stakes-by-forecast/",
     "API documentation": "/api/docs/",

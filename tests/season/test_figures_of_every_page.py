@@ -39,6 +39,8 @@ COMPARED = {
     "comparisons": comparisons.test_all_pairs,
     "comparison": comparisons.test_every_comparison,
     "conditions": comparisons.test_the_conditions,
+    "consistency": comparisons.test_the_consistency,
+    "pitfalls": comparisons.test_the_pitfalls,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,

@@ -28,7 +28,7 @@ from arena_site.pages.selection import PageSelection, all_or_one, condition_labe
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index, last_competition_index
-from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_entries import ranked_by
 from scoring.models import Leaderboard
@@ -63,7 +63,10 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
     arm, at = selection["arm"], computed_at or now
-    headline = forecast_headline(entries, report, at=at, condition=conditions.phrase(arm))
+    condition = conditions.phrase(arm)
+    if selection["created"]:
+        condition += " on questions created after each model’s knowledge cut-off"
+    headline = forecast_headline(entries, report, at=at, condition=condition)
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
@@ -91,6 +94,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", arm_categories)),
+                    ("Questions", "created", {"": "all", AFTER_CUTOFF: "after each knowledge cut-off"}),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
@@ -130,14 +134,21 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
     arms = competition_index().conditions.names(request.GET.get("methodology", ""))
     selection = PageSelection.from_request(
         request,
-        {"arm": arms, "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
+        {
+            "arm": arms,
+            "methodology": ["", *versions],
+            "category": ["", *categories],
+            "created": ["", AFTER_CUTOFF],
+            "gamma": GAMMAS,
+        },
     )
     return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
 
 
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
+    after_cutoff = bool(selection["created"])
+    return forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=after_cutoff)
 
 
 def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:

@@ -77,6 +77,7 @@ MARKET_TABLES = (
         event_id text - Shared by the markets of one event.
         kind text - binary or multi.
         status text - active, closed, resolved or cancelled.
+        created_at time - When its venue created it, as the venue states; null if it does not.
         closes_at time - Nominal closing time.
         closed_at time - First time seen closed.
         resolved_at time - Time of resolution or cancellation.
