@@ -40,6 +40,7 @@ from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
 from scoring.api.pitfalls import PitfallsView
+from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
@@ -139,6 +140,9 @@ INDEX = {
     "calibration": "calibration-api",
     "consistency": "consistency-api",
     "pitfalls": "pitfalls-api",
+    "time": "time-api",
+    "costs": "costs-api",
+    "release-trends": "release-trends-api",
 }
 """Names of URL patterns by the names in the index."""
 
@@ -147,6 +151,9 @@ urlpatterns = [
     path("v1/", include(router.urls)),
     path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
+    path("v1/time/", TimeView.as_view(), name="time-api"),
+    path("v1/costs/", CostsView.as_view(), name="costs-api"),
+    path("v1/release-trends/", ReleaseTrendsView.as_view(), name="release-trends-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
     path("v1/consistency/", ConsistencyView.as_view(), name="consistency-api"),
     path("v1/pitfalls/", PitfallsView.as_view(), name="pitfalls-api"),

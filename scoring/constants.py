@@ -1,5 +1,6 @@
 """Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored leaderboards."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 TRADING, FORECAST = "trading", "forecast"
@@ -26,3 +27,14 @@ TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""
 AFTER_CUTOFF = "after-cutoff"
 """The value of `created` that restricts a board to questions created after each model's knowledge cut-off."""
+DAYS_AHEAD: Sequence[tuple[int, int | None]] = ((0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, None))
+"""Bins of the days from a forecast to the market's close: from, and below; the last one has no end."""
+EARLY_DAYS = 14
+"""Days from which on a forecast is early."""
+
+
+def days_label(low: int, high: int | None) -> str:
+    """A bin of days in words."""
+    if high is None:
+        return f"{low} and more"
+    return f"{low} to {high}" if low else f"under {high}"

@@ -8,6 +8,7 @@ from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
+from scoring.report_parts import report_part
 
 PAST_REPORT = ("pairs", "data", "curves", "market")
 """The parts of a report that a past leaderboard has."""
@@ -38,11 +39,12 @@ def forecast_board(
     """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them.
 
     Without an arm, that of the methodology's boards. `after_cutoff` restricts it to questions that were created after
-    each model's knowledge cut-off.
+    each model's knowledge cut-off, of all categories.
     """
     arm = arm or last_competition_index().conditions.board(methodology, at)
     if after_cutoff:
-        return _restricted_board(arm, methodology, category, at)
+        part = report_part("after_cutoff", arm=arm, methodology=methodology, at=at)
+        return ForecastBoard(part.figures["entries"], part.figures["report"], part.computed_at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant
@@ -59,19 +61,6 @@ def forecast_board(
 
     past = past_forecast_contents(Selection(arm, methodology, at), category)
     return ForecastBoard(past.entries, {part: past.report[part] for part in PAST_REPORT}, at)
-
-
-def _restricted_board(arm: str, methodology: str, category: str, at: datetime | None) -> ForecastBoard:
-    """The board of questions after each model's knowledge cut-off: stored with the whole board, or computed."""
-    whole = forecast_board(arm=arm, methodology=methodology, parts=("after_cutoff",))
-    if not category and at in (None, whole.computed_at):
-        part = whole.report.get("after_cutoff") or {"entries": [], "report": {}}
-        return ForecastBoard(part["entries"], part["report"], whole.computed_at)
-    from scoring.services.forecast_panels import Selection
-    from scoring.services.past_leaderboards import past_forecast_contents
-
-    past = past_forecast_contents(Selection(arm, methodology, at), category, after_cutoff=True)
-    return ForecastBoard(past.entries, past.report, at or whole.computed_at)
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:

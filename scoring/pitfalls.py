@@ -5,9 +5,8 @@ The list is that of Paleka, Goel, Geiping and Tramèr, "Pitfalls in evaluating l
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from django.core.cache import cache
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q
@@ -18,6 +17,7 @@ from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index
 from scoring.condition_differences import SIGNIFICANCE, condition_figures
 from scoring.forecast_boards import forecast_board
+from scoring.report_parts import report_part
 
 LIFETIME_S = 3600
 GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
@@ -56,7 +56,6 @@ def _pitfalls() -> list[Pitfall]:
     by_status = dict(Question.objects.order_by().values_list("status").annotate(Count("pk")))
     asked = sum(by_status.values())
     late = QuestionEntry.objects.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
-    board = forecast_board(parts=("after_cutoff", "market", "data"))
     return [
         Pitfall(
             "Logical leakage", "2.1", PARTLY,
@@ -87,13 +86,13 @@ def _pitfalls() -> list[Pitfall]:
             "A stated cut-off is no upper bound of what a model knows.",
             "Forecasts are made live, before anyone knows the outcome. A board can be restricted to questions created "
             "after each release’s cut-off, by the catalogue or as declared. Whether a cut-off is true is not tested.",
-            _cutoffs(board.report.get("after_cutoff") or {}), "scoring/services/contamination.py", "releases, markets",
+            _cutoffs(), "scoring/services/cutoff_report.py", "releases, markets",
         ),
         Pitfall(
             "Piggybacking on human forecasts", "3.1", GUARDED,
             "A model that copies the market’s price looks as good as the crowd.",
             "Each model is scored against the price that it was shown, and answers the same questions without prices.",
-            _market(board.report.get("market") or {}), "scoring/services/condition_differences.py",
+            _market(), "scoring/services/condition_differences.py",
             "condition_differences",
         ),
         Pitfall(
@@ -159,9 +158,9 @@ def _evidence() -> str:
     )
 
 
-def _cutoffs(part: Mapping[str, Any]) -> str:
+def _cutoffs() -> str:
     counts: Counter[str] = Counter()
-    for of_family in part.get("report", {}).get("cutoffs", {}).values():
+    for of_family in report_part("after_cutoff").figures["report"].get("cutoffs", {}).values():
         counts.update(of_family)
     if not counts:
         return "No question has resolved yet."
@@ -171,7 +170,8 @@ def _cutoffs(part: Mapping[str, Any]) -> str:
     )
 
 
-def _market(tests: Mapping[str, Mapping[str, Any]]) -> str:
+def _market() -> str:
+    tests = forecast_board(parts=("market",)).report.get("market") or {}
     competition = competition_index()
     conditions = competition.conditions
     known = [test for test in tests.values() if test["p_holm"] is not None]

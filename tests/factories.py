@@ -537,7 +537,8 @@ def _answer(
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
         prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
         result=ModelCall.Result.ANSWERED,
-        tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost), sent_at=at,
+        tokens_input=1000, tokens_output=200, sent_at=at,
+        cost_usd=Decimal(cost), cost_source=ModelCall.CostSource.STATED,
     )  # fmt: skip
     add_to_totals(call)
     return Forecast.objects.create(

@@ -27,6 +27,7 @@ class ReleaseSerializer(ReadSerializer):
         fields = (
             "id", "family", "model_id", "display_name", "price_prompt", "price_completion", "effective_from",
             "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "price_overrides",
+            "released_on", "knowledge_cutoff", "declared_cutoff",
         )  # fmt: skip
 
 

@@ -29,12 +29,18 @@ class CatalogueModel:
     """None where the catalogue does not say."""
     context_length: int | None = None
     max_completion_tokens: int | None = None
+    knowledge_cutoff: date | None = None
     alias_target: str | None = None
     """The model that a moving alias stands for at present; empty where the catalogue names none, None for a model."""
     price_overrides: list[dict[str, Any]] = field(default_factory=list)
     """The prices that replace these under conditions."""
     price_fault: str = ""
     """Why the prices under conditions can not be read."""
+
+    @property
+    def listed_on(self) -> date | None:
+        """The day on which the gateway listed it; None where that is not said."""
+        return self.created.date() if self.created.timestamp() > 0 else None
 
     @property
     def product_line(self) -> str:
@@ -88,6 +94,7 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         return None
     display_name, slug, provider = row.get("name"), row.get("canonical_slug"), row.get("top_provider")
     parameters, expires = row.get("supported_parameters"), moment(str(row.get("expiration_date"))[:10])
+    cutoff = moment(str(row.get("knowledge_cutoff"))[:10])
     overrides, price_fault = _parse_overrides(pricing.get("overrides"))
     return CatalogueModel(
         id=name,
@@ -102,6 +109,7 @@ def _parse_model(row: Any) -> CatalogueModel | None:
         max_completion_tokens=_parse_tokens(
             provider.get("max_completion_tokens") if isinstance(provider, dict) else None
         ),
+        knowledge_cutoff=cutoff and cutoff.date(),
         alias_target=_parse_alias(row),
         price_overrides=overrides,
         price_fault=price_fault,

@@ -30,6 +30,7 @@ from markets.services.cache_versions import Scope, lock_scope, save_competition_
 UNUSABLE_ALERT = "release-unusable"
 CATALOGUE_TERMS = (
     "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "price_overrides",
+    "released_on", "knowledge_cutoff",
 )  # fmt: skip
 NEWCOMER_COLOR = "#4b5563"
 """Of a family that joins by its model's id, until a person gives it a color of its own in the admin."""
@@ -333,4 +334,6 @@ def set_catalogue_terms(release: Release, catalogue: ModelCatalogue | None) -> b
     release.context_length = listed.context_length
     release.max_completion_tokens = listed.max_completion_tokens
     release.price_overrides = listed.price_overrides
+    release.released_on = listed.listed_on or release.released_on
+    release.knowledge_cutoff = listed.knowledge_cutoff
     return True

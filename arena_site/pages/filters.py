@@ -16,7 +16,7 @@ from agents.models import Decision, Family
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 from foundation import search_words
 from scoring.competition import last_competition_index
-from scoring.constants import TOTAL_LOSS
+from scoring.constants import DAYS_AHEAD, TOTAL_LOSS, days_label
 from scoring.leaderboard_entries import skill_percent
 
 DASH = "–"
@@ -211,10 +211,16 @@ def tick_label(value: float, unit: str, decimals: int) -> str:
 
 
 def position_label(value: float | datetime, axis: str) -> str:
-    """The label of a position on the horizontal axis of a chart: an instant, weeks or a number of questions."""
+    """The label of a position on the horizontal axis of a chart: an instant, weeks, questions, days or dollars."""
+    if isinstance(value, datetime) and axis != "time":
+        return f"{MONTHS[value.month - 1]} {value.year}"
     if isinstance(value, datetime):
         utc = value.astimezone(UTC)
         return f"{utc.day} {MONTHS[utc.month - 1]}" if (utc.hour, utc.minute) == (0, 0) else f"{utc:%H:%M}"
+    if axis == "days":
+        return days_label(*DAYS_AHEAD[int(value)])
+    if axis == "cost":
+        return f"${value:.2g}" if value < 1 else dollars(value)
     written = f"{round(value, 2):g}" if axis == "weeks" else count(value)
     return f"{written} week{'' if value == 1 else 's'}" if axis == "weeks" and value else written
 

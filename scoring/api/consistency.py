@@ -1,13 +1,9 @@
 """Consistency of forecasts: the profit of risk-free portfolios against each model's stated probabilities."""
 
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from foundation.rest.filters import check_parameters, past_instant
-from foundation.rest.viewsets import extend_schema
-from scoring.api.base import ARM, AS_OF, ComputedView, IntervalField, NumberField, selected_arm
-from scoring.consistency import consistency
+from scoring.api.base import IntervalField, NumberField
+from scoring.api.report_parts import ReportPartSerializer, ReportPartView
 
 
 class CheckSerializer(serializers.Serializer):
@@ -23,9 +19,8 @@ class ChecksSerializer(serializers.Serializer):
 
     sum = CheckSerializer(help_text="Exclusive and complete options: |sum − 1|.")
     most = CheckSerializer(help_text="Markets of which at most one happens: max(0, sum − 1).")
-    same = CheckSerializer(help_text="One market in two questions of a day: |p − q|.")
+    same = CheckSerializer(help_text="One market in two questions of a day, or one question at two venues: |p − q|.")
     nested = CheckSerializer(help_text="Neighbouring thresholds: max(0, narrower − wider).")
-    venues = CheckSerializer(help_text="One question at two venues.")
 
 
 class ModelConsistencySerializer(serializers.Serializer):
@@ -52,28 +47,12 @@ class SpearmanSerializer(serializers.Serializer):
     events = serializers.IntegerField(help_text="Events of resolved questions.")
 
 
-class ConsistencySerializer(serializers.Serializer):
-    """The consistency of all models in one prompt condition."""
-
-    arm = serializers.CharField(help_text="The prompt condition.")
-    computed_at = serializers.DateTimeField(allow_null=True, help_text="Time of its leaderboard, if there is one.")
-    forecasters = ModelConsistencySerializer(many=True, help_text="The most consistent first.")
+class ConsistencySerializer(ReportPartSerializer):
+    rows = ModelConsistencySerializer(many=True, help_text="By model, the most consistent first.")
     spearman = SpearmanSerializer(allow_null=True, help_text="Null before the first board.")
 
 
-class ConsistencyView(ComputedView):
+class ConsistencyView(ReportPartView):
     """The consistency of each model's forecasts in one condition, before their questions resolve."""
 
-    serializer_class = ConsistencySerializer
-
-    @extend_schema(parameters=[ARM, AS_OF])
-    def get(self, request: Request) -> Response:
-        check_parameters(request, {"arm", "as_of"})
-        figures = consistency(arm=selected_arm(request), at=past_instant(request, "as_of"))
-        body = {
-            "arm": figures.arm,
-            "computed_at": figures.at,
-            "forecasters": figures.forecasters,
-            "spearman": figures.spearman or None,
-        }
-        return Response(self.get_serializer(body).data)
+    part, serializer_class = "consistency", ConsistencySerializer

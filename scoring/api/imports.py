@@ -66,7 +66,7 @@ class CollectionDetailSerializer(CollectionSerializer):
         source="leaderboard.report",
         read_only=True,
         help_text="The JSON of `rank`, without single questions; `people_gap` is the best model less the best people, "
-        "`skill_percent` by name the skill over equal probabilities of which 100 is perfect. Null while no question is resolved.",
+        "`skill_percent` by name 100 times the skill over equal probabilities. Null while no question is resolved.",
     )
 
     class Meta(CollectionSerializer.Meta):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -132,6 +132,8 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         after_cutoff = bool(selected_name(request, "created", ("", AFTER_CUTOFF), ""))
         if after_cutoff and protocol == TRADING:
             raise NotFound("created: the trading protocol has no such board; ask with protocol=forecast")
+        if after_cutoff and category:
+            raise ValidationError({"created": ["can not be combined with a category"]})
         entries = leaderboard_entries(
             protocol, methodology=methodology, arm=arm, category=category, at=at, after_cutoff=after_cutoff
         )

@@ -7,11 +7,10 @@ from typing import Any
 
 from django.db.models import Count, Max, Q, Sum
 
-from agents.models import Elicitation, Forecast, ModelCall, Trade
+from agents.models import Elicitation, Forecast, ModelCall, Release, Trade
 from cohorts.models import Cohort
 from markets.models import Market, Question
 from scoring.models import Leaderboard
-from scoring.services.contamination import release_cutoffs
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
 from scoring.services.forecast_participation import refused_forecasts
 from scoring.stored_json import to_json
@@ -69,12 +68,18 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
         "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),
         "bets": bets.aggregate(number=number, newest=Max("executed_at")),
+        "releases": release_dates(),
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
     }
-    inputs["cutoffs"] = release_cutoffs()
     if voided := Cohort.objects.exclude(voided_at=None).count():  # their trades no longer stand beside forecasts
         inputs["voided_cohorts"] = {"number": voided}
     return to_json(inputs)
+
+
+def release_dates() -> list[Any]:
+    """The dates of all releases of models, which the scores by release are shown by."""
+    releases = Release.objects.filter(family__external=False).order_by("pk")
+    return list(releases.values_list("pk", "released_on", "knowledge_cutoff", "declared_cutoff"))
 
 
 def is_current(category: str, stored: Any, inputs: Mapping[str, Any]) -> bool:

@@ -24,8 +24,9 @@ from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, 
 from scoring.leaderboard_entries import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
-from scoring.services.consistency import consistency_figures
-from scoring.services.contamination import entries_after_cutoff, restricted_report
+from scoring.services.consistency_report import consistency_report
+from scoring.services.cost_report import cost_report
+from scoring.services.cutoff_report import cutoff_report
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
 from scoring.services.forecast_panels import (
     Panels,
@@ -38,12 +39,12 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
+from scoring.services.release_report import release_report
+from scoring.services.time_report import time_report
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
 FITTED = ("bradley_terry",)
-RESTRICTED = ("brier", "alpha", "adjusted_brier")
-"""The metrics of the board restricted to questions after each model's knowledge cut-off."""
 SLOWLY_FITTED = ("irt", "weighted_brier")
 """Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
 SLOW_FIGURES = ("irt_ability", "irt_se", "irt_ability_ci", "weighted_brier", "weighted_brier_ci")
@@ -277,14 +278,25 @@ def _over_categories(
     leaderboard.report.update(
         fitted=None, fitted_at=None, forecasts_and_trades=family_figures(bets), stakes=stake_points(bets)
     )
-    restricted, counts = entries_after_cutoff(selection, resolved)
-    contents = forecast_leaderboard(restricted, families, {}, metrics=RESTRICTED)
-    leaderboard.report["after_cutoff"] = restricted_report(contents, counts)
-    leaderboard.report["consistency"] = consistency_figures(selection, families, resolved)
+    leaderboard.report.update(report_parts(selection, resolved, families))
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
     return leaderboard
+
+
+def report_parts(
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
+) -> dict[str, Any]:
+    """Parts of a report: scores by days to the close, cost, release and knowledge cut-off, and consistency."""
+    rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
+    return {
+        "time": time_report(resolved, families, rank),
+        "costs": cost_report(selection, resolved, rank),
+        "releases": release_report(resolved),
+        "after_cutoff": cutoff_report(resolved, rank),
+        "consistency": consistency_report(selection, families, resolved),
+    }
 
 
 def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:

@@ -53,6 +53,9 @@ class ResolvedEntry:
     quote, odds, no_odds : per option, NaN where there is no such price, or none at which a dollar could be bet
     forecasts : a probability for each option in their order
     external_forecasts : those of external agents, which no ensemble includes
+    frozen_at : the instant of its prices, in seconds since 1970
+    batch : the question set, and the number of the batch in it that asked it
+    releases : the id of the release behind each family's forecast
     """
 
     entry: int
@@ -68,6 +71,14 @@ class ResolvedEntry:
     no_odds: Vector
     forecasts: dict[str, Vector] = field(default_factory=dict)
     external_forecasts: dict[str, Vector] = field(default_factory=dict)
+    frozen_at: float = nan
+    batch: tuple[int, int] = (0, 0)
+    releases: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def days_ahead(self) -> float:
+        """Days from the prices that the forecasts were asked at to the market's close; NaN where that is unknown."""
+        return (self.closed_at - self.frozen_at) / 86_400
 
 
 class Panels(NamedTuple):
@@ -98,15 +109,16 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
     forecasts = Forecast.objects.counted().filter(entry__in=entries.order_by().values("pk"), arm=selection.arm)
     # Where two releases of a family answered the same batch, the newer one counts.
     forecasts = forecasts.order_by("release__effective_from", "release", "pk")
-    columns = ("entry", "family__slug", "family__external")
+    columns = ("entry", "release", "family__slug", "family__external")
     with consistent_reads():  # a question that resolves meanwhile would be there in part
         by_id = entries_by_id(entries.order_by("question_set__day", "pk"))
         rows = rows_with_json(forecasts, *columns, json_field="probabilities")
     for *key, probabilities in rows:
-        pk, slug, external = key
+        (pk, release), (slug, external) = key[:2], key[2:]
         entry = by_id[pk]
         forecasts_of = entry.external_forecasts if external else entry.forecasts
         forecasts_of[slug] = forecast_vector(probabilities, entry.options)
+        entry.releases[slug] = release
     return list(by_id.values())
 
 
@@ -114,11 +126,14 @@ def entries_by_id(entries: QuerySet[QuestionEntry]) -> dict[int, ResolvedEntry]:
     """These entries of resolved questions by id, in their order, without forecasts."""
     options = _options(entries.order_by().values("question"))
     columns = ("event_key", "category", "exclusive", "closed_at")
-    rows = rows_with_json(entries, "pk", "question", *(f"question__{name}" for name in columns), json_field="prices")
+    freeze = ("question_set", "batch", "question_set__frozen_at")
+    names = ("pk", "question", *freeze, *(f"question__{name}" for name in columns))
     resolved = {}
-    for row in rows:
-        (pk, question), fields, prices = row[:2], dict(zip(columns, row[2:-1], strict=True)), row[-1]
-        resolved[pk] = resolved_entry(pk, question, options[question], prices, **fields)
+    for row in rows_with_json(entries, *names, json_field="prices"):
+        (pk, question), batch, frozen_at, prices = row[:2], row[2:4], row[4], row[-1]
+        fields = dict(zip(columns, row[5:-1], strict=True))
+        entry = resolved_entry(pk, question, options[question], prices, **fields)
+        resolved[pk] = replace(entry, batch=batch, frozen_at=frozen_at.timestamp())
     return resolved
 
 

@@ -3,17 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Sum
 
-from agents.models import Forecast
+from agents.models import Forecast, ModelCall
 from scoring.constants import FORECAST, TRADING
 from scoring.leaderboard_entries import cached_by_inputs
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
-from scoring.services.consistency import consistency_figures
-from scoring.services.contamination import entries_after_cutoff, release_cutoffs, restricted_report
-from scoring.services.forecast_inputs import FORMAT
-from scoring.services.forecast_leaderboards import RESTRICTED, forecast_leaderboard
+from scoring.services.forecast_inputs import FORMAT, release_dates
+from scoring.services.forecast_leaderboards import forecast_leaderboard, report_parts
 from scoring.services.forecast_panels import (
     Selection,
     asked_and_resolved,
@@ -27,40 +25,16 @@ from scoring.services.trading_leaderboards import LeaderboardContents, past_scor
 from scoring.stored_json import to_json
 
 
-def past_forecast_contents(
-    selection: Selection, category: str = "", *, after_cutoff: bool = False
-) -> LeaderboardContents:
-    """The leaderboard over the questions that had resolved by the selection's instant; slow fits and costs are null.
-
-    `after_cutoff` restricts it to questions that were created after each model's knowledge cut-off.
-    """
+def past_forecast_contents(selection: Selection, category: str = "") -> LeaderboardContents:
+    """The leaderboard over the questions that had resolved by the selection's instant; slow fits and costs are null."""
 
     def compute() -> Any:
         resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
-        if after_cutoff:
-            restricted, counts = entries_after_cutoff(selection, resolved)
-            contents = forecast_leaderboard(restricted, family_names(selection), {}, metrics=RESTRICTED)
-            part = restricted_report(contents, counts)
-            return to_json({**part, "entries": [entry | dict.fromkeys(NO_PARTICIPATION) for entry in part["entries"]]})
         externals = family_names(selection, external=True)
         entries, report = forecast_leaderboard(resolved, family_names(selection), externals)
         return to_json({"entries": [entry | dict.fromkeys(NO_PARTICIPATION) for entry in entries], "report": report})
 
-    inputs = {**_forecast_inputs(selection, category), "cutoffs": release_cutoffs() if after_cutoff else None}
-    return LeaderboardContents(**cached_by_inputs("past-forecasts", inputs, compute))
-
-
-def past_consistency(arm: str, *, at: datetime) -> dict[str, Any]:
-    """The consistency of the forecasts that had been made by an instant, as of the questions resolved by then."""
-    selection = Selection(arm, until=at)
-    made = Forecast.objects.counted().filter(arm=arm, made_at__lte=at).order_by()
-    inputs = {**_forecast_inputs(selection, ""), "made": made.aggregate(number=Count("pk"), newest=Max("made_at"))}
-
-    def compute() -> Any:
-        return to_json(consistency_figures(selection, family_names(selection), resolved_entries(selection)))
-
-    figures: dict[str, Any] = cached_by_inputs("past-consistency", inputs, compute)
-    return figures
+    return LeaderboardContents(**cached_by_inputs("past-forecasts", _forecast_inputs(selection, category), compute))
 
 
 def past_forecast_leaderboard(arm: str, methodology: str, category: str, *, at: datetime) -> Leaderboard:
@@ -70,6 +44,22 @@ def past_forecast_leaderboard(arm: str, methodology: str, category: str, *, at: 
     stakes = {"forecasts_and_trades": family_figures(bets), "stakes": stake_points(bets)}
     key = {"protocol": FORECAST, "arm": arm, "methodology": methodology, "category": category}
     return Leaderboard(**key, entries=contents.entries, report=contents.report | stakes)
+
+
+def past_report_parts(selection: Selection) -> dict[str, Any]:
+    """The scores by days to the close, by cost and by release, over the questions that had resolved.
+
+    Costs and dates of releases are those known now.
+    """
+    cost = ModelCall.objects.filter(elicitation__in=selection.elicitations()).aggregate(Count("pk"), Sum("cost_usd"))
+    made = Forecast.objects.counted().filter(arm=selection.arm, made_at__lte=selection.until)
+    inputs = [_forecast_inputs(selection, ""), cost, release_dates(), made.count()]
+
+    def compute() -> Any:
+        return to_json(report_parts(selection, resolved_entries(selection), family_names(selection)))
+
+    parts: dict[str, Any] = cached_by_inputs("past-report-parts", inputs, compute)
+    return parts
 
 
 def past_bet_calibration(methodology: str, *, at: datetime) -> Leaderboard:

@@ -3,7 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -549,20 +549,26 @@ def test_what_the_catalogue_says_of_a_release_is_stored_when_a_cohort_starts(che
     listed(
         checked,
         row(GPT, canonical_slug="openai/gpt-5.2-20251211", supported_parameters=["reasoning", "seed", 7],
-            context_length=400000, top_provider={"max_completion_tokens": 128000}),
-        row(QWEN, canonical_slug=None, supported_parameters=None, context_length="many"),
+            context_length=400000, top_provider={"max_completion_tokens": 128000}, knowledge_cutoff="2025-08-31"),
+        row(QWEN, canonical_slug=None, supported_parameters=None, context_length="many", created=0, knowledge_cutoff=7),
     )  # fmt: skip
     run("start_cohort", SUNDAY)
-    columns = ("canonical_slug", "supported_parameters", "context_length", "max_completion_tokens")
+    columns = (
+        "canonical_slug", "supported_parameters", "context_length", "max_completion_tokens", "released_on",
+        "knowledge_cutoff",
+    )  # fmt: skip
+    listed_on = datetime.fromtimestamp(CREATED, UTC).date()
     gpt, qwen = (Release.objects.values_list(*columns).get(model_id=model) for model in (GPT, QWEN))
-    assert gpt == ("openai/gpt-5.2-20251211", ["reasoning", "seed"], 400000, 128000)
-    assert qwen == ("qwen/qwen3-235b-a22b-07-25", None, None, None)
+    assert gpt == ("openai/gpt-5.2-20251211", ["reasoning", "seed"], 400000, 128000, listed_on, date(2025, 8, 31))
+    assert qwen == ("qwen/qwen3-235b-a22b-07-25", None, None, None, None, None)
     for slug, support in (
         ("gpt-5.1", "supports reasoning, seed; not supported and not sent: temperature, <code>response_format</code>."),
         ("qwen-3-next", "does not state which parameters it supports: all are sent."),
     ):
         assert support in client.get(f"/models/{slug}/", follow=True).content.decode()
     assert client.get("/api/v1/releases/?family=gpt-5.1").json()["results"][0]["supported_parameters"] == gpt[1]
+    released = client.get("/api/v1/releases/?family=gpt-5.1").json()["results"][0]
+    assert (released["released_on"], released["knowledge_cutoff"]) == (listed_on.isoformat(), "2025-08-31")
 
 
 TIER = {"min_prompt_tokens": 200000, "prompt": "0.000004", "completion": "0.00002", "input_cache_read": "0.0000006"}

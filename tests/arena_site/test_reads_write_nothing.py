@@ -29,7 +29,10 @@ SITE = (
     "/search/?q=rain",
     "/feeds/decisions.atom",
 )
-COMPUTED = ("", "calibration/", "comparisons/gpt-5.1/grok-4/", "performance/", "submissions/", "submissions/open/")
+COMPUTED = (
+    "", "calibration/", "time/", "costs/", "release-trends/", "comparisons/gpt-5.1/grok-4/", "performance/",
+    "submissions/", "submissions/open/",
+)  # fmt: skip
 
 
 def play() -> None:

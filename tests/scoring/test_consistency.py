@@ -21,7 +21,7 @@ ADDRESS = "/api/v1/consistency/"
 
 def figures(client: Client, **query: str) -> dict[str, Any]:
     """The figures of GPT's forecasts."""
-    return next(row for row in client.get(ADDRESS, query).json()["forecasters"] if row["family"] == GPT)
+    return next(row for row in client.get(ADDRESS, query).json()["rows"] if row["family"] == GPT)
 
 
 def test_profit_of_sums_and_of_markets_that_exclude_each_other(client: Client) -> None:
@@ -69,8 +69,8 @@ def test_one_question_at_two_venues(client: Client) -> None:
         QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=duplicate)
     compute_scores(at=END)
     row = figures(client)
-    assert row["checks"]["venues"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
-    assert row["forecasts"] == 2
+    assert row["checks"]["same"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
+    assert row["profit"] == pytest.approx(0.05)
 
 
 def race(number: int, day: int, **gaps: float) -> None:
@@ -92,11 +92,11 @@ def test_relation_to_the_brier_score_over_models(client: Client) -> None:
         end_question(question, "YES" if place % 2 == 0 else "NO", at=WEEK + 10 * DAY)
     compute_scores(at=END)
     answer = client.get(ADDRESS).json()
-    assert [row["family"] for row in answer["forecasters"]] == [GPT, CLAUDE, KIMI, GROK]
+    assert [row["family"] for row in answer["rows"]] == [GPT, CLAUDE, KIMI, GROK]
     assert answer["spearman"]["value"] == pytest.approx(1)
     assert (answer["spearman"]["models"], answer["spearman"]["events"]) == (4, 6)
-    low, high = answer["forecasters"][1]["profit_ci"]
-    assert 0 <= low < answer["forecasters"][1]["profit"] < high <= 1
+    low, high = answer["rows"][1]["profit_ci"]
+    assert 0 <= low < answer["rows"][1]["profit"] < high <= 1
     page = get_page(client, "/consistency/")
     text = visible_text(element(page, "figure.intervals"))
     assert "A risk-free portfolio gains $0.0000 to $0.3000 a question from a model’s forecasts" in text
@@ -119,6 +119,6 @@ def test_as_of_counts_the_forecasts_made_by_then(client: Client) -> None:
 def test_unknown_parameters_and_an_empty_arena(client: Client) -> None:
     assert client.get(ADDRESS, {"arm": "x"}).status_code == 400
     assert client.get(ADDRESS, {"family": GPT}).status_code == 400
-    assert client.get(ADDRESS).json()["forecasters"] == []
+    assert client.get(ADDRESS).json()["rows"] == []
     assert "No figures yet" in visible_text(get_page(client, "/consistency/"))
     assert client.get("/consistency/?arm=x").status_code == 404

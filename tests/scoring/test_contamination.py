@@ -50,8 +50,9 @@ def test_questions_of_the_day_of_the_cutoff_and_undated_ones_do_not_count(client
     assert {row["n"] for row in whole if row["forecaster"] in (GPT, GROK, KIMI)} == {4}
 
 
-def test_category_and_instant_narrow_it_as_they_narrow_the_whole_board(client: Client) -> None:
-    assert entries(client, category="Politics")[GPT]["n"] == 2
+def test_instant_narrows_it_and_a_category_is_refused(client: Client) -> None:
+    assert client.get("/api/v1/leaderboard/", {**BOARD, "category": "Politics"}).status_code == 400
+    assert client.get("/forecasts/?created=after-cutoff&category=Politics").status_code == 404
     assert entries(client, as_of=(END + timedelta(days=1)).date().isoformat())[GPT]["brier"] == pytest.approx(0.065)
 
 

@@ -343,7 +343,7 @@ def test_the_consistency(season: SeasonApi) -> None:
         ),
         **{label: check(kind) for kind, label in KINDS.items()},
     }  # fmt: skip
-    page.table("checks", by(answer["forecasters"], "family"), columns, FAMILY, no_figure=["Model"])
+    page.table("checks", by(answer["rows"], "family"), columns, FAMILY, no_figure=["Model"])
     page.assert_compared(at_least=20)
 
 

@@ -13,6 +13,7 @@ from tests.season import test_figures_of_comparisons as comparisons
 from tests.season import test_figures_of_leaderboards as leaderboards
 from tests.season import test_figures_of_methodologies as methodologies
 from tests.season import test_figures_of_records as records
+from tests.season import test_figures_of_reports as reports
 from tests.season.season_api import SeasonApi
 
 COMPARED = {
@@ -41,6 +42,9 @@ COMPARED = {
     "conditions": comparisons.test_the_conditions,
     "consistency": comparisons.test_the_consistency,
     "pitfalls": comparisons.test_the_pitfalls,
+    "time": reports.test_scores_by_time,
+    "costs": reports.test_scores_by_cost,
+    "releases": reports.test_scores_by_release,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,

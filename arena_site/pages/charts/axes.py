@@ -55,6 +55,15 @@ def tick_decimals(low: float, high: float) -> int:
     return max(0, -math.floor(math.log10(_tick_step(low, high)) + 1e-9))
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """The values 1, 2 and 5 times a power of ten in a range of positive values; over three powers the powers alone."""
+    factors = (1, 2, 5) if high < 1000 * low else (1,)
+    ticks = []
+    for exponent in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+        ticks += [factor * 10.0**exponent for factor in factors]
+    return [tick for tick in ticks if low <= tick <= high] or [low]
+
+
 def time_ticks(first: datetime, last: datetime) -> list[datetime]:
     """Round instants in the range at equal distances; its first instant if there is none."""
     index = bisect_left(TIME_STEPS, (last - first) / TIME_TICKS)

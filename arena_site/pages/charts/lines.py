@@ -1,22 +1,26 @@
 """Line charts over time, over weeks since a start, or over whole numbers."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
+from math import log10
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
-from arena_site.pages.charts.axes import Tick, tick_decimals, time_ticks, value_range, value_ticks
+from arena_site.pages.charts.axes import Tick, log_ticks, tick_decimals, time_ticks, value_range, value_ticks
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
+from arena_site.pages.filters import position_label
 
 WIDTH = 1000
 LEFT, RIGHT, TOP, BOTTOM = 76, WIDTH - 160, 36, 52
 """The horizontal ends of the axes, and the vertical margins, which hold the axes' titles."""
 NUMBERS_HEIGHT = 16
 """Height of the row below the axis that says how many cohorts there are."""
+WHOLE_AXES = ("questions", "days")
+"""Axes with ticks at whole numbers alone."""
 FEW = 3
 """A line is faded where it is a mean of fewer things than this."""
 LABEL_HEIGHT = 18
@@ -28,12 +32,19 @@ X_TITLES = {
     "time": "Date and time (UTC)",
     "weeks": "Cohort age (weeks since its start)",
     "questions": "Resolved forecasts of a model, in order of resolution",
+    "days": "Days from the forecast to the market’s close",
+    "cost": "Cost of 1,000 questions (logarithmic)",
+    "released_on": "Release of the model",
+    "knowledge_cutoff": "End of the model’s knowledge",
 }
 """Titles of the horizontal axis by its kind."""
-POSITION_COLUMNS = {"time": "time_utc", "weeks": "weeks_since_start", "questions": "questions"}
+POSITION_COLUMNS = {
+    "time": "time_utc", "weeks": "weeks_since_start", "questions": "questions", "days": "bin", "cost": "usd_per_1000",
+    "released_on": "released_on", "knowledge_cutoff": "knowledge_cutoff",
+}  # fmt: skip
 VALUE_COLUMNS = {
     "money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd",
-    "score": "brier_score",
+    "score": "brier_score", "signed_score": "difference",
 }  # fmt: skip
 """Names of columns by the kind of the axis and by the unit."""
 
@@ -174,14 +185,16 @@ class LineChart:
         banded = any(curve.band for curve in self.curves)
         numbered = any(curve.numbers for curve in self.curves)
         columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
-        columns += ["lower_quartile", "upper_quartile"] if banded else []
+        if banded:
+            columns += ["lower_quartile", "upper_quartile"] if self.axis == "weeks" else ["low", "high"]
         columns += ["cohorts"] if numbered else []
         yield columns
         for curve in self.curves:
             for index, (position, value) in enumerate(zip(self.positions, curve.values, strict=True)):
                 if value is None:
                     continue
-                row = [curve.name, position, value, *((curve.band[index] or ("", "")) if banded else ())]
+                ends = curve.band[index] if curve.band else None
+                row = [curve.name, position, value, *((ends or ("", "")) if banded else ())]
                 yield [*row, curve.numbers[index]] if numbered else row
         for event, _ in self.events:
             yield [event.text, event.at, event.value]
@@ -219,19 +232,25 @@ def line_chart(
     if not any(value is not None for value in chain(*rows)):
         return None
     first, last = positions[0], positions[-1]
-    x_values: list[Any] = time_ticks(first, last) if axis == "time" else value_ticks(first, max(last, first + 1))
-    if axis == "questions":
-        x_values = [value for value in x_values if value == int(value)]
+    coordinate: Callable[[Any], float] = _log_coordinate if axis == "cost" else _place
+    x_values: list[Any]
+    if isinstance(first, datetime):
+        x_values = time_ticks(first, last)
+    elif axis == "cost":
+        x_values = log_ticks(first, last)
+    else:
+        round_values = value_ticks(first, max(last, first + 1))
+        x_values = [value for value in round_values if axis not in WHOLE_AXES or value % 1 == 0]
     events = [event for event in events if first <= event.at <= last]
     bounds += [float(event.value) for event in events]
     low, high = value_range(bounds)
     numbered = any(curve.numbers for curve in curves)
     bottom = height - BOTTOM - (NUMBERS_HEIGHT if numbered else 0)
-    x_scale = (RIGHT - LEFT) / ((_place(last) - _place(first)) or 1)
+    x_scale = (RIGHT - LEFT) / ((coordinate(last) - coordinate(first)) or 1)
     y_scale = (bottom - TOP) / (high - low)
 
     def x(position: datetime | float) -> float:
-        return round(LEFT + (_place(position) - _place(first)) * x_scale, 1)
+        return round(LEFT + (coordinate(position) - coordinate(first)) * x_scale, 1)
 
     def y(value: Decimal | float) -> float:
         return round(bottom - (float(value) - low) * y_scale, 1)
@@ -263,7 +282,8 @@ def line_chart(
     data = {
         "axis": axis,
         "unit": unit,
-        "positions": list(map(_place, positions)),
+        "positions": list(map(coordinate, positions)),
+        "labels": [position_label(position, axis) for position in positions] if axis == "days" else None,
         "baseline": None if baseline is None else float(baseline),
         "curves": curve_data,
         "events": event_data,
@@ -303,6 +323,11 @@ def _numbers_at(curves: Sequence[Curve], positions: Sequence[Any], place: Any) -
 def _place(position: Any) -> float:
     """A position as charts.js has it: an instant is its milliseconds since 1970."""
     return round(position.timestamp() * 1000) if isinstance(position, datetime) else position
+
+
+def _log_coordinate(position: float) -> float:
+    """A cost as charts.js has it: its decimal logarithm."""
+    return round(log10(position), 6)
 
 
 def _rounded(value: float) -> float:
@@ -352,6 +377,9 @@ def _drawn_line(curve_points: CurvePoints, label: float, offset: float) -> Drawn
     for x, low, high in curve_points.band:
         lower.append(f"{x} {low}")
         upper.append(f"{x} {high}")
+    if len(lower) == 1:  # the interval of a single point
+        x, low, high = curve_points.band[0]
+        lower, upper = [f"{x - 3} {low}", f"{x + 3} {low}"], [f"{x - 3} {high}", f"{x + 3} {high}"]
     full = [point for point in points if not few or point[0] <= few[0][0]]
     return DrawnLine(
         curve,

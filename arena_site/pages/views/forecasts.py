@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from scoring.services.forecast_panels import Exclusions
 
 LATEST_QUESTIONS = 20
+CREATED = {"": "all", AFTER_CUTOFF: "created after each model’s knowledge cut-off"}
 DRAWN_REFERENCES = REFERENCES[:3]
 """References in the charts; the others lie close to the ensemble."""
 RETURN_NOTE = (
@@ -93,8 +94,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                         condition_labels(conditions, selection, arms),
                     ),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
-                    ("Category", "category", all_or_one("all", arm_categories)),
-                    ("Questions", "created", {"": "all", AFTER_CUTOFF: "after each knowledge cut-off"}),
+                    ("Category", "category", {} if selection["created"] else all_or_one("all", arm_categories)),
+                    ("Questions", "created", {} if selection["category"] else CREATED),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
@@ -142,6 +143,8 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
             "gamma": GAMMAS,
         },
     )
+    if selection["created"] and selection["category"]:
+        raise Http404(f"created={AFTER_CUTOFF} has no board by category")
     return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
 
 

@@ -25,6 +25,8 @@ const formats = {
   price: (value, decimals) =>
     decimals === undefined ? percent(value * 100, 1, { maximumFractionDigits: 8 }) : formats.fraction(value, decimals),
   percent: (value, decimals = 2) => percent(value, decimals, { signDisplay: "exceptZero" }),
+  score: (value, decimals = 3) => minus(numbers(decimals).format(value)),
+  signed_score: (value, decimals = 3) => minus(numbers(decimals, { signDisplay: "exceptZero" }).format(value)),
   fraction: (value, decimals = 3) => percent(value * 100, Math.max(0, decimals - 2)),
 };
 const date = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
@@ -33,8 +35,22 @@ const day = date({ day: "numeric", month: "short" });
 const hour = date(clock);
 const moment = date({ day: "numeric", month: "short", year: "numeric", ...clock });
 const plural = (value, noun) => `${numbers(0, { maximumFractionDigits: 2 }).format(value)} ${noun}${value === 1 ? "" : "s"}`;
+const month = date({ month: "short", year: "numeric" });
+const months = { isTime: true, tick: (at) => month.format(at), text: (at) => date({ day: "numeric", month: "short", year: "numeric" }).format(at) };
+const usd = (value) => `$${value < 1 ? Number(value.toPrecision(2)) : numbers(value < 10 ? 2 : 0).format(value)}`;
+// The logarithms of 1, 2 and 5 times the powers of ten; of the powers alone where that would be more than `most`.
+function logTicks(low, high, most) {
+  const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, index) => Math.floor(low) + index);
+  const ticks = (factors) =>
+    powers.flatMap((power) => factors.map((factor) => power + Math.log10(factor))).filter((at) => at >= low && at <= high);
+  return ticks([1, 2, 5]).length > most ? ticks([1]) : ticks([1, 2, 5]);
+}
 const axes = {
-  time: { tick: (at) => (at % DAY === 0 ? day : hour).format(at), text: (at) => `${moment.format(at)} UTC` },
+  released_on: months,
+  knowledge_cutoff: months,
+  days: { tick: (at, labels) => labels[at], text: (at, labels) => `${labels[at]} days before the close` },
+  cost: { ticks: logTicks, tick: (at) => usd(10 ** at), text: (at) => `${usd(10 ** at)} for 1,000 questions` },
+  time: { isTime: true, tick: (at) => (at % DAY === 0 ? day : hour).format(at), text: (at) => `${moment.format(at)} UTC` },
   weeks: { tick: (at) => (at ? plural(at, "week") : "0"), text: (at) => `${plural(at, "week")} after the start` },
   questions: { tick: (at) => numbers(0).format(at), text: (at) => `after ${plural(at, "question")}` },
 };
@@ -385,13 +401,14 @@ class LineChart {
   positionTicks() {
     const [first, last] = this.shown;
     const most = Math.max(2, Math.round((this.right - this.left) / (this.narrow ? 60 : 120)));
-    if (this.data.axis === "time") {
+    if (this.axis.ticks) return this.axis.ticks(first, last, most);
+    if (this.axis.isTime) {
       const step = TIME_STEPS.find((each) => (last - first) / each <= most) ?? TIME_STEPS[TIME_STEPS.length - 1];
       const midnight = Math.floor(first / DAY) * DAY;
       return multiples(step, first - midnight, last - midnight).map((at) => at + midnight);
     }
     const ticks = multiples(valueStep(first, last, most), first, last);
-    return this.data.axis === "questions" ? ticks.filter(Number.isInteger) : ticks;
+    return ["questions", "days"].includes(this.data.axis) ? ticks.filter(Number.isInteger) : ticks;
   }
 
   // Of how many cohorts the lines are means at a position; a range where they differ.
@@ -415,7 +432,7 @@ class LineChart {
     for (const at of this.positionTicks()) {
       const x = this.x(at);
       parts.push(svgElement("line", { class: "tick", x1: x, x2: x, y1: this.bottom, y2: this.bottom + 5 }));
-      parts.push(write(this.axis.tick(at), { x, y: this.bottom + 21, "text-anchor": "middle" }));
+      parts.push(write(this.axis.tick(at, this.data.labels), { x, y: this.bottom + 21, "text-anchor": "middle" }));
       if (this.numbered) parts.push(write(this.numbersAt(at), { class: "cohorts", x, y: this.bottom + 39, "text-anchor": "middle" }));
     }
     if (this.numbered) parts.push(write("Cohorts", { x: this.left - 8, y: this.bottom + 39, "text-anchor": "end" }));
@@ -449,7 +466,11 @@ class LineChart {
       if (band) {
         const around = positions.map((at, place) => [this.x(at), data.band[place]]).filter(([, both]) => both);
         const low = around.map(([x, both]) => [x, this.y(both[0])]);
-        band.setAttribute("d", `${path([...low, ...around.map(([x, both]) => [x, this.y(both[1])]).reverse()])}Z`);
+        if (around.length === 1) {
+          const [[x, [least, most]]] = around;
+          const [top, bottom] = [this.y(most), this.y(least)];
+          band.setAttribute("d", `${path([[x - 3, bottom], [x + 3, bottom], [x + 3, top], [x - 3, top]])}Z`);
+        } else band.setAttribute("d", `${path([...low, ...around.map(([x, both]) => [x, this.y(both[1])]).reverse()])}Z`);
       }
       const at = ends[index];
       const visibility = at ? "visible" : "hidden";
@@ -486,7 +507,7 @@ class LineChart {
       .sort((a, b) => b.value - a.value)
       .map(({ curve, value }) => element("div", {}, markerIcon(curve), element("span", { textContent: curve.name }), element("b", { textContent: this.format(value) })));
     const cohorts = Math.max(0, ...this.data.curves.map((curve) => curve.numbers?.[index] ?? 0));
-    this.readout.show(x, this.axis.text(at) + (cohorts ? `, ${plural(cohorts, "cohort")}` : ""), ...rows);
+    this.readout.show(x, this.axis.text(at, this.data.labels) + (cohorts ? `, ${plural(cohorts, "cohort")}` : ""), ...rows);
     return undefined;
   }
 

@@ -28,6 +28,9 @@ COMPETITION_TABLES = (
         price_completion decimal usd - Price of a completion token.
         effective_from time - Time from which it is the family's release.
         supported_parameters json - The request parameters that it honours by the gateway's catalogue; null if unknown.
+        released_on text - The day on which the gateway listed it (YYYY-MM-DD); empty if unknown.
+        knowledge_cutoff text - The end of what it knows, by the gateway's catalogue (YYYY-MM-DD); empty if unknown.
+        declared_cutoff text - The end of what it knows, as its maker declares it (YYYY-MM-DD); empty if not declared.
     """), "agents.Release"),
     ArchiveTable("cohorts", "Weekly competitions.", columns("""
         number integer - Its number.

@@ -1,0 +1,66 @@
+"""The choices of a page that shows a part of the forecast leaderboards' reports, and that part."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from arena_site.pages.freshness import requested_instant
+from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
+from scoring.competition import CompetitionIndex, competition_index
+from scoring.constants import ALL_METHODOLOGIES, FORECAST
+from scoring.models import Leaderboard
+from scoring.report_parts import ReportPart, report_part
+
+
+class SelectedPart(NamedTuple):
+    """A part of a report, the choices that selected it, and links to other choices."""
+
+    part: ReportPart
+    selection: PageSelection
+    competition: CompetitionIndex
+    filters: Sequence[Any]
+    as_of: datetime | None
+
+    @property
+    def condition(self) -> str:
+        """The prompt condition, for a sentence."""
+        return self.competition.conditions.phrase(self.part.arm)
+
+    def name(self, slug: str) -> str:
+        """The display name of a family."""
+        return self.competition.by_slug[slug].display_name
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """The options of each figure of the page."""
+        return {"at": self.part.computed_at, "query": self.selection.suffix}
+
+
+def selected_part(request: HttpRequest, name: str) -> SelectedPart:
+    """The part of this name that a request selects. Raises Http404 for an unknown choice."""
+    boards = Leaderboard.objects.filter(protocol=FORECAST, category="").order_by()
+    stored = set(boards.values_list("arm", "methodology"))
+    versions = sorted({version for _, version in stored if version})
+    competition = competition_index()
+    conditions = competition.conditions
+    names = conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
+    selection = PageSelection.from_request(request, {"arm": names, "methodology": [ALL_METHODOLOGIES, *versions]})
+    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    as_of = requested_instant(request, timezone.now())
+    arms = {arm for arm, _ in stored}
+    filters = selection.filter_links(
+        [
+            ("Prompt condition", "arm", condition_labels(conditions, selection, arms)),
+            ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
+        ]
+    )
+    part = report_part(name, arm=selection["arm"], methodology=selection["methodology"], at=as_of)
+    return SelectedPart(part, selection, competition, filters, as_of)
+
+
+def listing(names: Sequence[str]) -> str:
+    """The names as a sentence lists them."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]

@@ -1,0 +1,92 @@
+"""Scores against the cost of the calls behind them."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.lines import Curve, line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
+from arena_site.pages.filters import cost, count
+from arena_site.pages.report_selection import SelectedPart, listing, selected_part
+from scoring.constants import MARKET
+
+QUESTIONS = 1_000
+"""Costs are shown for so many questions."""
+NOTE = (
+    "Each marker is a model: its score with the 95 % interval over events, and the gateway’s own cost of the calls"
+    " behind it. Between the models that the dashed line joins, better is dearer; none of the others beats one of them"
+    " on both."
+)
+
+
+@require_safe
+def costs(request: HttpRequest) -> HttpResponse:
+    """The efficient frontier, what a better score costs, and what an answer takes."""
+    page = selected_part(request, "costs")
+    figures = page.part.figures
+    rows = [(page.competition.by_slug[row["forecaster"]], row) for row in figures["rows"]]
+    context = {
+        "page": page,
+        "sentences": _sentences(page),
+        "rows": sorted(rows, key=lambda row: row[1]["cost_usd"]),
+        "steps": [(page.name(step["cheaper"]), page.name(step["better"]), step) for step in figures["steps"]],
+        "figure": _figure(page),
+        "questions": QUESTIONS,
+    }
+    return render(request, "costs.html", context)
+
+
+def costs_figures(request: HttpRequest) -> list[Figure]:
+    """The chart of the page."""
+    figure = _figure(selected_part(request, "costs"))
+    return [figure] if figure else []
+
+
+def _sentences(page: SelectedPart) -> list[str]:
+    figures = page.part.figures
+    frontier = sorted((row for row in figures["rows"] if row["efficient"]), key=lambda row: row["cost_usd"])
+    if not frontier:
+        return []
+    models = [f"{page.name(row['forecaster'])} ({cost(QUESTIONS * row['cost_usd'])})" for row in frontier]
+    number = f"{count(len(frontier))} of {count(len(figures['rows']))} models"
+    be = "is" if len(frontier) == 1 else "are"
+    sentences = [
+        f"{number} {be} beaten by no other on both score and cost {page.condition}: {listing(models)} for 1,000"
+        " questions."
+    ]
+    prices = []
+    for step in figures["steps"]:
+        shown = "" if step["is_significant"] else " (no difference of their scores is shown)"
+        ways = f"from {page.name(step['cheaper'])} to {page.name(step['better'])}{shown}"
+        prices.append(f"{cost(QUESTIONS * step['usd_per_point'])} {ways}")
+    if prices:
+        sentences.append(f"For 1,000 questions 0.01 less of the Brier score costs {listing(prices)}.")
+    return sentences
+
+
+def _figure(page: SelectedPart) -> Figure | None:
+    """The score over the cost of each model, with the frontier; a free model stands a tenth left of the cheapest."""
+    rows = page.part.figures["rows"]
+    paid = [row["cost_usd"] for row in rows if row["cost_usd"]]
+    if not paid:
+        return None
+    places = {row["forecaster"]: QUESTIONS * (row["cost_usd"] or min(paid) / 10) for row in rows}
+    positions = sorted(set(places.values()))
+    frontier: dict[float, float] = {}
+    for row in rows:
+        if row["efficient"]:
+            frontier[places[row["forecaster"]]] = row["score"]
+    curves = [Curve("Frontier", REFERENCE_COLORS[MARKET], list(map(frontier.get, positions)), dashed=True)]
+    for row in rows:
+        index = positions.index(places[row["forecaster"]])
+        before, after = [None] * index, [None] * (len(positions) - index - 1)
+        family = page.competition.by_slug[row["forecaster"]]
+        band = [*before, row["score_ci"] and tuple(row["score_ci"]), *after]
+        values = [*before, row["score"], *after]
+        curves.append(Curve(family.display_name, family.color, values, marker_of(family), band=band))
+    chart = line_chart(positions, curves, y_title="Brier score (0 is best)", axis="cost", unit="score")
+    assert chart is not None, "there are scores"
+    title = f"Each model’s Brier score by the cost of its forecasts, {page.condition}."
+    source = f"{count(sum(row['forecasts'] for row in rows))} forecasts"
+    return Figure("score-by-cost", title, chart, NOTE, source=source, **page.files)

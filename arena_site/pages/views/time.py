@@ -1,0 +1,136 @@
+"""Scores by the days from a forecast to its market's close, and how much beliefs move."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from arena_site.pages.board_figures import brier_figure
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.intervals import interval_chart
+from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS
+from arena_site.pages.filters import count, fraction
+from arena_site.pages.headlines import Headline, forecast_headline
+from arena_site.pages.report_selection import SelectedPart, selected_part
+from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, days_label
+from scoring.forecast_boards import ForecastBoard
+
+LEAST_EVENTS = 4
+"""Events of a bin below which its scores are in the table, but not drawn."""
+
+
+@require_safe
+def time(request: HttpRequest) -> HttpResponse:
+    """Who is early, scores by days to the close, and revisions beside the moves of prices."""
+    page = selected_part(request, "time")
+    bins = page.part.figures["bins"]
+    names: dict[str, str] = {}
+    for row in bins:
+        names |= {entry["forecaster"]: entry["display_name"] for entry in row["entries"]}
+    headline = _headline(page)
+    rows = []
+    for forecaster, display_name in names.items():
+        cells = [_entry(row, forecaster) for row in bins]
+        rows.append((page.competition.by_slug.get(forecaster), display_name, cells))
+    context = {
+        "page": page,
+        "sentences": [headline.sentence if headline else NOBODY, *_revision_sentence(page)],
+        "bins": [(days_label(row["days_from"], row["days_to"]), row) for row in bins],
+        "rows": rows,
+        "revisions": [(page.competition.by_slug[row["forecaster"]], row) for row in page.part.figures["revisions"]],
+        "charts": {figure.name: figure for figure in _figures(page, headline)},
+        "early_days": EARLY_DAYS,
+    }
+    return render(request, "time.html", context)
+
+
+NOBODY = f"No model leads yet {EARLY_DAYS} days and more before the close: fewer than four events have resolved."
+
+
+def time_figures(request: HttpRequest) -> list[Figure]:
+    """The charts of the page."""
+    page = selected_part(request, "time")
+    return _figures(page, _headline(page))
+
+
+def _entry(row: Mapping[str, Any], forecaster: str) -> Mapping[str, Any] | None:
+    """The entry of a forecaster in a bin."""
+    return next((entry for entry in row["entries"] if entry["forecaster"] == forecaster), None)
+
+
+def _headline(page: SelectedPart) -> Headline | None:
+    early = page.part.figures["early"]
+    condition = f"{page.condition}, {EARLY_DAYS} days and more before the close"
+    at = page.part.computed_at or timezone.now()
+    return forecast_headline(early["entries"], early, at=at, condition=condition) if early else None
+
+
+def _revision_sentence(page: SelectedPart) -> list[str]:
+    """How many models move more, or less, than the price, by the corrected intervals, and how often its way."""
+    rows = [row for row in page.part.figures["revisions"] if row["difference_ci"]]
+    shares = [row["same_direction"] for row in rows if row["same_direction"] is not None]
+    if not shares:
+        return []
+    more = sum(row["difference_ci"][0] > 0 for row in rows)
+    less = sum(row["difference_ci"][1] < 0 for row in rows)
+    rest = "; for the others no difference is shown" if more + less < len(rows) else ""
+    return [
+        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} forecasters move further than the"
+        f" price and {less or 'none'} less far{rest}; {fraction(min(shares), 0)} to {fraction(max(shares), 0)} of their"
+        f" revisions go the price’s way, {page.condition}."
+    ]
+
+
+def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
+    bins, families = page.part.figures["bins"], page.competition.by_slug
+    figures = []
+    chart = line_chart(
+        range(len(DAYS_AHEAD)), _curves(bins, page), y_title="Brier score (0 is best)", axis="days", unit="score"
+    )
+    if bins and chart:
+        title = f"Brier scores by the days from the forecast to the market’s close, {page.condition}."
+        note = (
+            "A question counts once in each bin. Bins of fewer than four events are not drawn; the table has intervals."
+        )
+        figures.append(Figure("by-days", title, chart, note, **page.files))
+    early = page.part.figures["early"]
+    if early and early["entries"]:
+        board = ForecastBoard(early["entries"], early, page.part.computed_at)
+        figures.append(brier_figure(board, headline, families, query=page.selection.suffix))
+    revisions = sorted(page.part.figures["revisions"], key=lambda row: row["revision"])
+    if revisions:
+        rows = []
+        for row in revisions:
+            family = families[row["forecaster"]]
+            rows.append({**row, "family": family.slug, "display_name": family.display_name})
+        widest = max(revisions, key=lambda row: row["n"])
+        moves = interval_chart(
+            rows, "revision", families, interval="revision_ci", x_title="Mean change between two days", unit="fraction",
+            baselines={"Price": widest["price_move"]},
+        )  # fmt: skip
+        title = f"How far each model moves between two forecasts of a question, {page.condition}."
+        note = "Mean absolute change with its 95 % interval over events. The line is the price’s on the same days."
+        figures.append(Figure("revisions", title, moves, note, **page.files))
+    return figures
+
+
+def _curves(bins: Sequence[Mapping[str, Any]], page: SelectedPart) -> list[Curve]:
+    """The curve of the market, dashed, and those of the models and agents."""
+    slugs = [row["forecaster"] for row in page.part.figures["revisions"]]
+    for row in bins:
+        slugs += [e["forecaster"] for e in row["entries"] if not e["reference"] and e["forecaster"] not in slugs]
+    curves = []
+    for slug in (MARKET, *slugs):
+        values = []
+        for row in bins:
+            entry = _entry(row, slug)
+            values.append(entry["brier"] if entry and row["events"] >= LEAST_EVENTS else None)
+        if slug == MARKET:
+            curves.append(Curve("Market", REFERENCE_COLORS[MARKET], values, dashed=True))
+        else:
+            curves.append(family_curve(page.competition.by_slug[slug], values))
+    return curves

@@ -1,0 +1,228 @@
+"""Scores by the days to the close, by cost, and by the dates of releases."""
+
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import (
+    ARM,
+    AS_OF,
+    ComputedView,
+    IntervalField,
+    NumberField,
+    selected_arm,
+    selected_methodology,
+)
+from scoring.report_parts import report_part
+
+
+class DaysAheadScoreSerializer(serializers.Serializer):
+    """A forecaster's scores on the forecasts of a bin."""
+
+    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
+    family = serializers.CharField(allow_null=True, help_text="The family's slug.")
+    display_name = serializers.CharField()
+    reference = serializers.BooleanField(help_text="Is it a reference forecaster?")
+    rank = serializers.IntegerField(allow_null=True, help_text="By the score that `ranked_by` names.")
+    rank_low = serializers.IntegerField(allow_null=True)
+    rank_high = serializers.IntegerField(allow_null=True)
+    ranked_by = serializers.CharField(
+        help_text="brier, or adjusted_brier where the models answered different questions."
+    )
+    n = serializers.IntegerField(help_text="Questions; one asked on several days of the bin counts once.")
+    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
+    coverage = NumberField(help_text="Share of the questions that it answered.")
+    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
+    brier_ci = IntervalField(help_text="95 %, events resampled; null below four events.")
+    alpha = NumberField(help_text="The market's Brier score less the forecaster's.")
+    alpha_ci = IntervalField(help_text="95 %, events resampled.")
+    adjusted_brier = NumberField(help_text="Brier score adjusted for which questions were answered.")
+    adjusted_brier_ci = IntervalField(help_text="95 %, events resampled.")
+
+
+class DaysAheadSerializer(serializers.Serializer):
+    """The scores of the forecasts that were asked so many days before the market closed."""
+
+    days_from = serializers.IntegerField(help_text="Days from the forecast to the market's close.")
+    days_to = serializers.IntegerField(allow_null=True, help_text="Below so many days; null without an end.")
+    questions = serializers.IntegerField(help_text="Resolved questions.")
+    events = serializers.IntegerField(help_text="Their events.")
+    entries = DaysAheadScoreSerializer(many=True, help_text="The forecasters by rank.")
+
+
+class RevisionsSerializer(serializers.Serializer):
+    """How far a forecaster's beliefs move between its consecutive forecasts of a question."""
+
+    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
+    n = serializers.IntegerField(help_text="Resolved questions asked on several days; each counts once.")
+    revisions = serializers.IntegerField(help_text="Pairs of consecutive forecasts.")
+    events = serializers.IntegerField(help_text="Their events.")
+    revision = NumberField(help_text="Mean absolute change of its probabilities.")
+    revision_ci = IntervalField(help_text="95 %, by events; null below four.")
+    price_move = NumberField(help_text="Mean absolute change of the market's prices between the same days.")
+    price_move_ci = IntervalField(help_text="95 %, by events; null below four.")
+    difference = NumberField(help_text="`revision` less `price_move`; its interval is corrected for their number.")
+    difference_ci = IntervalField(help_text="95 %, by events.")
+    same_direction = NumberField(help_text="Share of revisions that go the price's way, where both moved.")
+    same_direction_ci = IntervalField(help_text="95 %, by events; null below four.")
+
+
+class CostRowSerializer(serializers.Serializer):
+    """A model's score, and what the answers behind it took, by question."""
+
+    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
+    display_name = serializers.CharField()
+    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
+    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
+    without_cost = serializers.IntegerField(help_text="Forecasts left out, whose cost the gateway did not state.")
+    coverage = NumberField(help_text="Share of the questions that it answered.")
+    ranked_by = serializers.CharField(
+        help_text="brier, or adjusted_brier where the models answered different questions."
+    )
+    score = NumberField(help_text="The score that `ranked_by` names.")
+    score_ci = IntervalField(help_text="95 %, events resampled; null below four events.")
+    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
+    cost_usd = serializers.FloatField(help_text="US dollars for an answered question, searches included.")
+    search_cost_usd = serializers.FloatField(help_text="The part of it that is of searches.")
+    seconds = serializers.FloatField(help_text="Seconds of its calls for an answered question.")
+    tokens_input = serializers.FloatField(help_text="Prompt tokens for an answered question.")
+    tokens_output = serializers.FloatField(help_text="Answer tokens for an answered question.")
+    efficient = serializers.BooleanField(help_text="Does no other model beat it on both score and cost?")
+
+
+class CostStepSerializer(serializers.Serializer):
+    """The way from one model of the frontier to the next better one."""
+
+    cheaper = serializers.CharField(help_text="The cheaper model's family.")
+    better = serializers.CharField(help_text="The family of the dearer and better one.")
+    extra_usd = serializers.FloatField(help_text="US dollars more for a question.")
+    gain = serializers.FloatField(help_text="By how much the score is lower.")
+    usd_per_point = serializers.FloatField(help_text="0.01 × `extra_usd` / `gain`.")
+    p_holm = NumberField(help_text="Of the paired test of the Brier scores, corrected for all pairs.")
+    is_significant = serializers.BooleanField(help_text="Is `p_holm` below 0.05?")
+
+
+class ReleaseScoreSerializer(serializers.Serializer):
+    """A release's dates and its score, of forecasts within 365 days of its first."""
+
+    release = serializers.IntegerField(help_text="The release's id.")
+    model_id = serializers.CharField(help_text="The gateway's id of the model.")
+    display_name = serializers.CharField()
+    family = serializers.CharField(help_text="The family's slug.")
+    released_on = serializers.DateField(
+        allow_null=True, help_text="The day on which the gateway listed the model; null if unknown."
+    )
+    knowledge_cutoff = serializers.DateField(allow_null=True, help_text="The end of what it knows; null if unknown.")
+    cutoff_source = serializers.CharField(allow_null=True, help_text="catalogue or declared.")
+    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
+    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
+    late_forecasts = serializers.IntegerField(help_text="Left out: made more than 365 days after its first.")
+    events = serializers.IntegerField(help_text="Their events.")
+    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
+    brier_ci = IntervalField()
+    difference = NumberField(help_text="Its Brier score less the market's on the same questions.")
+    difference_ci = IntervalField(help_text="95 %, by events.")
+
+
+class ReleaseTrendSerializer(serializers.Serializer):
+    """The least-squares line of `difference` over a date of the releases; its errors are of resampled events."""
+
+    releases = serializers.IntegerField(help_text="Releases with this date and four events.")
+    events = serializers.IntegerField(help_text="Their events.")
+    slope = serializers.FloatField(help_text="Change in a year of the date.")
+    slope_ci = IntervalField(help_text="95 %, events resampled.")
+    parity = serializers.DateField(allow_null=True, help_text="Where a falling line meets the market's score.")
+    parity_ci = serializers.ListField(
+        child=serializers.DateField(), allow_null=True, help_text="95 %; null where it is unbounded."
+    )
+    line = inline_serializer(
+        "TrendPoint",
+        {
+            "date": serializers.DateField(help_text="The date."),
+            "value": serializers.FloatField(help_text="The line's value there."),
+            "low": serializers.FloatField(help_text="The lower end of the band."),
+            "high": serializers.FloatField(help_text="The upper end of the band."),
+        },
+        many=True,
+        help_text="Points of the line and of its band.",
+    )
+
+
+class ReportPartSerializer(serializers.Serializer):
+    """A part of the report of a forecast leaderboard."""
+
+    arm = serializers.CharField()
+    methodology = serializers.CharField(allow_null=True, help_text="Null: over all.")
+    computed_at = serializers.DateTimeField(allow_null=True, help_text="Time of the leaderboard; null without one.")
+
+
+class TimeReportSerializer(ReportPartSerializer):
+    bins = DaysAheadSerializer(many=True, help_text="By days from the forecast to the market's close.")
+    early = inline_serializer(
+        "EarlyForecasts",
+        {
+            "questions": serializers.IntegerField(help_text="Resolved questions."),
+            "events": serializers.IntegerField(help_text="Their events."),
+            "entries": DaysAheadScoreSerializer(many=True, help_text="The forecasters by rank."),
+        },
+        allow_null=True,
+        help_text="The forecasts asked 14 days and more before the market's close.",
+    )
+    revisions = RevisionsSerializer(many=True, help_text="Of each model and agent.")
+
+
+class CostReportSerializer(ReportPartSerializer):
+    events = serializers.IntegerField(help_text="Their events.")
+    market = NumberField(help_text="The market's Brier score.")
+    rows = CostRowSerializer(many=True, help_text="By model.")
+    steps = CostStepSerializer(many=True, help_text="Along the frontier, from the cheapest model on.")
+
+
+class ReleaseReportSerializer(ReportPartSerializer):
+    rows = ReleaseScoreSerializer(many=True, help_text="By model.")
+    trends = inline_serializer(
+        "ReleaseTrends",
+        {
+            "released_on": ReleaseTrendSerializer(allow_null=True, help_text="Over the date of release."),
+            "knowledge_cutoff": ReleaseTrendSerializer(allow_null=True, help_text="Over the end of knowledge."),
+        },
+        help_text="Null for fewer than three different dates.",
+    )
+
+
+class ReportPartView(ComputedView):
+    """A part of the report of a forecast leaderboard over all categories."""
+
+    part: ClassVar[str]
+
+    @extend_schema(parameters=[ARM, query_parameter("methodology", "A version. Default: over all versions."), AS_OF])
+    def get(self, request: Request) -> Response:
+        check_parameters(request, {"arm", "methodology", "as_of"})
+        methodology = selected_methodology(request)
+        arm, at = selected_arm(request, methodology), past_instant(request, "as_of")
+        part = report_part(self.part, arm=arm, methodology=methodology, at=at)
+        body: dict[str, Any] = {"arm": arm, "methodology": methodology or None, "computed_at": part.computed_at}
+        return Response(self.get_serializer(body | dict(part.figures)).data)
+
+
+class TimeView(ReportPartView):
+    """Scores by the days from a forecast to its market's close, and how much beliefs move."""
+
+    part, serializer_class = "time", TimeReportSerializer
+
+
+class CostsView(ReportPartView):
+    """Scores against the gateway's own cost of exactly the calls behind them."""
+
+    part, serializer_class = "costs", CostReportSerializer
+
+
+class ReleaseTrendsView(ReportPartView):
+    """Scores by the date of a model's release and by the end of its knowledge, with trends."""
+
+    part, serializer_class = "releases", ReleaseReportSerializer
