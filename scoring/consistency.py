@@ -3,13 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-KINDS = {
-    "sum": "Exclusive options sum to 1",
-    "most": "Markets of which at most one happens sum to at most 1",
-    "same": "One market, or one question at two venues, asked twice on a day",
-    "nested": "A higher threshold is no more likely",
-}
-"""The relations by name, in words."""
+KINDS = {"sum": "Sums", "most": "At most one", "same": "Twice", "nested": "Thresholds"}
+"""The relations by name, as headings."""
 
 
 def consistency_sentence(figures: Mapping[str, Any], condition: str) -> str:

@@ -65,8 +65,8 @@ def test_cutoff_that_becomes_known_changes_the_board(client: Client) -> None:
 def test_page_names_the_restriction_and_counts_what_it_leaves_out(client: Client) -> None:
     assert "?created=after-cutoff" in links(get_page(client, "/forecasts/"))
     text = visible_text(get_page(client, "/forecasts/?created=after-cutoff"))
-    assert "gpt-5.1 2 of 4 (cut-off or date unknown: 1)" in text
-    assert "kimi-k2 0 of 4 (cut-off or date unknown: 4)" in text
+    assert "GPT-5.2 2 of 4 (a date is unknown for 1)" in text
+    assert "Kimi K2 0 of 4 (a date is unknown for 4)" in text
 
 
 def test_other_values_and_the_trading_protocol_are_refused(client: Client) -> None:

@@ -80,6 +80,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         {
             "leaderboard": leaderboard,
             "left_out": _left_out(selection, as_of),
+            "cutoffs": [(families[slug].display_name, row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
             "rows": order.entry_rows(entries, families),

@@ -17,7 +17,7 @@ from arena_site.pages.filters import count
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
 from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
-from scoring.people_gap import PeopleGap, people_gap
+from scoring.people_gap import people_gap
 
 RANKED_BY = "brier"
 BASELINES = ("market", "uniform")
@@ -49,7 +49,6 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         imported = imported.filter(imported_at__lte=as_of)
     board = _board(request, row)
     report = board.report or {}
-    gap = people_gap(report, row.people)
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
     imports = []
     for batch in imported.prefetch_related(Prefetch("rejections", first, "first_rejections")):
@@ -73,8 +72,7 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         "data": report.get("data", {}),
         "ranked": ranked,
         "people": row.people,
-        "gap": gap,
-        "figure": _people_figure(report, row.people, gap, request, board) if row.people and ranked else None,
+        "figure": _people_figure(row.people, request, board) if row.people and ranked else None,
         "references": [{"name": name, "figures": figures} for name, figures in report.get("references", {}).items()],
         "categories": _categories(report),
         "imports": imports,
@@ -98,20 +96,13 @@ def _board(request: HttpRequest, row: ImportCollection) -> ImportLeaderboard:
 def collection_figures(request: HttpRequest, slug: str) -> list[Figure]:
     """The chart of a collection's page."""
     row = get_object_or_404(ImportCollection.objects.filter(leaderboard__isnull=False), slug=slug)
-    board = _board(request, row)
-    report = board.report or {}
-    return [_people_figure(report, row.people, people_gap(report, row.people), request, board)] if row.people else []
+    return [_people_figure(row.people, request, _board(request, row))] if row.people else []
 
 
-def _people_figure(
-    report: dict[str, Any],
-    people: Collection[str],
-    gap: PeopleGap | None,
-    request: HttpRequest,
-    board: ImportLeaderboard,
-) -> Figure:
+def _people_figure(people: Collection[str], request: HttpRequest, board: ImportLeaderboard) -> Figure:
     """The score of each model with its interval; people, market and uniform are lines."""
-    column = report.get("headline") or RANKED_BY
+    report = board.report or {}
+    gap, column = people_gap(report, people), report.get("headline") or RANKED_BY
     models, lines = [], {}
     for name in report.get("rankings", {}).get(column, []):
         figures = report["forecasters"][name]

@@ -78,6 +78,9 @@ MARKET_TABLES = (
         question text - The question.
         category text - The venue's category.
         event_id text - Shared by the markets of one event.
+        event_title text - The event's title.
+        event_exclusive boolean - True if its venue states that at most one market of the event resolves to Yes.
+        option text - Its name within the event.
         kind text - binary or multi.
         status text - active, closed, resolved or cancelled.
         created_at time - When its venue created it, as the venue states; null if it does not.
