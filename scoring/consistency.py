@@ -16,7 +16,7 @@ def consistency_sentence(figures: Mapping[str, Any], condition: str) -> str:
     lead = f"A risk-free portfolio gains {span} a question from a model’s forecasts {condition}"
     spearman = figures["spearman"]
     if spearman["interval"] is None:
-        return f"{lead}; there are too few models or events to relate this to the Brier score."
+        return f"{lead}; no relation to the Brier score can be told yet."
     low, high = spearman["interval"]
     basis = f"Spearman {_signed(spearman['value'])} over {spearman['models']} models, 95 % interval"
     basis = f"{basis} {_signed(low)} to {_signed(high)}"

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from markets.models import Question, QuestionEntry
+from scoring.consistency import consistency_sentence
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.guards import guards_removed
@@ -106,6 +107,28 @@ def test_relation_to_the_brier_score_over_models(client: Client) -> None:
         assert client.get(f"/consistency/charts/profit.{extension}").status_code == 200
     rows = table_rows(section(page, "checks"))
     assert any("Grok" in row[0] and "6 of 6 violated" in " ".join(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "relation"),
+    [
+        (
+            0.6,
+            [0.2, 0.8],
+            "; more consistent models have lower Brier scores (Spearman +0.60 over 7 models, 95 % interval",
+        ),
+        (-0.6, [-0.8, -0.2], "; more consistent models have higher Brier scores"),
+        (0.6, [-0.1, 0.8], "; no relation to the Brier score is shown"),
+        (1.0, None, "; no relation to the Brier score can be told yet."),
+    ],
+)
+def test_sentence_claims_a_relation_where_its_interval_leaves_0_out(
+    value: float, interval: list[float] | None, relation: str
+) -> None:
+    spearman = {"value": value, "interval": interval, "models": 7, "events": 40}
+    figures = {"rows": [{"profit": 0.00002}, {"profit": 0.0123}], "spearman": spearman}
+    start = "A risk-free portfolio gains less than $0.0001 to $0.0123 a question from a model’s forecasts"
+    assert consistency_sentence(figures, "blindly").startswith(f"{start} blindly{relation}")
 
 
 def test_as_of_counts_the_forecasts_made_by_then(client: Client) -> None:

@@ -50,6 +50,15 @@ def test_questions_of_the_day_of_the_cutoff_and_undated_ones_do_not_count(client
     assert {row["n"] for row in whole if row["forecaster"] in (GPT, GROK, KIMI)} == {4}
 
 
+def test_list_with_an_undated_market_is_undated(client: Client) -> None:
+    markets = [MarketFactory(created_at=created) for created in (datetime(2026, 3, 1, tzinfo=UTC), None)]
+    listed = QuestionFactory(markets=markets)
+    ask(listed, {GPT: [0.5, 0.3, 0.2]})
+    end_question(listed, markets[0].question)
+    compute_scores(at=END + timedelta(hours=1))
+    assert entries(client)[GPT]["n"] == 2
+
+
 def test_instant_narrows_it_and_a_category_is_refused(client: Client) -> None:
     assert client.get("/api/v1/leaderboard/", {**BOARD, "category": "Politics"}).status_code == 400
     assert client.get("/forecasts/?created=after-cutoff&category=Politics").status_code == 404
