@@ -8,11 +8,18 @@ from scoring.competition import last_competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_entries import Entry
 from scoring.models import Leaderboard
-from scoring.report_parts import report_part
 
 PAST_REPORT = ("pairs", "data", "curves", "market")
 """The parts of a report that a past leaderboard has."""
 WHOLE_REPORT = ("report",)
+EMPTY_PARTS: Mapping[str, Mapping[str, Any]] = {
+    "time": {"bins": [], "early": None, "revisions": []},
+    "costs": {"rows": [], "steps": [], "market": None, "events": 0},
+    "after_cutoff": {"entries": [], "report": {}},
+    "consistency": {"rows": [], "spearman": None},
+    "releases": {"rows": [], "trends": {"released_on": None, "knowledge_cutoff": None}},
+}
+"""Parts that are read alone, and what they are without a resolved question."""
 
 
 class ForecastBoard(NamedTuple):
@@ -43,8 +50,8 @@ def forecast_board(
     """
     arm = arm or last_competition_index().conditions.board(methodology, at)
     if after_cutoff:
-        part = report_part("after_cutoff", arm=arm, methodology=methodology, at=at)
-        return ForecastBoard(part.figures["entries"], part.figures["report"], part.computed_at)
+        figures, computed_at = report_part("after_cutoff", arm=arm, methodology=methodology, at=at)
+        return ForecastBoard(figures["entries"], figures["report"], computed_at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant
@@ -57,10 +64,20 @@ def forecast_board(
     if at is None:
         return ForecastBoard([], {}, None)
     from scoring.services.forecast_panels import Selection
-    from scoring.services.past_leaderboards import past_forecast_contents
+    from scoring.services.past_leaderboards import past_forecast_contents, past_report_parts
 
+    if not EMPTY_PARTS.keys().isdisjoint(parts):
+        return ForecastBoard([], past_report_parts(Selection(arm, methodology, at)), at)
     past = past_forecast_contents(Selection(arm, methodology, at), category)
     return ForecastBoard(past.entries, {part: past.report[part] for part in PAST_REPORT}, at)
+
+
+def report_part(
+    name: str, *, arm: str, methodology: str = ALL_METHODOLOGIES, at: datetime | None = None
+) -> tuple[Mapping[str, Any], datetime | None]:
+    """One of EMPTY_PARTS of the leaderboard over all categories, now or as of an instant, and its instant."""
+    board = forecast_board(arm=arm, methodology=methodology, at=at, parts=(name,))
+    return board.report.get(name) or EMPTY_PARTS[name], board.computed_at
 
 
 def reliability_bins(forecaster: str, arm: str, at: datetime) -> Sequence[Mapping[str, Any]]:

@@ -16,8 +16,7 @@ from markets.selectors.sibling_questions import sibling_counts
 from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index
 from scoring.condition_differences import SIGNIFICANCE, condition_figures
-from scoring.forecast_boards import forecast_board
-from scoring.report_parts import report_part
+from scoring.forecast_boards import forecast_board, report_part
 
 LIFETIME_S = 3600
 GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
@@ -160,7 +159,8 @@ def _evidence() -> str:
 
 def _cutoffs() -> str:
     counts: Counter[str] = Counter()
-    for of_family in report_part("after_cutoff").figures["report"].get("cutoffs", {}).values():
+    board, _ = report_part("after_cutoff", arm="")
+    for of_family in board["report"].get("cutoffs", {}).values():
         counts.update(of_family)
     if not counts:
         return "No question has resolved yet."

@@ -102,6 +102,16 @@ class ReleaseAdmin(FixedOnceUsedAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         return super().get_form(request, obj, change, help_texts=PRICE_HELP, **options)
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return BoundedSearchAdmin.has_change_permission(self, request, obj)  # also in use, for its declared cut-off
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Release | None = None) -> tuple[str, ...]:
+        """All fields of a release in use but the one that no catalogue fills."""
+        if obj is None or not self.is_used(obj):
+            return self.readonly_fields
+        fields = [field.name for field in Release._meta.fields if field.editable and field.name != "declared_cutoff"]
+        return (*fields, *MILLION_PRICES)
+
     def is_used(self, row: Release) -> bool:
         return row.agents.exists() or row.line_up_entries.exists()
 

@@ -64,8 +64,7 @@ SCORES: Mapping[str, Term] = {
     "risk-free-profit": Term(
         "Risk-free profit",
         "What a portfolio gains whatever happens, if it buys and sells contracts at the probabilities that a model"
-        " stated. It is 0 if these fit together. In dollars per question, with at most one contract of each option.",
-        "score-alpha",
+        " stated: 0 if these fit together. It is in dollars per question, with at most one contract of each option.",
     ),
     "knowledge-cut-off": Term(
         "Knowledge cut-off",

@@ -1,6 +1,6 @@
 """The choices of a page that shows a part of the forecast leaderboards' reports, and that part."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,14 +11,15 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
+from scoring.forecast_boards import report_part
 from scoring.models import Leaderboard
-from scoring.report_parts import ReportPart, report_part
 
 
 class SelectedPart(NamedTuple):
-    """A part of a report, the choices that selected it, and links to other choices."""
+    """The figures of a part of a report and their instant, the choices of it, and links to other choices."""
 
-    part: ReportPart
+    figures: Mapping[str, Any]
+    computed_at: datetime | None
     selection: PageSelection
     competition: CompetitionIndex
     filters: Sequence[Any]
@@ -27,7 +28,7 @@ class SelectedPart(NamedTuple):
     @property
     def condition(self) -> str:
         """The prompt condition, for a sentence."""
-        return self.competition.conditions.phrase(self.part.arm)
+        return self.competition.conditions.phrase(self.selection["arm"])
 
     def name(self, slug: str) -> str:
         """The display name of a family."""
@@ -36,7 +37,7 @@ class SelectedPart(NamedTuple):
     @property
     def files(self) -> dict[str, Any]:
         """The options of each figure of the page."""
-        return {"at": self.part.computed_at, "query": self.selection.suffix}
+        return {"at": self.computed_at, "query": self.selection.suffix}
 
 
 def selected_part(request: HttpRequest, name: str) -> SelectedPart:
@@ -57,8 +58,8 @@ def selected_part(request: HttpRequest, name: str) -> SelectedPart:
             ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
         ]
     )
-    part = report_part(name, arm=selection["arm"], methodology=selection["methodology"], at=as_of)
-    return SelectedPart(part, selection, competition, filters, as_of)
+    figures, at = report_part(name, arm=selection["arm"], methodology=selection["methodology"], at=as_of)
+    return SelectedPart(figures, at, selection, competition, filters, as_of)
 
 
 def listing(names: Sequence[str]) -> str:

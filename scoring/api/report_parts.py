@@ -1,8 +1,7 @@
 """Scores by the days to the close, by cost, and by the dates of releases."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,41 +17,47 @@ from scoring.api.base import (
     selected_arm,
     selected_methodology,
 )
-from scoring.report_parts import report_part
+from scoring.forecast_boards import report_part
 
 
-class DaysAheadScoreSerializer(serializers.Serializer):
-    """A forecaster's scores on the forecasts of a bin."""
-
+class ForecasterScoreSerializer(serializers.Serializer):
     forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
-    family = serializers.CharField(allow_null=True, help_text="The family's slug.")
     display_name = serializers.CharField()
+    ranked_by = serializers.CharField(help_text="adjusted_brier where the models answered different questions.")
+    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
+    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
+    coverage = NumberField(help_text="Share of the questions that it answered.")
+    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
+
+
+class TimedScoreSerializer(ForecasterScoreSerializer):
+    """A forecaster's scores on the forecasts so far ahead; intervals over events, none below four."""
+
+    family = serializers.CharField(allow_null=True)
     reference = serializers.BooleanField(help_text="Is it a reference forecaster?")
     rank = serializers.IntegerField(allow_null=True, help_text="By the score that `ranked_by` names.")
     rank_low = serializers.IntegerField(allow_null=True)
     rank_high = serializers.IntegerField(allow_null=True)
-    ranked_by = serializers.CharField(
-        help_text="brier, or adjusted_brier where the models answered different questions."
-    )
-    n = serializers.IntegerField(help_text="Questions; one asked on several days of the bin counts once.")
-    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
-    coverage = NumberField(help_text="Share of the questions that it answered.")
-    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
-    brier_ci = IntervalField(help_text="95 %, events resampled; null below four events.")
+    brier_ci = IntervalField()
     alpha = NumberField(help_text="The market's Brier score less the forecaster's.")
-    alpha_ci = IntervalField(help_text="95 %, events resampled.")
+    alpha_ci = IntervalField(help_text="95 %.")
     adjusted_brier = NumberField(help_text="Brier score adjusted for which questions were answered.")
-    adjusted_brier_ci = IntervalField(help_text="95 %, events resampled.")
+    adjusted_brier_ci = IntervalField(help_text="95 %.")
 
 
-class DaysAheadSerializer(serializers.Serializer):
-    """The scores of the forecasts that were asked so many days before the market closed."""
+class TimedScoresSerializer(serializers.Serializer):
+    """The scores of the forecasts that were asked so far ahead of the market's close."""
+
+    questions = serializers.IntegerField(help_text="Resolved questions.")
+    events = serializers.IntegerField(help_text="Their events.")
+    entries = TimedScoreSerializer(many=True, help_text="The forecasters by rank.")
+
+
+class DaysAheadSerializer(TimedScoresSerializer):
+    """The scores of the forecasts in a bin of days to the close."""
 
     days_from = serializers.IntegerField(help_text="Days from the forecast to the market's close.")
     days_to = serializers.IntegerField(allow_null=True, help_text="Below so many days; null without an end.")
-    questions = serializers.IntegerField(help_text="Resolved questions.")
-    events = serializers.IntegerField(help_text="Their events.")
-    entries = DaysAheadScoreSerializer(many=True, help_text="The forecasters by rank.")
 
 
 class RevisionsSerializer(serializers.Serializer):
@@ -72,21 +77,12 @@ class RevisionsSerializer(serializers.Serializer):
     same_direction_ci = IntervalField(help_text="95 %, by events; null below four.")
 
 
-class CostRowSerializer(serializers.Serializer):
+class CostRowSerializer(ForecasterScoreSerializer):
     """A model's score, and what the answers behind it took, by question."""
 
-    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
-    display_name = serializers.CharField()
-    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
-    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
     without_cost = serializers.IntegerField(help_text="Forecasts left out, whose cost the gateway did not state.")
-    coverage = NumberField(help_text="Share of the questions that it answered.")
-    ranked_by = serializers.CharField(
-        help_text="brier, or adjusted_brier where the models answered different questions."
-    )
     score = NumberField(help_text="The score that `ranked_by` names.")
     score_ci = IntervalField(help_text="95 %, events resampled; null below four events.")
-    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
     cost_usd = serializers.FloatField(help_text="US dollars for an answered question, searches included.")
     search_cost_usd = serializers.FloatField(help_text="The part of it that is of searches.")
     seconds = serializers.FloatField(help_text="Seconds of its calls for an answered question.")
@@ -129,6 +125,15 @@ class ReleaseScoreSerializer(serializers.Serializer):
     difference_ci = IntervalField(help_text="95 %, by events.")
 
 
+class TrendPointSerializer(serializers.Serializer):
+    """A point of a trend's line, with the ends of its band."""
+
+    date = serializers.DateField(help_text="The date.")
+    value = serializers.FloatField(help_text="The line's value there.")
+    low = serializers.FloatField(help_text="The lower end of the band.")
+    high = serializers.FloatField(help_text="The upper end of the band.")
+
+
 class ReleaseTrendSerializer(serializers.Serializer):
     """The least-squares line of `difference` over a date of the releases; its errors are of resampled events."""
 
@@ -140,17 +145,14 @@ class ReleaseTrendSerializer(serializers.Serializer):
     parity_ci = serializers.ListField(
         child=serializers.DateField(), allow_null=True, help_text="95 %; null where it is unbounded."
     )
-    line = inline_serializer(
-        "TrendPoint",
-        {
-            "date": serializers.DateField(help_text="The date."),
-            "value": serializers.FloatField(help_text="The line's value there."),
-            "low": serializers.FloatField(help_text="The lower end of the band."),
-            "high": serializers.FloatField(help_text="The upper end of the band."),
-        },
-        many=True,
-        help_text="Points of the line and of its band.",
-    )
+    line = TrendPointSerializer(many=True, help_text="Points of the line and of its band.")
+
+
+class ReleaseTrendsSerializer(serializers.Serializer):
+    """The trends over both dates of releases."""
+
+    released_on = ReleaseTrendSerializer(allow_null=True, help_text="Over the date of release.")
+    knowledge_cutoff = ReleaseTrendSerializer(allow_null=True, help_text="Over the end of knowledge.")
 
 
 class ReportPartSerializer(serializers.Serializer):
@@ -163,16 +165,7 @@ class ReportPartSerializer(serializers.Serializer):
 
 class TimeReportSerializer(ReportPartSerializer):
     bins = DaysAheadSerializer(many=True, help_text="By days from the forecast to the market's close.")
-    early = inline_serializer(
-        "EarlyForecasts",
-        {
-            "questions": serializers.IntegerField(help_text="Resolved questions."),
-            "events": serializers.IntegerField(help_text="Their events."),
-            "entries": DaysAheadScoreSerializer(many=True, help_text="The forecasters by rank."),
-        },
-        allow_null=True,
-        help_text="The forecasts asked 14 days and more before the market's close.",
-    )
+    early = TimedScoresSerializer(allow_null=True, help_text="Of the forecasts asked 14 days and more ahead.")
     revisions = RevisionsSerializer(many=True, help_text="Of each model and agent.")
 
 
@@ -185,14 +178,7 @@ class CostReportSerializer(ReportPartSerializer):
 
 class ReleaseReportSerializer(ReportPartSerializer):
     rows = ReleaseScoreSerializer(many=True, help_text="By model.")
-    trends = inline_serializer(
-        "ReleaseTrends",
-        {
-            "released_on": ReleaseTrendSerializer(allow_null=True, help_text="Over the date of release."),
-            "knowledge_cutoff": ReleaseTrendSerializer(allow_null=True, help_text="Over the end of knowledge."),
-        },
-        help_text="Null for fewer than three different dates.",
-    )
+    trends = ReleaseTrendsSerializer(help_text="Null for fewer than three different dates.")
 
 
 class ReportPartView(ComputedView):
@@ -205,9 +191,9 @@ class ReportPartView(ComputedView):
         check_parameters(request, {"arm", "methodology", "as_of"})
         methodology = selected_methodology(request)
         arm, at = selected_arm(request, methodology), past_instant(request, "as_of")
-        part = report_part(self.part, arm=arm, methodology=methodology, at=at)
-        body: dict[str, Any] = {"arm": arm, "methodology": methodology or None, "computed_at": part.computed_at}
-        return Response(self.get_serializer(body | dict(part.figures)).data)
+        figures, computed_at = report_part(self.part, arm=arm, methodology=methodology, at=at)
+        body = {"arm": arm, "methodology": methodology or None, "computed_at": computed_at, **figures}
+        return Response(self.get_serializer(body).data)
 
 
 class TimeView(ReportPartView):

@@ -42,11 +42,11 @@ def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: R
     usage = _usage(selection)
     entries = []
     for entry in resolved:
-        known = {}
+        forecasts = {}
         for name, vector in entry.forecasts.items():
             if (*entry.batch, entry.releases[name]) in usage:
-                known[name] = vector
-        entries.append(replace(entry, forecasts=known, external_forecasts={}))
+                forecasts[name] = vector
+        entries.append(replace(entry, forecasts=forecasts, external_forecasts={}))
     contents = rank(entries)
     rows = []
     for row in contents.entries:
@@ -72,11 +72,14 @@ def _usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
     answers = {row[:3]: row[3] for row in forecasts.annotate(Count("pk"))}
     is_stated = Q(cost_source=ModelCall.CostSource.STATED)
     calls = ModelCall.objects.filter(elicitation__in=tasks).order_by().values_list(*key)
-    counts = {"stated": Count("pk", filter=is_stated), "unknown": Count("pk", filter=Q(cost_usd__gt=0) & ~is_stated)}
+    counts = {
+        "stated_costs": Count("pk", filter=is_stated),
+        "other_costs": Count("pk", filter=Q(cost_usd__gt=0) & ~is_stated),
+    }
     usage = {}
     for row in calls.annotate(**counts, **{f"sum_{column}": Sum(column) for column in COLUMNS}):
-        task, (stated, unknown), sums = row[:3], row[3:5], row[5:]
-        if task in answers and stated and not unknown:
+        task, (stated_costs, other_costs), sums = row[:3], row[3:5], row[5:]
+        if task in answers and stated_costs and not other_costs:
             usage[task] = AnswerUsage(*(float(total or 0) / answers[task] for total in sums))
     return usage
 

@@ -1,6 +1,6 @@
 """Scores by the date of a release and the end of its knowledge: a part of the forecast leaderboards' reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -12,7 +12,7 @@ from agents.models import Forecast, Release
 from forecast_rank import EventSums, brier, event_sums, market_brier, resample_counts, studentised_interval
 from forecast_rank.metrics.event_groups import grouped_events
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.score_trend import LEAST_EVENTS, ScoreTrend, score_trend
+from forecast_rank.metrics.score_trend import LEAST_EVENTS, Crossing, ScoreTrend, score_trend
 from scoring.services.forecast_panels import ResolvedEntry, joint_panel
 
 TREND_SECONDS = 365 * 86_400
@@ -37,8 +37,8 @@ def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     entries, late = _within_a_year(resolved)
     panel = joint_panel(entries, list(releases))
     scores, market = brier(panel), market_brier(panel)
-    own, gap = event_sums(panel, scores), event_sums(panel, scores - market)
-    own_ends, gap_ends = _intervals(own, 0.0), _intervals(gap, -1.0)
+    score_sums, gap_sums = event_sums(panel, scores), event_sums(panel, scores - market)
+    score_ends, gap_ends = _intervals(score_sums, 0.0), _intervals(gap_sums, -1.0)
     rows: list[dict[str, Any]] = []
     for place, (name, release) in enumerate(releases.items()):
         is_release = panel.forecaster == place
@@ -55,17 +55,17 @@ def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
                 "n": round(float(panel.weight[is_release].sum())),
                 "forecasts": int(is_release.sum()),
                 "late_forecasts": late.get(name, 0),
-                "events": int(own.events[place]),
-                "brier": _number(own.means[place]),
-                "brier_ci": own_ends[place],
-                "difference": _number(gap.means[place]),
+                "events": int(score_sums.events[place]),
+                "brier": _number(score_sums.means[place]),
+                "brier_ci": score_ends[place],
+                "difference": _number(gap_sums.means[place]),
                 "difference_ci": gap_ends[place],
             }
         )
     trends = {}
     for column in DATES:
         dates = np.array([_ordinal(row[column]) for row in rows], dtype=np.float64)
-        trends[column] = _trend(gap, dates)
+        trends[column] = _trend(gap_sums, dates)
     return {"rows": rows, "trends": trends}
 
 
@@ -110,31 +110,35 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
     trend = score_trend(sums, dates)
     if trend is None:
         return None
-    used = dates[~np.isnan(dates) & (sums.events >= LEAST_EVENTS)]
+    trend_dates = dates[~np.isnan(dates) & (sums.events >= LEAST_EVENTS)]
     low, high = trend.slope_interval
-    crossing = _crossing(trend)
-    last = used.max() + AHEAD if crossing is None else min(max(crossing["high"], used.max()), used.max() + 3 * AHEAD)
+    crossing = parity(trend)
+    last = (
+        trend_dates.max() + AHEAD
+        if crossing is None
+        else min(max(crossing.high, trend_dates.max()), trend_dates.max() + 3 * AHEAD)
+    )
     points = []
-    xs = np.unique(np.rint(np.linspace(used.min(), last, LINE_POINTS)))
+    xs = np.unique(np.rint(np.linspace(trend_dates.min(), last, LINE_POINTS)))
     for x, (value, lower, upper) in zip(xs, trend.values(xs).T.tolist(), strict=True):
         points.append({"date": _day(x), "value": value, "low": lower, "high": upper})
     return {
-        "releases": len(used),
+        "releases": len(trend_dates),
         "events": int((sums.weights > 0).any(axis=0).sum()),
         "slope": trend.slope * DAYS_PER_YEAR,
         "slope_ci": [low * DAYS_PER_YEAR, high * DAYS_PER_YEAR],
-        "parity": crossing and _day(crossing["x"]),
-        "parity_ci": crossing and [_day(crossing["low"]), _day(crossing["high"])],
+        "parity": crossing and _day(crossing.x),
+        "parity_ci": crossing and [_day(crossing.low), _day(crossing.high)],
         "line": points,
     }
 
 
-def _crossing(trend: ScoreTrend, reference: float = 0.0) -> Mapping[str, float] | None:
+def parity(trend: ScoreTrend, reference: float = 0.0) -> Crossing | None:
     """The dates at which a falling trend meets a reference; None if it does not fall, or no calendar holds them."""
     crossing = trend.crossing(reference)
     if crossing is None or trend.slope >= 0 or crossing.low < 1 or crossing.high > date.max.toordinal():
         return None
-    return crossing._asdict()
+    return crossing
 
 
 def _ordinal(day: str | None) -> float:

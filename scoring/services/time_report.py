@@ -55,14 +55,14 @@ def _scores(entries: Sequence[ResolvedEntry], rank: Ranking, parts: Sequence[str
 
 
 class Move(NamedTuple):
-    """How far a forecast and the price moved between two days: means over options; `same` if they went the same way.
+    """How far a forecast and the price moved between two days: means over options; `agrees` if they went the same way.
 
-    `same` is None where one of them did not move, or neither up nor down.
+    `agrees` is None where one of them did not move, or neither up nor down.
     """
 
     revision: float
     price: float
-    same: bool | None
+    agrees: bool | None
 
 
 def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) -> dict[str, Any] | None:
@@ -87,9 +87,9 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
     for question, moves in moves_by_question.items():
         revisions[question] = fmean(move.revision for move in moves)
         prices[question] = fmean(move.price for move in moves)
-        same = [float(move.same) for move in moves if move.same is not None]
-        if same:
-            directions[question] = fmean(same)
+        agreements = [float(move.agrees) for move in moves if move.agrees is not None]
+        if agreements:
+            directions[question] = fmean(agreements)
     gaps = [revisions[question] - prices[question] for question in revisions]
     return {
         "forecaster": name,
@@ -112,8 +112,8 @@ def _moves(name: str, entries: Sequence[ResolvedEntry]) -> list[Move]:
         price = list(map(sub, _price(after), _price(before)))
         product = fsum(map(mul, revision, price))
         if not isnan(product):
-            same = None if abs(product) < ROUNDING else product > 0
-            moves.append(Move(fmean(map(abs, revision)), fmean(map(abs, price)), same))
+            agrees = None if abs(product) < ROUNDING else product > 0
+            moves.append(Move(fmean(map(abs, revision)), fmean(map(abs, price)), agrees))
     return moves
 
 

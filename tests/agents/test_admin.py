@@ -1,6 +1,6 @@
 """Admin of families, releases, decisions and the ledger."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -156,13 +156,15 @@ def test_prices_are_shown_for_a_million_tokens(admin_client: Client) -> None:
     assert {"0.31", "2.7"} <= set(form.split())
 
 
-def test_release_of_an_agent_can_not_be_changed_or_deleted(admin_client: Client) -> None:
+def test_release_of_an_agent_can_not_be_deleted_and_only_its_declared_cutoff_be_changed(admin_client: Client) -> None:
     release = AgentFactory().release
-    for page, posted in (("change", release_form(release, model_id="acme/other")), ("delete", {"post": "yes"})):
-        path = reverse(f"admin:agents_release_{page}", args=[release.pk])
-        assert admin_client.post(path, posted).status_code == 403
+    change, delete = (reverse(f"admin:agents_release_{page}", args=[release.pk]) for page in ("change", "delete"))
+    form = release_form(release, model_id="acme/other", released_on="2020-01-01", declared_cutoff="2025-08-31")
+    assert admin_client.post(change, form).status_code == 302
+    assert admin_client.post(delete, {"post": "yes"}).status_code == 403
     release.refresh_from_db()
-    assert release.model_id == "openai/gpt-5.2"
+    assert (release.model_id, release.released_on) == ("openai/gpt-5.2", None)
+    assert release.declared_cutoff == date(2025, 8, 31)
 
 
 def test_a_new_release_is_registered_for_a_family(admin_client: Client) -> None:

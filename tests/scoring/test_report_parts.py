@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import Family, ModelCall, Release
+from agents.models import Family, Forecast, ModelCall, Release
 from markets.models import Outcome, Question
 from scoring.services.scores import compute_scores
 from tests.factories import DECIDED, WEEK, MarketFactory, QuestionFactory, ask, end_question
-from tests.guards import guards_removed
 from tests.markup import element, get_page, links, section, table_row, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +64,7 @@ def six_questions() -> None:
 
 def test_forecast_counts_in_the_bin_of_its_days_to_the_close(client: Client) -> None:
     question = rain(1, gpt=0.5)
-    for days, chance in ((16, 0.6), (14, 0.7), (3, 0.9), (1, 0.8)):
+    for days, chance in ((16, 0.6), (14, 0.7), (13, 1.0), (3, 0.9), (1, 0.8)):
         tell(question, days, gpt=chance)
     resolve_all()
     bins = get(client, "time")["bins"]
@@ -75,8 +74,9 @@ def test_forecast_counts_in_the_bin_of_its_days_to_the_close(client: Client) -> 
     assert far is not None
     assert (far["n"], far["forecasts"]) == (1, 3)
     assert far["brier"] == pytest.approx((0.5**2 + 0.4**2 + 0.3**2) / 3)
-    assert [scores[key] and scores[key]["brier"] for key in ((1, 3), (3, 7))] == pytest.approx([0.2**2, 0.1**2])
-    assert (scores[0, 1], scores[7, 14], scores[30, None]) == (None, None, None)
+    near = [scores[key] and scores[key]["brier"] for key in ((1, 3), (3, 7), (7, 14))]
+    assert near == pytest.approx([0.2**2, 0.1**2, 0.0])
+    assert (scores[0, 1], scores[30, None]) == (None, None)
     assert far["brier_ci"] is None  # one event
 
 
@@ -101,24 +101,35 @@ def test_page_names_the_best_early_forecaster_with_its_condition(client: Client)
 
 
 def test_revision_is_the_mean_change_beside_the_price(client: Client) -> None:
-    first, second = rain(1, gpt=0.5), rain(2, gpt=0.5)
+    first, second, third = (rain(number, gpt=0.5) for number in (1, 2, 3))
     tell(first, 19, gpt=0.7)  # the price stands still
     start = float(Outcome.objects.get(market=first.market, side="YES").price or 0)
-    for market, price in ((first.market, "0.8"), (second.market, "0.3")):
+    for market, price in ((first.market, "0.8"), (second.market, "0.3"), (third.market, "0.3")):
         assert market is not None
         Outcome.objects.filter(market=market, side="YES").update(price=Decimal(price))
         Outcome.objects.filter(market=market, side="NO").update(price=1 - Decimal(price))
     tell(first, 18, gpt=0.6)
     tell(second, 18, gpt=0.4)
+    tell(third, 18, gpt=0.4)
     resolve_all()
     (row,) = get(client, "time")["revisions"]
-    assert (row["forecaster"], row["n"], row["revisions"], row["events"]) == (GPT, 2, 3, 2)
-    # The first question: 0.2 and 0.1; the second 0.1. A question counts once.
-    assert row["revision"] == pytest.approx((0.15 + 0.1) / 2)
-    assert row["price_move"] == pytest.approx(((0 + abs(0.8 - start)) / 2 + abs(0.3 - start)) / 2)
-    # The first went against the price once it moved, the second its way.
-    assert row["same_direction"] == pytest.approx(0.5)
+    assert (row["forecaster"], row["n"], row["revisions"], row["events"]) == (GPT, 3, 4, 3)
+    # The first question: 0.2 and 0.1; the others 0.1. A question counts once.
+    assert row["revision"] == pytest.approx((0.15 + 0.1 + 0.1) / 3)
+    assert row["price_move"] == pytest.approx((abs(0.8 - start) / 2 + 2 * abs(0.3 - start)) / 3)
+    # The first went against the price once it moved, the others its way.
+    assert row["same_direction"] == pytest.approx(2 / 3)
     assert row["revision_ci"] is None
+
+
+def malformed_try(forecast: Forecast, cost: str, source: str) -> None:
+    """A call for the same batch that was billed all the same."""
+    call = forecast.call
+    ModelCall.objects.create(
+        elicitation=call.elicitation, sequence=2, attempt=2, idempotency_key="again", model=call.model,
+        prompt_sha256=call.prompt_sha256, result=ModelCall.Result.MALFORMED, tokens_input=500, tokens_output=0,
+        cost_usd=Decimal(cost), cost_source=source, latency_ms=1500, sent_at=WEEK,
+    )  # fmt: skip
 
 
 # ── costs ─────────────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +146,9 @@ def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(cli
     assert (rows[GPT]["tokens_input"], rows[GPT]["tokens_output"]) == (1000, 200)
     assert [(step["cheaper"], step["better"]) for step in costs["steps"]] == [(GROK, KIMI), (KIMI, GPT)]
     assert costs["steps"][1]["usd_per_point"] == pytest.approx(0.01 * 0.02 / (kimi - gpt))
-    sentence = visible_text(element(get_page(client, "/costs/"), "p.answer"))
+    page = get_page(client, "/costs/")
+    assert f"${1000 * 0.01 * 0.02 / (kimi - gpt):.2f}" in table_row(section(page, "steps"), "GPT-5.2")
+    sentence = visible_text(element(page, "p.answer"))
     assert sentence == (
         "3 of 3 models are beaten by no other on both score and cost when shown the market’s prices:"
         " Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
@@ -158,23 +171,24 @@ def test_cost_is_of_all_calls_of_the_batch_by_its_answers_and_of_resolved_questi
     tell(rain(1), 15, gpt=0.9, cost="0.04")
     open_question = rain(2)
     tell(open_question, 15, gpt=0.9, cost="9")
-    call = ModelCall.objects.order_by("pk")[0]
-    ModelCall.objects.create(  # a malformed try that was billed
-        elicitation=call.elicitation, sequence=2, attempt=2, idempotency_key="again", model=call.model,
-        prompt_sha256=call.prompt_sha256, result=ModelCall.Result.MALFORMED, tokens_input=500, tokens_output=0,
-        cost_usd=Decimal("0.02"), cost_source=ModelCall.CostSource.STATED, latency_ms=1500, sent_at=WEEK,
+    first = Forecast.objects.order_by("pk")[0]
+    malformed_try(first, "0.02", ModelCall.CostSource.STATED)
+    entry = ask(rain(3), day=WEEK)
+    Forecast.objects.create(  # a second answer of the same batch
+        elicitation=first.elicitation, call=first.call, entry=entry, question=entry.question, family=first.family,
+        release=first.release, methodology=first.methodology, arm=first.arm, probabilities={"YES": 0.5, "NO": 0.5},
+        stated={"YES": "0.5", "NO": "0.5"}, made_at=first.made_at,
     )  # fmt: skip
     end_question(Question.objects.get(text__contains="town 1"), "YES", at=CLOSE)
     compute_scores(at=CLOSE + DAY)
     (row,) = get(client, "costs")["rows"]
-    assert (row["cost_usd"], row["tokens_input"], row["seconds"]) == pytest.approx((0.06, 1500, 1.5))
+    assert (row["cost_usd"], row["tokens_input"], row["seconds"]) == pytest.approx((0.03, 750, 0.75))
 
 
 def test_forecast_whose_cost_the_gateway_did_not_state_leaves_score_and_cost(client: Client) -> None:
     tell(rain(1), 15, gpt=0.9, cost="0.04")
     tell(rain(2), 15, gpt=0.5, cost="0.5")
-    with guards_removed(ModelCall):
-        ModelCall.objects.filter(cost_usd="0.5").update(cost_source=ModelCall.CostSource.COMPUTED)
+    malformed_try(Forecast.objects.order_by("-pk")[0], "0.02", ModelCall.CostSource.COMPUTED)
     resolve_all()
     (row,) = get(client, "costs")["rows"]
     assert (row["brier"], row["cost_usd"], row["without_cost"]) == pytest.approx((0.1**2, 0.04, 1))
@@ -199,6 +213,9 @@ def test_trend_of_the_difference_to_the_market_falls_to_its_date_of_parity(clien
     rows = {row["family"]: row for row in report["rows"]}
     trend = report["trends"]["released_on"]
     differences = [rows[slug]["difference"] for slug in (GROK, KIMI, GPT)]
+    price = float(Outcome.objects.filter(side="YES").values_list("price", flat=True)[0] or 0)
+    grok = sum((0.9 - number / 500) ** 2 for number in range(8)) / 8
+    assert differences[0] == pytest.approx(grok - (1 - price) ** 2)
     days = [0, 182, 365]
     mean = sum(days) / 3
     slope = sum((x - mean) * y for x, y in zip(days, differences, strict=True)) / sum((x - mean) ** 2 for x in days)

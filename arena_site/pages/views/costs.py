@@ -24,7 +24,7 @@ NOTE = (
 def costs(request: HttpRequest) -> HttpResponse:
     """The efficient frontier, what a better score costs, and what an answer takes."""
     page = selected_part(request, "costs")
-    figures = page.part.figures
+    figures = page.figures
     rows = [(page.competition.by_slug[row["forecaster"]], row) for row in figures["rows"]]
     context = {
         "page": page,
@@ -44,7 +44,7 @@ def costs_figures(request: HttpRequest) -> list[Figure]:
 
 
 def _sentences(page: SelectedPart) -> list[str]:
-    figures = page.part.figures
+    figures = page.figures
     frontier = sorted((row for row in figures["rows"] if row["efficient"]), key=lambda row: row["cost_usd"])
     if not frontier:
         return []
@@ -67,7 +67,7 @@ def _sentences(page: SelectedPart) -> list[str]:
 
 def _figure(page: SelectedPart) -> Figure | None:
     """The score over the cost of each model, with the frontier; a free model stands a tenth left of the cheapest."""
-    rows = page.part.figures["rows"]
+    rows = page.figures["rows"]
     paid = [row["cost_usd"] for row in rows if row["cost_usd"]]
     if not paid:
         return None
@@ -87,6 +87,6 @@ def _figure(page: SelectedPart) -> Figure | None:
         curves.append(Curve(family.display_name, family.color, values, marker_of(family), band=band))
     chart = line_chart(positions, curves, y_title="Brier score (0 is best)", axis="cost", unit="score")
     assert chart is not None, "there are scores"
-    title = f"Each model’s Brier score by the cost of its forecasts, {page.condition}."
+    title = f"Each model’s Brier score by its cost, {page.condition}."
     source = f"{count(sum(row['forecasts'] for row in rows))} forecasts"
     return Figure("score-by-cost", title, chart, NOTE, source=source, **page.files)

@@ -31,7 +31,7 @@ def releases(request: HttpRequest) -> HttpResponse:
     """The trends of the scores over both dates, with the date of parity with the market."""
     page = selected_part(request, "releases")
     by_slug = page.competition.by_slug
-    rows = sorted(page.part.figures["rows"], key=lambda row: (row["released_on"] or "", row["release"]), reverse=True)
+    rows = sorted(page.figures["rows"], key=lambda row: (row["released_on"] or "", row["release"]), reverse=True)
     context = {
         "page": page,
         "sentences": [_sentence(page, column) for column in SUBJECTS] if rows else [],
@@ -48,7 +48,7 @@ def releases_figures(request: HttpRequest) -> list[Figure]:
 
 def _sentence(page: SelectedPart, column: str) -> str:
     """The trend in words."""
-    trend, subject = page.part.figures["trends"][column], SUBJECTS[column]
+    trend, subject = page.figures["trends"][column], SUBJECTS[column]
     condition = capfirst(page.condition)
     if trend is None:
         return f"{condition}, no trend by {subject} can be told: it takes three releases of different, known dates."
@@ -85,11 +85,11 @@ def _figures(page: SelectedPart) -> list[Figure]:
 
 def _figure(page: SelectedPart, column: str) -> Figure | None:
     """Each release's difference to the market over one of its dates, with the trend; None without a trend."""
-    trend = page.part.figures["trends"][column]
+    trend = page.figures["trends"][column]
     if trend is None:
         return None
     line = {_instant(point["date"]): point for point in trend["line"]}
-    rows = [row for row in page.part.figures["rows"] if row[column] and row["difference"] is not None]
+    rows = [row for row in page.figures["rows"] if row[column] and row["difference"] is not None]
     positions = sorted({*line, *(_instant(row[column]) for row in rows)})
     values = [line[at]["value"] if at in line else None for at in positions]
     band = [(line[at]["low"], line[at]["high"]) if at in line else None for at in positions]
@@ -104,7 +104,7 @@ def _figure(page: SelectedPart, column: str) -> Figure | None:
         unit="signed_score",
     )
     assert chart is not None, "a trend has values"
-    title = f"Each release’s Brier score less the market’s by its {SUBJECTS[column]}, {page.condition}."
+    title = f"Score less the market’s by {SUBJECTS[column]}, {page.condition}."
     source = f"{count(trend['releases'])} releases, {count(trend['events'])} events"
     return Figure(column.replace("_", "-"), title, chart, NOTE, source=source, **page.files)
 

@@ -27,7 +27,7 @@ LEAST_EVENTS = 4
 def time(request: HttpRequest) -> HttpResponse:
     """Who is early, scores by days to the close, and revisions beside the moves of prices."""
     page = selected_part(request, "time")
-    bins = page.part.figures["bins"]
+    bins = page.figures["bins"]
     names: dict[str, str] = {}
     for row in bins:
         names |= {entry["forecaster"]: entry["display_name"] for entry in row["entries"]}
@@ -41,7 +41,7 @@ def time(request: HttpRequest) -> HttpResponse:
         "sentences": [headline.sentence if headline else NOBODY, *_revision_sentence(page)],
         "bins": [(days_label(row["days_from"], row["days_to"]), row) for row in bins],
         "rows": rows,
-        "revisions": [(page.competition.by_slug[row["forecaster"]], row) for row in page.part.figures["revisions"]],
+        "revisions": [(page.competition.by_slug[row["forecaster"]], row) for row in page.figures["revisions"]],
         "charts": {figure.name: figure for figure in _figures(page, headline)},
         "early_days": EARLY_DAYS,
     }
@@ -63,45 +63,46 @@ def _entry(row: Mapping[str, Any], forecaster: str) -> Mapping[str, Any] | None:
 
 
 def _headline(page: SelectedPart) -> Headline | None:
-    early = page.part.figures["early"]
+    early = page.figures["early"]
     condition = f"{page.condition}, {EARLY_DAYS} days and more before the close"
-    at = page.part.computed_at or timezone.now()
+    at = page.computed_at or timezone.now()
     return forecast_headline(early["entries"], early, at=at, condition=condition) if early else None
 
 
 def _revision_sentence(page: SelectedPart) -> list[str]:
     """How many models move more, or less, than the price, by the corrected intervals, and how often its way."""
-    rows = [row for row in page.part.figures["revisions"] if row["difference_ci"]]
+    rows = [row for row in page.figures["revisions"] if row["difference_ci"]]
     shares = [row["same_direction"] for row in rows if row["same_direction"] is not None]
     if not shares:
         return []
     more = sum(row["difference_ci"][0] > 0 for row in rows)
     less = sum(row["difference_ci"][1] < 0 for row in rows)
-    rest = "; for the others no difference is shown" if more + less < len(rows) else ""
+    remainder = "; for the others no difference is shown" if more + less < len(rows) else ""
+    ways = f"{fraction(min(shares), 0)} to {fraction(max(shares), 0)}"
     return [
-        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} forecasters move further than the"
-        f" price and {less or 'none'} less far{rest}; {fraction(min(shares), 0)} to {fraction(max(shares), 0)} of their"
+        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} models move further than the"
+        f" price and {less or 'none'} less far{remainder}; {ways} of their"
         f" revisions go the price’s way, {page.condition}."
     ]
 
 
 def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
-    bins, families = page.part.figures["bins"], page.competition.by_slug
+    bins, families = page.figures["bins"], page.competition.by_slug
     figures = []
     chart = line_chart(
         range(len(DAYS_AHEAD)), _curves(bins, page), y_title="Brier score (0 is best)", axis="days", unit="score"
     )
     if bins and chart:
-        title = f"Brier scores by the days from the forecast to the market’s close, {page.condition}."
+        title = f"Brier scores by days to the market’s close, {page.condition}."
         note = (
             "A question counts once in each bin. Bins of fewer than four events are not drawn; the table has intervals."
         )
         figures.append(Figure("by-days", title, chart, note, **page.files))
-    early = page.part.figures["early"]
+    early = page.figures["early"]
     if early and early["entries"]:
-        board = ForecastBoard(early["entries"], early, page.part.computed_at)
+        board = ForecastBoard(early["entries"], early, page.computed_at)
         figures.append(brier_figure(board, headline, families, query=page.selection.suffix))
-    revisions = sorted(page.part.figures["revisions"], key=lambda row: row["revision"])
+    revisions = sorted(page.figures["revisions"], key=lambda row: row["revision"])
     if revisions:
         rows = []
         for row in revisions:
@@ -112,7 +113,7 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
             rows, "revision", families, interval="revision_ci", x_title="Mean change between two days", unit="fraction",
             baselines={"Price": widest["price_move"]},
         )  # fmt: skip
-        title = f"How far each model moves between two forecasts of a question, {page.condition}."
+        title = f"How far models revise between two days, {page.condition}."
         note = "Mean absolute change with its 95 % interval over events. The line is the price’s on the same days."
         figures.append(Figure("revisions", title, moves, note, **page.files))
     return figures
@@ -120,7 +121,7 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
 
 def _curves(bins: Sequence[Mapping[str, Any]], page: SelectedPart) -> list[Curve]:
     """The curve of the market, dashed, and those of the models and agents."""
-    slugs = [row["forecaster"] for row in page.part.figures["revisions"]]
+    slugs = [row["forecaster"] for row in page.figures["revisions"]]
     for row in bins:
         slugs += [e["forecaster"] for e in row["entries"] if not e["reference"] and e["forecaster"] not in slugs]
     curves = []
