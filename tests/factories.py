@@ -473,6 +473,7 @@ def ask(
     asks: Mapping[str, tuple[str | None, str | None]] | None = None,
     methodology: str = "v2",
     cost: str = "0.01",
+    cost_source: str = ModelCall.CostSource.COMPUTED,
 ) -> QuestionEntry:
     """The question on a batch of its own among the day's, with what families (by slug) said in one arm.
 
@@ -501,7 +502,7 @@ def ask(
             )
     batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
     for slug, vector in (answers or {}).items():
-        _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=cost)
+        _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=(cost, cost_source))
     return entry
 
 
@@ -518,8 +519,9 @@ def _question_prices(question: Question, asks: Mapping[str, tuple[str | None, st
 
 
 def _answer(
-    entry: QuestionEntry, batch: QuestionBatch, family: Family, vector: Sequence[float], *, at: datetime, cost: str
-) -> Forecast:
+    entry: QuestionEntry, batch: QuestionBatch, family: Family, vector: Sequence[float], *, at: datetime,
+    cost: tuple[str, str],
+) -> Forecast:  # fmt: skip
     methodology = Methodology.objects.get(version=entry.question_set.methodology)
     release = family.release_at(at)
     assert release is not None
@@ -537,8 +539,7 @@ def _answer(
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
         prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
         result=ModelCall.Result.ANSWERED,
-        tokens_input=1000, tokens_output=200, sent_at=at,
-        cost_usd=Decimal(cost), cost_source=ModelCall.CostSource.STATED,
+        tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost[0]), cost_source=cost[1], sent_at=at,
     )  # fmt: skip
     add_to_totals(call)
     return Forecast.objects.create(

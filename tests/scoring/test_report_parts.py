@@ -31,7 +31,8 @@ def tell(question: Question, days_ahead: int, *, arm: str = "priced", cost: str 
     """Asks the question so many days before it closes."""
     answers = {slug.replace("_", "-"): [chance, 1 - chance] for slug, chance in chances.items()}
     named = {{"gpt": GPT, "grok": GROK, "kimi": KIMI}[name]: vector for name, vector in answers.items()}
-    ask(question, named, day=CLOSE - DECIDED - days_ahead * DAY, arm=arm, cost=cost)
+    day, stated = CLOSE - DECIDED - days_ahead * DAY, ModelCall.CostSource.STATED
+    ask(question, named, day=day, arm=arm, cost=cost, cost_source=stated)
 
 
 def resolve_all() -> None:
