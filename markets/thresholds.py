@@ -65,11 +65,11 @@ def _threshold(name: str) -> tuple[str, float] | None:
 
 
 def _date(name: str) -> tuple[str, float] | None:
-    found = DATE.fullmatch(" ".join(name.casefold().split()))
-    if found is None or found[1] not in MONTH_NAMES:
+    match = DATE.fullmatch(" ".join(name.casefold().split()))
+    if match is None or match[1] not in MONTH_NAMES:
         return None
     try:
-        day = date(int(found[3] or 2000), 1 + MONTH_NAMES.index(found[1]), int(found[2]))
+        day = date(int(match[3] or 2000), 1 + MONTH_NAMES.index(match[1]), int(match[2]))
     except ValueError:
         return None
-    return f"by date{' with year' if found[3] else ''}", float(day.toordinal())
+    return f"by date{' with year' if match[3] else ''}", float(day.toordinal())

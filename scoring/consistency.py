@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-KINDS = {"sum": "Sums", "most": "At most one", "same": "Twice", "nested": "Thresholds"}
+KINDS = {"sums": "Sums", "exclusions": "At most one", "repeats": "Twice", "thresholds": "Thresholds"}
 """The relations by name, as headings."""
 
 

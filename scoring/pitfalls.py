@@ -174,8 +174,8 @@ def _market() -> str:
     tests = forecast_board(parts=("market",)).report.get("market") or {}
     competition = competition_index()
     conditions = competition.conditions
-    known = [test for test in tests.values() if test["p_holm"] is not None]
-    better = sum(test["p_holm"] < SIGNIFICANCE and test["difference"] > 0 for test in known)
+    results = [test for test in tests.values() if test["p_holm"] is not None]
+    better = sum(test["p_holm"] < SIGNIFICANCE and test["difference"] > 0 for test in results)
     sentence = f"{better} of {len(tests)} models are shown to beat the price {conditions.phrase(conditions.board())}"
     pairs = conditions.pairs_apart("prices")
     rows = [row for row in condition_figures().differences if pairs and row.pair == pairs[0]]

@@ -17,10 +17,10 @@ class CheckSerializer(serializers.Serializer):
 class ChecksSerializer(serializers.Serializer):
     """The relations by kind."""
 
-    sum = CheckSerializer(help_text="Exclusive and complete options: |sum − 1|.")
-    most = CheckSerializer(help_text="Markets of which at most one happens: max(0, sum − 1).")
-    same = CheckSerializer(help_text="One market in two questions of a day, or one question at two venues: |p − q|.")
-    nested = CheckSerializer(help_text="Neighbouring thresholds: max(0, narrower − wider).")
+    sums = CheckSerializer(help_text="Exclusive and complete options: |sum − 1|.")
+    exclusions = CheckSerializer(help_text="Markets of which at most one happens: max(0, sum − 1).")
+    repeats = CheckSerializer(help_text="One market in two questions of a day, or one question at two venues: |p − q|.")
+    thresholds = CheckSerializer(help_text="Neighbouring thresholds: max(0, narrower − wider).")
 
 
 class ModelConsistencySerializer(serializers.Serializer):

@@ -29,7 +29,8 @@ MOST_GROUPS = 2_000
 
 Proposition = tuple[int | None, str]
 """A market and its side; none for "None of these"."""
-Stated = Mapping[str, str]
+Probabilities = Mapping[str, str]
+"""By option, as they were written."""
 
 
 @dataclass(slots=True)
@@ -99,12 +100,12 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
     rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="stated")
     questions = _asked_questions({row[2] for row in rows})
     events = _events(questions.values())
-    answers: dict[tuple[str, datetime, str], dict[int, Stated]] = defaultdict(dict)
-    for family, day, pk, stated in rows:
-        answers[family, day, questions[pk].event][pk] = stated
+    answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
+    for family, day, pk, probabilities in rows:
+        answers[family, day, questions[pk].event][pk] = probabilities
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
-    for (family, day, event), stated_by_question in answers.items():
-        pairs = [(questions[pk], stated) for pk, stated in stated_by_question.items()]
+    for (family, day, event), group in answers.items():
+        pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]
         profit, checks = portfolio_profit(pairs, events[event])
         per_question = min(1.0, profit / len(pairs)) if profit > EXACT else 0.0
         groups[family].append(GroupProfit(event, day, len(pairs), per_question, checks))
@@ -140,16 +141,16 @@ def _events(questions: Iterable[AskedQuestion]) -> dict[str, EventMarkets]:
 
 
 def portfolio_profit(
-    answers: Sequence[tuple[AskedQuestion, Stated]], event: EventMarkets
+    answers: Sequence[tuple[AskedQuestion, Probabilities]], event: EventMarkets
 ) -> tuple[float, list[tuple[str, float]]]:
     """The profit in dollars of the best portfolio against forecasts of one event, and of each relation by itself."""
     profit, checks = 0.0, []
     statements: dict[int | None, list[float]] = defaultdict(list)
     is_complete = False
-    for question, stated in answers:
-        values = [float(stated[name]) for name in question.options]
+    for question, probabilities in answers:
+        values = [float(probabilities[name]) for name in question.options]
         if question.exclusive:
-            checks.append(("sum", sum_profit(values)))
+            checks.append(("sums", sum_profit(values)))
         if question.is_list or question.is_yes_no:
             is_complete |= question.is_list and question.exclusive
             for (market, side), value in zip(question.options.values(), values, strict=True):
@@ -159,15 +160,15 @@ def portfolio_profit(
             profit += sum_profit(values)
     for market, values in statements.items():
         if market is not None and len(values) > 1:
-            checks.append(("same", max(values) - min(values)))
+            checks.append(("repeats", max(values) - min(values)))
     if event.exclusive:
         if len(statements) > 1 and not is_complete:
-            checks.append(("most", max(0.0, sum(values[0] for values in statements.values()) - 1)))
+            checks.append(("exclusions", max(0.0, sum(values[0] for values in statements.values()) - 1)))
         return profit + exclusive_profit(list(statements.values()), complete=is_complete), checks
     for market_chain in nested_chains(event.title, {pk: name for pk, name in event.names.items() if pk in statements}):
         chain = [statements.pop(market) for market in market_chain]
         profit += nested_profit(chain)
-        checks += [("nested", value) for value in pair_profits(chain)]
+        checks += [("thresholds", value) for value in pair_profits(chain)]
     return profit + sum(map(repeated_profit, statements.values())), checks
 
 
@@ -213,17 +214,19 @@ def _relation_to_brier(
         for group in groups[name]:
             profits.sums[row, place[group.event]] += group.profit * group.questions
             profits.weights[row, place[group.event]] += group.questions
-    scored = (errors.weights.sum(axis=1) > 0) & (profits.weights.sum(axis=1) > 0)
+    has_both = (errors.weights.sum(axis=1) > 0) & (profits.weights.sum(axis=1) > 0)
     events = len(panel.questions.event_names)
-    result: dict[str, Any] = {"value": None, "interval": None, "models": int(scored.sum()), "events": events}
+    result: dict[str, Any] = {"value": None, "interval": None, "models": int(has_both.sum()), "events": events}
     if result["models"] < MINIMUM_MODELS:
         return result
-    value = _spearman(profits.means[None, scored], errors.means[None, scored])[0]
+    value = _spearman(profits.means[None, has_both], errors.means[None, has_both])[0]
     if np.isfinite(value):
         result["value"] = float(value)
         if events >= MINIMUM_EVENTS:
             counts = resample_counts(shape[1])
-            draws = _spearman(bootstrap_means(profits, counts)[:, scored], bootstrap_means(errors, counts)[:, scored])
+            draws = _spearman(
+                bootstrap_means(profits, counts)[:, has_both], bootstrap_means(errors, counts)[:, has_both]
+            )
             low, high = percentile_interval(draws[:, None])[0].tolist()
             result["interval"] = [low, high] if low < high else None
     return result

@@ -60,12 +60,12 @@ def mark_people(
     """
     forecasts = collection.forecasts.order_by()
     if names:
-        known = set(forecasts.filter(forecaster__in=names).values_list("forecaster", flat=True))
-        if unknown := sorted(set(names) - known):
+        marks = set(forecasts.filter(forecaster__in=names).values_list("forecaster", flat=True))
+        if unknown := sorted(set(names) - marks):
             raise ValueError(f"{', '.join(unknown)}: no forecaster of {collection} has this name")
     else:
-        known = set(forecasts.filter(forecast_import__in=imports).values_list("forecaster", flat=True))
-    people = sorted({*collection.people, *known})
+        marks = set(forecasts.filter(forecast_import__in=imports).values_list("forecaster", flat=True))
+    people = sorted({*collection.people, *marks})
     is_new = people != collection.people
     collection.people = people
     collection.save(update_fields=["people"])

@@ -35,8 +35,8 @@ def test_profit_of_sums_and_of_markets_that_exclude_each_other(client: Client) -
     # 0.7 and 0.5 of at most one: 0.20 for two questions. 0.6 and 0.39: 0.01 for one.
     assert row["forecasts"] == 3
     assert row["profit"] == pytest.approx((0.2 + 0.01) / 3)
-    assert row["checks"]["most"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.2)}
-    assert row["checks"]["sum"] == {"checks": 3, "violations": 1, "profit": pytest.approx(0.01 / 3)}
+    assert row["checks"]["exclusions"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.2)}
+    assert row["checks"]["sums"] == {"checks": 3, "violations": 1, "profit": pytest.approx(0.01 / 3)}
     assert row["profit_ci"] is None  # two events
 
 
@@ -47,7 +47,7 @@ def test_market_that_was_asked_in_a_list_and_alone(client: Client) -> None:
     ask(QuestionFactory(markets=markets[1:]), {GPT: [0.9, 0.1]}, day=WEEK + DAY)  # on another day
     compute_scores(at=END)
     row = figures(client)
-    assert row["checks"]["same"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
+    assert row["checks"]["repeats"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
     assert row["profit"] == pytest.approx(0.1 / 3)
 
 
@@ -58,7 +58,7 @@ def test_nested_thresholds_of_one_event(client: Client) -> None:
         ask(QuestionFactory(markets=[market]), {GPT: [chance, 1 - chance]})
     compute_scores(at=END)
     row = figures(client)
-    assert row["checks"]["nested"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.15)}
+    assert row["checks"]["thresholds"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.15)}
     assert row["profit"] == pytest.approx(0.15 / 3)
 
 
@@ -70,7 +70,7 @@ def test_one_question_at_two_venues(client: Client) -> None:
         QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=duplicate)
     compute_scores(at=END)
     row = figures(client)
-    assert row["checks"]["same"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
+    assert row["checks"]["repeats"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.1)}
     assert row["profit"] == pytest.approx(0.05)
 
 
