@@ -33,12 +33,14 @@ from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
+from scoring.api.consistency import ConsistencyView
 from scoring.api.disagreements import MarketDisagreementViewSet
 from scoring.api.exports import export_download
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
+from scoring.api.pitfalls import PitfallsView
 from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
 
 ENDPOINTS: dict[str, Any] = {
@@ -138,6 +140,8 @@ INDEX = {
     **{name: f"{name}-list" for name in ENDPOINTS},
     "performance": "performance",
     "calibration": "calibration-api",
+    "consistency": "consistency-api",
+    "pitfalls": "pitfalls-api",
     "time": "time-api",
     "costs": "costs-api",
     "release-trends": "release-trends-api",
@@ -153,6 +157,8 @@ urlpatterns = [
     path("v1/costs/", CostsView.as_view(), name="costs-api"),
     path("v1/release-trends/", ReleaseTrendsView.as_view(), name="release-trends-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
+    path("v1/consistency/", ConsistencyView.as_view(), name="consistency-api"),
+    path("v1/pitfalls/", PitfallsView.as_view(), name="pitfalls-api"),
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
     path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),

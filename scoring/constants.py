@@ -25,6 +25,8 @@ LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
 """The least that a ranked agent answers: resolved questions, decisions, and the share of all since its first."""
 TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""
+AFTER_CUTOFF = "after-cutoff"
+"""The value of `created` that restricts a board to questions created after each model's knowledge cut-off."""
 DAYS_AHEAD: Sequence[tuple[int, int | None]] = ((0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, None))
 """Bins of the days from a forecast to the market's close: from, and below; the last one has no end."""
 EARLY_DAYS = 14

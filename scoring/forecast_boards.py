@@ -15,6 +15,8 @@ WHOLE_REPORT = ("report",)
 EMPTY_PARTS: Mapping[str, Mapping[str, Any]] = {
     "time": {"bins": [], "early": None, "revisions": []},
     "costs": {"rows": [], "steps": [], "market": None, "events": 0},
+    "after_cutoff": {"entries": [], "report": {}},
+    "consistency": {"rows": [], "spearman": None},
     "releases": {"rows": [], "trends": {"released_on": None, "knowledge_cutoff": None}},
 }
 """Parts that are read alone, and what they are without a resolved question."""
@@ -39,12 +41,17 @@ def forecast_board(
     category: str = "",
     at: datetime | None = None,
     parts: Sequence[str] = (),
+    after_cutoff: bool = False,
 ) -> ForecastBoard:
     """The leaderboard now or as of an instant; of the stored report only some parts where `parts` names them.
 
-    Without an arm, that of the methodology's boards.
+    Without an arm, that of the methodology's boards. `after_cutoff` restricts it to questions that were created after
+    each model's knowledge cut-off, of all categories.
     """
     arm = arm or last_competition_index().conditions.board(methodology, at)
+    if after_cutoff:
+        figures, computed_at = report_part("after_cutoff", arm=arm, methodology=methodology, at=at)
+        return ForecastBoard(figures["entries"], figures["report"], computed_at)
     rows = Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology, category=category)
     if at is not None:
         rows = rows.filter(computed_at=at)  # the stored leaderboard is the one as of its own instant

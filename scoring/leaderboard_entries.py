@@ -24,8 +24,14 @@ def leaderboard_entries(
     arm: str = "",
     category: str = "",
     at: datetime | None = None,
+    after_cutoff: bool = False,
 ) -> list[dict[str, Any]]:
     """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
+    if after_cutoff:
+        from scoring.forecast_boards import forecast_board
+
+        board = forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=True)
+        return [dict(entry) for entry in board.entries]
     arm = "" if protocol == TRADING else arm or last_competition_index().conditions.board(methodology, at)
     if protocol == TRADING and (at is not None or category):
         from scoring.services.trading_leaderboards import category_entries, trading_leaderboard

@@ -44,6 +44,15 @@ def ranking_score(entry: Entry) -> float | None:
     return score
 
 
+def skill_percent(skill: float | None) -> float | None:
+    """The skill over equal probabilities, `bss_uniform`, on the scale that boards show beside the Brier score.
+
+    100 × (1 − Brier / Brier of equal probabilities on the same questions): 0 is uniform, 100 is perfect, below 0 is
+    worse than uniform; None without a score.
+    """
+    return None if skill is None else 100 * skill
+
+
 def ranking_interval(entry: Entry) -> Sequence[float] | None:
     """The 95 % interval of that score."""
     interval: Sequence[float] | None = entry[f"{entry['ranked_by']}_ci"]

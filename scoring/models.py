@@ -222,6 +222,9 @@ class ImportCollection(models.Model):
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField(help_text="Time of the last added forecast.")
+    people: Any = models.JSONField(
+        default=list, blank=True, help_text="The forecasters who are people, or medians of people, by name."
+    )
 
     class Meta:
         ordering = ["slug"]

@@ -33,6 +33,7 @@ from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
+from markets.selectors.sibling_questions import sibling_counts
 from markets.services.prices import is_replay
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
@@ -48,6 +49,7 @@ class ForecastReport(RunReport):
     """The counts of a forecast run."""
 
     questions: int = 0
+    siblings: int = 0
     recorded: int = 0
     refused: int = 0
     declined: int = 0
@@ -82,6 +84,7 @@ def run_forecasts(
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
     sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
     report.questions = sum(question_set.entries.count() for question_set in sets)
+    report.siblings = sibling_counts([question_set.pk for question_set in sets]).siblings
     if not is_replay(at):  # a set with evidence is frozen after it was gathered
         at = max([at, *(question_set.frozen_at for question_set in sets)])
     open_sets = [s for s in sets if s.frozen_at <= at < s.frozen_at + rules.retry_window]

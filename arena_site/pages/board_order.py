@@ -18,15 +18,16 @@ FORECAST_COLUMNS = {
     "name": NAME,
     "adjusted": "adjusted_brier",
     "brier": "brier",
+    "skill": "bss_uniform",
     "alpha": "alpha",
     "questions": "n",
     "coverage": "coverage",
 }
 """Fields of an entry by their names in the address."""
 AGENT_COLUMNS = {
-    "rank": "rank", "name": NAME, "score": "score", "brier": "brier", "alpha": "alpha", "value": "total_value",
-    "wins": "win_rate", "answered": "answered", "coverage": "coverage", "failed": "failed", "refused": "refused",
-    "missed": "missed", "late": "late", "reported": "reported",
+    "rank": "rank", "name": NAME, "score": "score", "brier": "brier", "skill": "bss_uniform", "alpha": "alpha",
+    "value": "total_value", "wins": "win_rate", "answered": "answered", "coverage": "coverage", "failed": "failed",
+    "refused": "refused", "missed": "missed", "late": "late", "reported": "reported",
 }  # fmt: skip
 TRADING_COLUMNS = {
     "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",

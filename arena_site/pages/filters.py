@@ -17,6 +17,7 @@ from arena_site.pages.charts.markers import marker_of, marker_path, readable_col
 from foundation import search_words
 from scoring.competition import last_competition_index
 from scoring.constants import DAYS_AHEAD, TOTAL_LOSS, days_label
+from scoring.leaderboard_keys import skill_percent
 
 DASH = "–"
 MINUS = "−"
@@ -88,6 +89,12 @@ def fraction(value: Number, decimals: int = 1) -> str:
     """A percentage, given as a fraction: 0.47 is 47 %."""
     decimal = _decimal(value)
     return percent(None if decimal is None else decimal * 100, decimals)
+
+
+def skill(bss_uniform: Number) -> str:
+    """The skill over equal probabilities: 0 is uniform, 100 is perfect."""
+    decimal = _decimal(bss_uniform)
+    return number(skill_percent(None if decimal is None else float(decimal)), 1)
 
 
 def net_return(gross: Number) -> str:

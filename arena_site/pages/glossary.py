@@ -55,6 +55,22 @@ SCORES: Mapping[str, Term] = {
         " baseline; 1 is perfect.",
         "score-bss_market",
     ),
+    "skill-percent": Term(
+        "Skill",
+        "100 × (1 − Brier score / Brier score of equal probabilities on the same questions): 0 is no better than equal"
+        " probabilities, 100 is perfect, below 0 is worse. The market’s own stands beside it.",
+        "score-bss_market",
+    ),
+    "risk-free-profit": Term(
+        "Risk-free profit",
+        "What a portfolio gains whatever happens, if it buys and sells contracts at the probabilities that a model"
+        " stated: 0 if these fit together. It is in dollars per question, with at most one contract of each option.",
+    ),
+    "knowledge-cut-off": Term(
+        "Knowledge cut-off",
+        "The day up to which a release was trained, by the gateway’s catalogue or as its maker declares it. A model may"
+        " know some of what came later.",
+    ),
     "average-return": Term(
         "Average return",
         "The mean profit or loss per $1, if $1 is staked on every question as the forecast suggests, at ask prices."

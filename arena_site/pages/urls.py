@@ -16,6 +16,7 @@ from arena_site.pages.views import (
     cohorts,
     comparisons,
     conditions,
+    consistency,
     costs,
     data,
     decisions,
@@ -27,6 +28,7 @@ from arena_site.pages.views import (
     leaderboard,
     markets,
     methodologies,
+    pitfalls,
     questions,
     registration,
     releases,
@@ -80,6 +82,7 @@ urlpatterns = [
     *with_charts(
         "disagreements/", disagreements.disagreements, disagreements.disagreements_figures, name="disagreements"
     ),
+    *with_charts("consistency/", consistency.consistency, consistency.consistency_figures, name="consistency"),
     path("compare/", comparisons.comparisons, name="comparisons"),
     *with_charts(
         "compare/<str:first>/<str:second>/",
@@ -90,7 +93,7 @@ urlpatterns = [
     ),
     path("og/<str:name>.<str:extension>", site.share_image, name="share-image"),
     path("imports/", imports.collections, name="imports"),
-    path("imports/<slug:slug>/", imports.collection, name="import"),
+    *with_charts("imports/<slug:slug>/", imports.collection, imports.collection_figures, name="import"),
     path("methodology/", methodologies.methodology, name="methodologies"),
     path("methodology/<str:version>/", methodologies.methodology, name="methodology"),
     path("data/", data.archives, name="data"),
@@ -98,6 +101,7 @@ urlpatterns = [
     path("data/datasets/<str:day>/<path:name>", data.dataset, name="dataset-file"),
     path("data/<str:day>.zip", data.archive_file, name="archive-zip"),
     path("data/<str:day>/<path:name>", data.archive_file, name="archive-file"),
+    path("pitfalls/", pitfalls.pitfalls_page, name="pitfalls"),
     path("about/", site.about, name="about"),
     *with_charts("findings/", findings.findings, findings.findings_figures, name="findings", picture_size=SIZE),
     path("glossary/", site.glossary, name="glossary"),

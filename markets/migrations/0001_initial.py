@@ -111,6 +111,7 @@ class Migration(migrations.Migration):
                 ('volume', foundation.fields.MoneyField(default=Decimal('0'))),
                 ('liquidity', foundation.fields.MoneyField(blank=True, null=True)),
                 ('closes_at', models.DateTimeField(blank=True, help_text='Scheduled close, for display only.', null=True)),
+                ('created_at', models.DateTimeField(blank=True, help_text='When its venue created it, as the venue states.', null=True)),
                 ('first_seen_at', models.DateTimeField()),
                 ('listed_at', models.DateTimeField(blank=True, help_text='The last sync that listed it as open.', null=True)),
                 ('refreshed_at', models.DateTimeField(db_index=True, help_text='When it was last read from its source.')),

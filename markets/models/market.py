@@ -88,6 +88,9 @@ class Market(ChangeTime):
     volume_24h = MoneyField(null=True, blank=True, help_text="US dollars traded in the last 24 hours, if stated.")
     liquidity = MoneyField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
+    created_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its venue created it, as the venue states."
+    )
     first_seen_at = models.DateTimeField()
     listed_at = models.DateTimeField(null=True, blank=True, help_text="The last sync that listed it as open.")
     refreshed_at = models.DateTimeField(db_index=True, help_text="When it was last read from its source.")

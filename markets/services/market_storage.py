@@ -18,7 +18,7 @@ from markets.sources.base import SkippedMarket, VenueMarket, VenueOutcome
 
 TEXT_FIELDS = ("question", "condition_id", "slug", "description", "category", "event_id", "event_title", "option")
 DESCRIPTION_FIELDS = (
-    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "closes_at", "accepts_orders",
+    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "closes_at", "created_at", "accepts_orders",
     "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
 QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
@@ -200,6 +200,7 @@ def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
     if row.liquidity is not None:
         market.liquidity = row.liquidity.quantize(CENT, rounding=ROUND_DOWN)
     market.closes_at = row.closes_at or market.closes_at
+    market.created_at = market.created_at or row.created_at
     market.accepts_orders = row.accepts_orders
     market.oracle_status = row.oracle_status or ""
     market.refreshed_at = at

@@ -56,6 +56,7 @@ class VenueMarket:
     liquidity: Decimal | None = None
     closes_at: datetime | None = None
     """The nominal deadline, for display only."""
+    created_at: datetime | None = None
     oracle_status: str | None = None
     """The oracle's or venue's status of the resolution, in lower case; None if there is none."""
     result: str = ""

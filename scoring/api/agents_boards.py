@@ -14,7 +14,7 @@ from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.agents_boards import ALL_TIME, read_agents_board
-from scoring.api.base import IntervalField, NumberField, selected_name
+from scoring.api.base import IntervalField, NumberField, SkillField, selected_name
 from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
 from scoring.leaderboard_entries import PROTOCOLS
 from scoring.models import AgentsBoard
@@ -49,6 +49,7 @@ class AgentsBoardEntrySerializer(serializers.Serializer):
     reported = _count("Failures that the agent reported.")
     brier = NumberField(help_text="Mean form.")
     brier_ci = IntervalField(help_text="95 % interval of the Brier score.")
+    skill_percent = SkillField()
     alpha = NumberField(help_text="The market's Brier score less the forecaster's, on the same questions.")
     alpha_ci = IntervalField(help_text="95 % interval of alpha.")
     cohorts = _count("Cohorts played.")

@@ -16,6 +16,7 @@ from foundation.rest.viewsets import NegotiatedView, query_parameter
 from markets.models import Market
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES
+from scoring.leaderboard_keys import skill_percent
 from scoring.models import Leaderboard
 
 AS_OF = query_parameter(
@@ -41,6 +42,19 @@ class NumberField(serializers.FloatField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_null=True, **options)
+
+
+class SkillField(NumberField):
+    """The skill over equal probabilities on the scale of the boards."""
+
+    def __init__(self) -> None:
+        help_text = (
+            "100 × (1 − Brier / Brier of equal probabilities on the same questions): 0 is uniform, 100 is perfect."
+        )
+        super().__init__(source="bss_uniform", read_only=True, help_text=help_text)
+
+    def to_representation(self, value: Any) -> Any:
+        return skill_percent(value)
 
 
 class IntervalField(serializers.ListField):

@@ -14,7 +14,7 @@ from foundation.rest.viewsets import ReadOnlyViewSet
 from markets import api
 from markets.models import Question
 from markets.selectors.list_filters import with_words
-from scoring.api.base import IntervalField, NumberField, ObjectField
+from scoring.api.base import IntervalField, NumberField, ObjectField, SkillField
 from scoring.changes import forecast_changed
 from scoring.constants import FORECAST, RANKED_BY
 from scoring.models import Leaderboard
@@ -61,6 +61,7 @@ class ForecastLeaderboardEntrySerializer(serializers.Serializer):
     alpha_se = NumberField()
     alpha_ci = IntervalField()
     bss_uniform = NumberField()
+    skill_percent = SkillField()
     bss_market = NumberField()
     ece = NumberField(help_text="Expected calibration error over ten bins.")
     ece_noise_floor = NumberField()

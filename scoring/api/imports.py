@@ -23,11 +23,15 @@ class CollectionSerializer(ReadSerializer):
     )
     probabilities = serializers.IntegerField(source="leaderboard.probabilities", read_only=True)
 
+    people = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="The forecasters who are people, or medians of people."
+    )
+
     class Meta:
         model = ImportCollection
         fields = (
             "slug", "name", "created_at", "changed_at", "computed_at", "forecasters", "questions", "open_questions",
-            "probabilities",
+            "probabilities", "people",
         )  # fmt: skip
 
 
@@ -61,7 +65,8 @@ class CollectionDetailSerializer(CollectionSerializer):
     leaderboard = ObjectField(
         source="leaderboard.report",
         read_only=True,
-        help_text="The JSON of `rank`, without single questions; null while no question is resolved.",
+        help_text="The JSON of `rank`, without single questions; `people_gap` is the best model less the best people, "
+        "`skill_percent` by name 100 times the skill over equal probabilities. Null while no question is resolved.",
     )
 
     class Meta(CollectionSerializer.Meta):

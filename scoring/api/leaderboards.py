@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -23,7 +23,7 @@ from scoring.api.base import (
     selected_name,
 )
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
-from scoring.constants import TRADING
+from scoring.constants import AFTER_CUTOFF, TRADING
 from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import Leaderboard
 
@@ -104,6 +104,12 @@ class LeaderboardViewSet(ListView, GenericViewSet):
             ARM,
             query_parameter("category", "Scores of bets on markets of this category only; values stay over all."),
             query_parameter(
+                "created",
+                "Forecasts of questions alone that their venue created after the model's knowledge cut-off; "
+                "the forecast protocol.",
+                enum=(AFTER_CUTOFF,),
+            ),
+            query_parameter(
                 "as_of",
                 "The leaderboard at a past time: the snapshots and resolutions known by then.",
                 kind=INSTANT_SCHEMA,
@@ -112,7 +118,7 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        names = {"protocol", "methodology", "arm", "category", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER}
+        names = {"protocol", "methodology", "arm", "category", "created", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER}
         check_parameters(request, names | StrictPagination.parameters)
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
@@ -122,6 +128,13 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         if arm and protocol == TRADING:
             raise NotFound("arm: the trading protocol has none; ask with protocol=forecast")
         at = past_instant(request, "as_of")
-        entries = leaderboard_entries(protocol, methodology=methodology, arm=arm, category=category, at=at)
+        after_cutoff = bool(selected_name(request, "created", ("", AFTER_CUTOFF), ""))
+        if after_cutoff and protocol == TRADING:
+            raise NotFound("created: the trading protocol has no such board; ask with protocol=forecast")
+        if after_cutoff and category:
+            raise ValidationError({"created": ["can not be combined with a category"]})
+        entries = leaderboard_entries(
+            protocol, methodology=methodology, arm=arm, category=category, at=at, after_cutoff=after_cutoff
+        )
         rows = select_fields(self.row_class()(self.paginate_queryset(entries), many=True), self.requested_names())
         return self.get_paginated_response(rows.data)

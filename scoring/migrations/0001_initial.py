@@ -150,6 +150,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=200)),
                 ('created_at', models.DateTimeField()),
                 ('changed_at', models.DateTimeField(help_text='Time of the last added forecast.')),
+                ('people', models.JSONField(blank=True, default=list, help_text='The forecasters who are people, or medians of people, by name.')),
             ],
             options={
                 'ordering': ['slug'],

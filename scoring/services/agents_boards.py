@@ -55,8 +55,8 @@ FORECAST_FIGURES = ("brier", "brier_ci", "alpha", "alpha_ci")
 TRADING_FIGURES = ("cohorts", "total_value", "pnl", "win_rate", "resolved_bets")
 FAILURES = ("failed", "missed", "refused", "late", "reported")
 NOTHING: dict[str, Any] = dict.fromkeys(
-    ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", *FORECAST_FIGURES,
-     *TRADING_FIGURES, *FAILURES)
+    ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", "bss_uniform",
+     *FORECAST_FIGURES, *TRADING_FIGURES, *FAILURES)
 )  # fmt: skip
 """An entry of which nothing is known: a board of one protocol has no figures of the other."""
 LINES = {name: REFERENCE_NAMES[name] for name in (MARKET, UNIFORM)}
@@ -193,7 +193,7 @@ def forecast_agents_board(
         entry = empty_entry(slug, names[slug], external=slug in agents, reference=slug in LINES)
         entry |= {"rank_low": low, "rank_high": high, "answered": answered[slug]}
         entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
-        entry |= {name: figures.get(name) for name in FORECAST_FIGURES}
+        entry |= {name: figures.get(name) for name in ("bss_uniform", *FORECAST_FIGURES)}
         if slug in agents:
             entry |= {"asked": questions_by_agent.get(slug, 0), **_failures(slug, tasks, attempts)}
         entries.append(entry)

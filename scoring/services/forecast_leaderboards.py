@@ -24,7 +24,9 @@ from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, 
 from scoring.leaderboard_keys import LeaderboardKey, ranking_score
 from scoring.methodologies import arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.consistency_report import consistency_report
 from scoring.services.cost_report import cost_report
+from scoring.services.cutoff_report import cutoff_report
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
 from scoring.services.forecast_panels import (
     Panels,
@@ -288,12 +290,14 @@ def _over_categories(
 def report_parts(
     selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Scores of models by days to the close, by cost and by release, as parts of a report."""
+    """Parts of a report: scores by days to the close, cost, release and knowledge cut-off, and consistency."""
     rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
     return {
         "time": time_report(resolved, families, rank),
         "costs": cost_report(selection, resolved, rank),
         "releases": release_report(resolved),
+        "after_cutoff": cutoff_report(resolved, rank),
+        "consistency": consistency_report(selection, families, resolved),
     }
 
 

@@ -13,7 +13,9 @@ from django.core.cache import cache
 from forecast_rank import Settings, rank_panel, read_rows
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
+from scoring.leaderboard_keys import skill_percent
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
+from scoring.people_gap import people_gap
 from scoring.stored_json import to_json
 
 Progress = Callable[[int, int, str], None]
@@ -69,6 +71,11 @@ def import_leaderboard(
         settings = Settings()
         reading = read_rows(_table(resolved), fractional_outcomes=True)
         report = {"settings": asdict(settings), **rank_panel(reading.panel, settings, progress)}
+        gap = people_gap(report, collection.people)
+        skill = {}
+        for name, figures in (report["forecasters"] | report["references"]).items():
+            skill[name] = skill_percent(figures["bss_uniform"])
+        report |= {"people": collection.people, "people_gap": gap and asdict(gap), "skill_percent": skill}
         report["data"] |= {"rows": reading.rows, "rejected": len(reading.rejected), "superseded": reading.superseded}
         del report["questions"]  # which grow with their number, and are not shown
     questions = forecasts.values("question").distinct()

@@ -1,7 +1,7 @@
 """Imports of others' forecasts: each file once, each row checked by `forecast_rank`, in short transactions."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -49,6 +49,27 @@ def get_or_create_collection(*, name: str, at: datetime) -> ImportCollection:
         raise ValueError(f"{name!r} has no letter or digit that a URL could use")
     values = {"name": name[:200], "created_at": at, "changed_at": at}
     return ImportCollection.objects.get_or_create(slug=slug, defaults=values)[0]
+
+
+def mark_people(
+    *, collection: ImportCollection, imports: Iterable[ForecastImport], names: Collection[str] = ()
+) -> bool:
+    """Marks forecasters of a collection as people: those of these names, or all of the imports; True if any is new.
+
+    Raises ValueError for a name that the collection has no forecast of.
+    """
+    forecasts = collection.forecasts.order_by()
+    if names:
+        marks = set(forecasts.filter(forecaster__in=names).values_list("forecaster", flat=True))
+        if unknown := sorted(set(names) - marks):
+            raise ValueError(f"{', '.join(unknown)}: no forecaster of {collection} has this name")
+    else:
+        marks = set(forecasts.filter(forecast_import__in=imports).values_list("forecaster", flat=True))
+    people = sorted({*collection.people, *marks})
+    is_new = people != collection.people
+    collection.people = people
+    collection.save(update_fields=["people"])
+    return is_new
 
 
 def delete_if_empty(*, collection: ImportCollection) -> None:

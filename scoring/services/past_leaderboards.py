@@ -56,7 +56,8 @@ def past_report_parts(selection: Selection) -> dict[str, Any]:
     Costs and dates of releases are those known now.
     """
     cost = ModelCall.objects.filter(elicitation__in=selection.elicitations()).aggregate(Count("pk"), Sum("cost_usd"))
-    inputs = [_forecast_inputs(selection, ""), cost, release_dates()]
+    forecasts = Forecast.objects.counted().filter(arm=selection.arm, made_at__lte=selection.until)
+    inputs = [_forecast_inputs(selection, ""), cost, release_dates(), forecasts.count()]
 
     def compute() -> Any:
         return to_json(report_parts(selection, resolved_entries(selection), family_names(selection)))

@@ -248,7 +248,8 @@ def test_request_for_another_host_is_a_400_in_the_same_form(client: Client, sett
 
 def test_index_has_the_address_of_every_list(season: None, client: Client) -> None:
     index = client.get("/api/v1/").json()
-    assert set(index) == set(INDEX) == {*LISTS, "performance", "calibration", "time", "costs", "release-trends"}
+    computed = {"performance", "calibration", "time", "costs", "release-trends", "consistency", "pitfalls"}
+    assert set(index) == set(INDEX) == {*LISTS, *computed}
     assert index["trades"] == "http://testserver/api/v1/trades/"
     assert [client.get(address).status_code for address in index.values()] == [200] * len(index)
     assert errors(client.get("/api/v1/?mood=bad")) == {"mood": ["takes no parameters"]}

@@ -78,6 +78,8 @@ FIXED = {
     "import": "/imports/others/",
     "conditions": "/conditions/",
     "disagreements": "/disagreements/",
+    "consistency": "/consistency/",
+    "pitfalls": "/pitfalls/",
     "forecasts by time": "/time/",
     "forecasts by cost": "/costs/",
     "forecasts by release": "/releases/",

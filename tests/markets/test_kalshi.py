@@ -70,7 +70,11 @@ def kalshi(httpserver: HTTPServer) -> Iterator[Kalshi]:
 
 
 def test_row_is_a_yes_no_market_with_both_sides_quoted() -> None:
-    found = row(rules_primary="If it rains …", rules_secondary="Drizzle counts.", category="Weather")
+    found = row(
+        rules_primary="If it rains …", rules_secondary="Drizzle counts.", category="Weather",
+        created_time="2026-03-01T08:00:00Z",
+    )  # fmt: skip
+    assert found.created_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
     yes, no = found.outcomes
     assert (found.external_id, found.question, found.event_id) == (
         "KXRAIN-26MAR20-T1",

@@ -222,6 +222,7 @@ def test_row_holds_what_gamma_said() -> None:
         volumeNum=Decimal("1834211.25"),
         liquidity="12.5",
         endDate="2026-06-30T00:00:00Z",
+        createdAt="2026-01-02T03:04:05.678901Z",
         bestBid=Decimal("0.42"),
         bestAsk=Decimal("0.44"),
         umaResolutionStatus="Proposed",
@@ -236,6 +237,7 @@ def test_row_holds_what_gamma_said() -> None:
     assert (full.event_id, full.event_title) == ("77", "Storms")
     assert (full.volume, full.liquidity) == (Decimal("1834211.25"), Decimal("12.5"))
     assert full.closes_at == datetime(2026, 6, 30, tzinfo=UTC)
+    assert full.created_at == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     assert full.oracle_status == "proposed"
     assert full.is_open
 
@@ -244,7 +246,7 @@ def test_bare_row_is_a_row() -> None:
     bare = row(clobTokenIds=..., active=..., closed=...)
     assert [outcome.token_id for outcome in bare.outcomes] == [None, None]
     assert (bare.is_open, bare.closes_at, bare.category, bare.volume) == (True, None, "", Decimal(0))
-    assert (bare.liquidity, bare.oracle_status, bare.event_id) == (None, None, None)
+    assert (bare.liquidity, bare.oracle_status, bare.event_id, bare.created_at) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,10 @@ def interval(bounds: Any, write: Any = score, between: str = "–") -> str:
     return between.join(map(write, bounds)) if bounds else ""
 
 
+def skill(value: Any) -> str:
+    return _format(value, 1, "{}")
+
+
 def with_interval(row: Any, key: str, write: Any = score, between: str = "–") -> tuple[str, str]:
     """A figure, and its interval as small print."""
     return write(row[key]), interval(row[f"{key}_ci"], write, between)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from markets.models import Outcome
+from scoring.consistency import KINDS
 from tests.markup import chart_data, elements, visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, by
@@ -351,6 +352,37 @@ def test_the_disagreements(season: SeasonApi) -> None:
     page.assert_compared(at_least=20)
 
 
+def test_the_consistency(season: SeasonApi) -> None:
+    page, answer = season.page("/consistency/"), season.one("consistency/")
+
+    def check(kind: str) -> Any:
+        def cell(row: Any) -> Any:
+            one = row["checks"][kind]
+            if not one["checks"]:
+                return "–"
+            violated = f"{formats.count(one['violations'])} of {formats.count(one['checks'])} violated"
+            return formats.cost(one["profit"]), violated
+
+        return cell
+
+    columns = {
+        "Forecasts": lambda row: formats.count(row["forecasts"]),
+        "Events": lambda row: formats.count(row["events"]),
+        "Profit per question": lambda row: (
+            formats.cost(row["profit"]), formats.interval(row["profit_ci"], formats.cost, " to "),
+        ),
+        **{label: check(kind) for kind, label in KINDS.items()},
+    }  # fmt: skip
+    page.table("checks", by(answer["rows"], "family"), columns, FAMILY, no_figure=["Model"])
+    page.assert_compared(at_least=20)
+
+
+def test_the_pitfalls(season: SeasonApi) -> None:
+    text = visible_text(season.page("/pitfalls/").html)
+    for row in season.one("pitfalls/")["pitfalls"]:
+        assert row["figure"] in text
+
+
 def test_every_universe(season: SeasonApi) -> None:
     markets, labels = by(season.rows("markets/"), "id"), dict(Outcome.PriceSource.choices)
 
@@ -489,6 +521,7 @@ def test_an_import(season: SeasonApi) -> None:
     columns = {
         "Rank": rank,
         "Brier": lambda r: formats.with_interval(r, "brier"),
+        "Skill": lambda r: formats.skill(board["skill_percent"][r["name"]]),
         "Adjusted": lambda r: formats.score(r["adjusted_brier"]),
         "Log score": lambda r: formats.signed_score(r["log"]),
         "Top-choice accuracy": lambda r: formats.share(r["accuracy"]),

@@ -41,6 +41,8 @@ COMPARED = {
     "comparison": comparisons.test_every_comparison,
     "conditions": comparisons.test_the_conditions,
     "disagreements": comparisons.test_the_disagreements,
+    "consistency": comparisons.test_the_consistency,
+    "pitfalls": comparisons.test_the_pitfalls,
     "time": reports.test_scores_by_time,
     "costs": reports.test_scores_by_cost,
     "releases": reports.test_scores_by_release,

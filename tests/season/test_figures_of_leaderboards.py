@@ -49,6 +49,7 @@ TRADING = {
 FORECASTS = {
     "Rank": lambda e: ("", f"({e['rank']})") if e["reference"] else rank(e),
     "Brier": lambda e: formats.with_interval(e, "brier"),
+    "Skill": lambda e: formats.skill(e["skill_percent"]),
     "Adjusted Brier": lambda e: formats.with_interval(e, "adjusted_brier"),
     "Alpha": alpha,
     "Questions": lambda e: formats.count(e["n"]),

@@ -169,6 +169,16 @@ def test_sunday_asks_every_market_bet_on_at_the_universes_prices(opened: Venue) 
     assert QuestionSet.objects.get().universe is not None
 
 
+def test_run_counts_questions_that_share_their_event_with_another_of_their_batch(opened: Venue) -> None:
+    opened.market("Is it the largest?", volume="99999999", volumeNum=99_999_999)
+    run("sync_markets", SUNDAY + timedelta(minutes=1))
+    opened.says(GPT, bet("Will Ann win the race?", "YES", 500, ("Will Bob win the race?", "NO", 300)))
+    run("run_decisions", DECISION)
+    ran = run("run_forecasts", ASKED_AT, questions=1)
+    assert (ran["questions"], ran["siblings"]) == (3, 2)
+    assert run("run_forecasts", MONDAY)["siblings"] == 0
+
+
 def test_sunday_asks_the_release_that_the_cohort_froze(opened: Venue) -> None:
     old = Release.objects.get(model_id=GPT)
     new = Release.objects.create(

@@ -3,7 +3,7 @@
 import json
 import re
 import socket
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from time import monotonic
 from typing import Any
@@ -96,14 +96,17 @@ def test_failure_06_missing_date_category_or_description_is_no_fault(venue: Venu
 
 
 def test_row_that_turns_bad_overwrites_nothing(venue: Venue) -> None:
-    row = venue.market(RAIN, description="The rules.", category="Weather")
+    row = venue.market(RAIN, description="The rules.", category="Weather", createdAt="2026-02-01T00:00:00Z")
     run("sync_markets", SUNDAY)
-    row.update(description=None, category=None, endDate="soon", volume=None, volumeNum=None)
+    row.update(
+        description=None, category=None, endDate="soon", createdAt="2026-02-02T00:00:00Z", volume=None, volumeNum=None
+    )
     row["outcomePrices"] = json.dumps(["NaN", "0.60"])
     assert run("sync_markets", LATER).code == 0
     stored = market()
     assert (stored.description, stored.category) == ("The rules.", "Weather")
     assert stored.closes_at is not None
+    assert stored.created_at == datetime(2026, 2, 1, tzinfo=UTC)
     assert stored.volume == Decimal(999_999)
     assert outcome("YES").price == Decimal("0.40")
 

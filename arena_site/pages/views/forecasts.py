@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -28,7 +28,7 @@ from arena_site.pages.selection import PageSelection, all_or_one, condition_labe
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.competition import competition_index, last_competition_index
-from scoring.constants import EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_keys import ranked_by
 from scoring.models import Leaderboard
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from scoring.services.forecast_panels import Exclusions
 
 LATEST_QUESTIONS = 20
+CREATED = {"": "all", AFTER_CUTOFF: "created after each model’s knowledge cut-off"}
 DRAWN_REFERENCES = REFERENCES[:3]
 """References in the charts; the others lie close to the ensemble."""
 RETURN_NOTE = (
@@ -63,7 +64,10 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
     arm, at = selection["arm"], computed_at or now
-    headline = forecast_headline(entries, report, at=at, condition=conditions.phrase(arm))
+    condition = conditions.phrase(arm)
+    if selection["created"]:
+        condition += " on questions created after each model’s knowledge cut-off"
+    headline = forecast_headline(entries, report, at=at, condition=condition)
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
@@ -76,6 +80,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         {
             "leaderboard": leaderboard,
             "left_out": _left_out(selection, as_of),
+            "cutoffs": [(families[slug].display_name, row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
             "rows": order.entry_rows(entries, families),
@@ -90,7 +95,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                         condition_labels(conditions, selection, arms),
                     ),
                     ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
-                    ("Category", "category", all_or_one("all", arm_categories)),
+                    ("Category", "category", {} if selection["created"] else all_or_one("all", arm_categories)),
+                    ("Questions", "created", {} if selection["category"] else CREATED),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
@@ -130,14 +136,23 @@ def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str,
     arms = competition_index().conditions.names(request.GET.get("methodology", ""))
     selection = PageSelection.from_request(
         request,
-        {"arm": arms, "methodology": ["", *versions], "category": ["", *categories], "gamma": GAMMAS},
+        {
+            "arm": arms,
+            "methodology": ["", *versions],
+            "category": ["", *categories],
+            "created": ["", AFTER_CUTOFF],
+            "gamma": GAMMAS,
+        },
     )
+    if selection["created"] and selection["category"]:
+        raise Http404(f"created={AFTER_CUTOFF} has no board by category")
     return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
 
 
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    return forecast_board(arm=arm, methodology=methodology, category=category, at=at)
+    after_cutoff = bool(selection["created"])
+    return forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=after_cutoff)
 
 
 def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:

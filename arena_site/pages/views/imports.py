@@ -1,5 +1,6 @@
 """Collections of imported forecasts, with their boards and sources."""
 
+from collections.abc import Collection
 from itertools import chain
 from typing import Any
 
@@ -9,12 +10,17 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.citations import citation
+from arena_site.pages.filters import count
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
 from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
+from scoring.people_gap import people_gap
 
 RANKED_BY = "brier"
+BASELINES = ("market", "uniform")
 REJECTED_ROWS_SHOWN = 50
 
 
@@ -39,14 +45,9 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     )
     as_of = requested_instant(request, timezone.now())
     imported = row.imports.filter(completed=True)
-    board: ImportLeaderboard | None = row.leaderboard
     if as_of is not None:
-        from scoring.services.import_leaderboards import past_import_leaderboard
-
         imported = imported.filter(imported_at__lte=as_of)
-        board = past_import_leaderboard(collection=row, at=as_of)
-    if board is None:
-        raise Http404("as_of: nothing had been imported by then")
+    board = _board(request, row)
     report = board.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
     imports = []
@@ -70,11 +71,56 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         ),
         "data": report.get("data", {}),
         "ranked": ranked,
+        "people": row.people,
+        "figure": _people_figure(row.people, request, board) if row.people and ranked else None,
         "references": [{"name": name, "figures": figures} for name, figures in report.get("references", {}).items()],
         "categories": _categories(report),
         "imports": imports,
     }
     return render(request, "import.html", context)
+
+
+def _board(request: HttpRequest, row: ImportCollection) -> ImportLeaderboard:
+    """The collection's board, now or as of the requested instant. Raises Http404 before its first import."""
+    as_of = requested_instant(request, timezone.now())
+    board: ImportLeaderboard | None = row.leaderboard
+    if as_of is not None:
+        from scoring.services.import_leaderboards import past_import_leaderboard
+
+        board = past_import_leaderboard(collection=row, at=as_of)
+    if board is None:
+        raise Http404("as_of: nothing had been imported by then")
+    return board
+
+
+def collection_figures(request: HttpRequest, slug: str) -> list[Figure]:
+    """The chart of a collection's page."""
+    row = get_object_or_404(ImportCollection.objects.filter(leaderboard__isnull=False), slug=slug)
+    return [_people_figure(row.people, request, _board(request, row))] if row.people else []
+
+
+def _people_figure(people: Collection[str], request: HttpRequest, board: ImportLeaderboard) -> Figure:
+    """The score of each model with its interval; people, market and uniform are lines."""
+    report = board.report or {}
+    gap, column = people_gap(report, people), report.get("headline") or RANKED_BY
+    models, lines = [], {}
+    for name in report.get("rankings", {}).get(column, []):
+        figures = report["forecasters"][name]
+        if name in people:
+            lines[name] = figures[column]
+        else:
+            models.append({**figures, "display_name": name, "family": None})
+    for name, figures in report.get("references", {}).items():
+        if name in BASELINES and figures.get(column) is not None:
+            lines[name.capitalize()] = figures[column]
+    chart = interval_chart(
+        models, column, {}, interval=f"{column}_ci", x_title="Brier score (0 is best)", unit="score", baselines=lines
+    )
+    title = gap.sentence if gap else "People, market and uniform on these questions; no model answered them."
+    note = "Lower is better; vertical lines are people, the market’s prices and equal probabilities."
+    source = f"{count(board.questions)} imported questions"
+    query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
+    return Figure("people", title, chart, note, source=source, at=board.computed_at, query=query)
 
 
 def _categories(report: dict[str, Any]) -> dict[str, Any]:

@@ -99,6 +99,7 @@ def _market(raw: Raw, event: Event) -> VenueMarket:
         volume_24h=first_field(raw, amount, "volume_24h_fp", "volume_24h", "volume_24h_dollars"),
         liquidity=_liquidity(raw),
         closes_at=_closing(raw),
+        created_at=moment(raw.get("created_time")),
         oracle_status=status,
         result=result,
     )

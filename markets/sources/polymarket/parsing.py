@@ -93,6 +93,7 @@ def _market(raw: Raw, event: Raw) -> VenueMarket:
         volume_24h=first_field(raw, amount, "volume24hr", "volume24hrClob"),
         liquidity=first_field(raw, amount, "liquidityNum", "liquidity"),
         closes_at=moment(raw.get("endDate")),
+        created_at=moment(raw.get("createdAt")),
         oracle_status=oracle_status.lower()[:LONGEST_STATUS] or None,
     )
 

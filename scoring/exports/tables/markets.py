@@ -78,8 +78,12 @@ MARKET_TABLES = (
         question text - The question.
         category text - The venue's category.
         event_id text - Shared by the markets of one event.
+        event_title text - The event's title.
+        event_exclusive boolean - True if its venue states that at most one market of the event resolves to Yes.
+        option text - Its name within the event.
         kind text - binary or multi.
         status text - active, closed, resolved or cancelled.
+        created_at time - When its venue created it, as the venue states; null if it does not.
         closes_at time - Nominal closing time.
         closed_at time - First time seen closed.
         resolved_at time - Time of resolution or cancellation.

@@ -12,7 +12,13 @@ from forecast_rank.readers.formats import FORMATS
 from foundation.commands import ArenaCommand, CommandResult, table_text
 from scoring.models import ImportLeaderboard
 from scoring.services.import_leaderboards import compute_import_leaderboard
-from scoring.services.imports import ImportResult, delete_if_empty, get_or_create_collection, import_source
+from scoring.services.imports import (
+    ImportResult,
+    delete_if_empty,
+    get_or_create_collection,
+    import_source,
+    mark_people,
+)
 
 MAX_PRINTED = 50
 """Rejected rows that are printed; all of them are stored."""
@@ -30,6 +36,12 @@ class Command(ArenaCommand):
         parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
         parser.add_argument("--format", choices=list(FORMATS), required=True)
         parser.add_argument("--collection", metavar="NAME", help="default: the format and the first file's name")
+        parser.add_argument(
+            "--people",
+            metavar="NAME",
+            nargs="*",
+            help="mark these forecasters as people, or all of the files: the board shows their gap to models",
+        )
         parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
@@ -63,8 +75,15 @@ class Command(ArenaCommand):
         if not self.results:
             delete_if_empty(collection=collection)
             self.refuse("\n".join(failures))
+        is_new = not all(item.unchanged for item in self.results)
+        if options["people"] is not None:
+            imports = [item.forecast_import for item in self.results]
+            try:
+                is_new |= mark_people(collection=collection, imports=imports, names=options["people"])
+            except ValueError as error:
+                failures.append(f"--people: {error}")
         leaderboard = ImportLeaderboard.objects.filter(collection=collection).first()
-        if leaderboard is None or not all(item.unchanged for item in self.results):
+        if leaderboard is None or is_new:
             with self.progress("ranking") as progress:
                 leaderboard = compute_import_leaderboard(collection=collection, at=at, progress=progress)
         for item in self.results:

@@ -169,7 +169,8 @@ def test_board_sorts_by_links_in_its_headings(client: Client) -> None:
     page = get_page(client, "/?as_of=")
     links = {link.attributes["aria-label"]: link.attributes["href"] for link in elements(page, ".board th a.sort")}
     assert links["Sort by coverage"] == "?as_of=&sort=coverage"
-    assert links.keys() == {f"Sort by {name}" for name in ("rank", "name", "brier", "alpha", "questions", "coverage")}
+    names = ("rank", "name", "brier", "skill", "alpha", "questions", "coverage")
+    assert links.keys() == {f"Sort by {name}" for name in names}
     assert board_names(client, "/?sort=coverage")[0] == "GPT-5.2"
     assert board_names(client, "/?sort=-coverage")[-1] == "GPT-5.2"
     assert board_names(client, "/?sort=name")[:2] == ["Claude Opus 4.5", "GPT-5.2"]

@@ -1,0 +1,102 @@
+"""Profits of risk-free portfolios against stated probabilities, at one contract of each; pure functions.
+
+A contract on an option costs its stated probability and pays 1 if the option happens. The best risk-free portfolio that
+buys or sells at most one of each gains max over s in [−1, 1]ⁿ of the least Σ s_i (x_i − p_i) over all possible
+outcomes x. By the duality of linear programmes that is the least Σ |p_i − q_i| over coherent probabilities q: 0 exactly
+if the stated ones are coherent (de Finetti 1937; arXiv 2412.18544 measures inconsistency by arbitrage). For exclusive
+options and for nested thresholds the programme has the closed forms below.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
+
+Statements = Sequence[float]
+"""Probabilities that one forecaster stated for the same option, in different questions."""
+
+
+def exclusive_profit(options: Sequence[Statements], *, complete: bool) -> float:
+    """The profit, in dollars, where at most one option happens; exactly one if the list is `complete`.
+
+    Each option starts at a median of its statements. Where these do not sum to 1, the sum is brought there over the
+    cheapest statements first: a step beyond k of m statements costs 2k − m per unit.
+    """
+    profit, low, high = 0.0, 0.0, 0.0
+    for statements in options:
+        ordered = sorted(statements)
+        lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        low, high = low + lower, high + upper
+        profit += sum(abs(value - upper) for value in ordered)
+    if low > 1:
+        return profit + _cheapest_way(low - 1, [_steps_down(statements) for statements in options])
+    if complete and high < 1:
+        return profit + _cheapest_way(1 - high, [_steps_up(statements) for statements in options])
+    return profit
+
+
+def nested_profit(chain: Sequence[Statements]) -> float:
+    """The profit, in dollars, where each option implies the one before it: least-absolute-error isotonic regression.
+
+    Of two single statements it is max(0, narrower − wider).
+    """
+    candidates = sorted({value for statements in chain for value in statements})
+    best = [0.0] * len(candidates)
+    for statements in chain:
+        costs = []
+        for candidate in candidates:
+            costs.append(sum(abs(value - candidate) for value in statements))
+        # The wider options before stand at this candidate or above it.
+        least = inf
+        for place in range(len(candidates) - 1, -1, -1):
+            least = min(least, best[place])
+            best[place] = least + costs[place]
+    return min(best, default=0.0)
+
+
+def repeated_profit(statements: Statements) -> float:
+    """The profit, in dollars, from one option for which different probabilities were stated."""
+    ordered = sorted(statements)
+    return sum(abs(value - ordered[len(ordered) // 2]) for value in ordered)
+
+
+Steps = Sequence[tuple[float, float]]
+"""Cost per unit, and length, of each part of the way."""
+
+
+def _steps_up(statements: Statements) -> Steps:
+    ordered, count = sorted(statements), len(statements)
+    steps = []
+    for place in range(count // 2, count):
+        end = ordered[place + 1] if place + 1 < count else inf
+        steps.append((float(2 * (place + 1) - count), end - ordered[place]))
+    return steps
+
+
+def _steps_down(statements: Statements) -> Steps:
+    steps = []
+    for cost, length in _steps_up([-value for value in statements]):
+        steps.append((cost, min(statements) if length == inf else length))
+    return steps
+
+
+def _cheapest_way(distance: float, ways: Sequence[Steps]) -> float:
+    steps: list[tuple[float, float]] = []
+    for way in ways:
+        for step in way:
+            insort(steps, step)
+    profit = 0.0
+    for cost, length in steps:
+        part = min(distance, length)
+        profit, distance = profit + cost * part, distance - part
+    return profit
+
+
+def sum_profit(probabilities: Statements) -> float:
+    """The profit, in dollars, from exclusive and complete options alone: the distance of their sum from 1."""
+    return abs(sum(probabilities) - 1)
+
+
+def pair_profits(chain: Sequence[Statements]) -> list[float]:
+    """For each two neighbours in a chain the profit from that pair alone, by the first statement of each."""
+    return [max(0.0, narrower[0] - wider[0]) for wider, narrower in pairwise(chain)]

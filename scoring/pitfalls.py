@@ -1,0 +1,224 @@
+"""Pitfalls of evaluating forecasters, and what the arena does about each, with figures of its own data.
+
+The list is that of Paleka, Goel, Geiping and Tramèr, "Pitfalls in evaluating language model forecasters" (arXiv
+2506.00723), in its order, and behind it one that concerns batches of questions.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from django.core.cache import cache
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q
+
+from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionSet
+from markets.selectors.sibling_questions import sibling_counts
+from markets.services.cache_versions import Scope, current_versions
+from scoring.competition import competition_index
+from scoring.condition_differences import SIGNIFICANCE
+from scoring.condition_figures import condition_figures
+from scoring.forecast_boards import forecast_board, report_part
+
+LIFETIME_S = 3600
+GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Pitfall:
+    """A pitfall, whether the arena guards against it, what it does, and a figure of its own data.
+
+    section : the section of the paper; empty for one that is not in it
+    code, table : the file that does it, and the table or page with which the figure can be recomputed
+    """
+
+    name: str
+    section: str
+    guard: str
+    problem: str
+    answer: str
+    figure: str
+    code: str
+    table: str
+
+
+def pitfalls() -> list[Pitfall]:
+    """All pitfalls with their figures now, cached until a leaderboard changes."""
+    version = current_versions().get(Scope.LEADERBOARDS)
+    key = f"pitfalls:{version}"
+    stored = cache.get(key) if version else None
+    if stored is None:
+        stored = [asdict(pitfall) for pitfall in _pitfalls()]
+        cache.set(key, stored, LIFETIME_S)
+    return [Pitfall(**values) for values in stored]
+
+
+def _pitfalls() -> list[Pitfall]:
+    by_status = dict(Question.objects.order_by().values_list("status").annotate(Count("pk")))
+    asked = sum(by_status.values())
+    late = QuestionEntry.objects.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
+    return [
+        Pitfall(
+            "Logical leakage", "2.1", PARTLY,
+            "A question that is chosen because it has resolved tells something of its answer.",
+            "Questions are frozen while their markets are open, by volume and closing date alone, and all of them stay "
+            "on record. Boards score those that have resolved so far, so that early resolutions come first; a market "
+            "that an agent holds is asked on Sundays even if it has closed and awaits its resolution.",
+            f"Of {asked:,} questions asked, {by_status.get('resolved', 0):,} have resolved, "
+            f"{by_status.get('open', 0) + by_status.get('closed', 0):,} are pending and "
+            f"{by_status.get('cancelled', 0):,} were cancelled; {late:,} were asked after their close.",
+            "markets/services/questions.py", "questions",
+        ),
+        Pitfall(
+            "Questions written after the event", "2.1", GUARDED,
+            "Questions made from later news over-represent what happened.",
+            "Every question is a market that a venue had opened before; none is written by the arena or from news.",
+            _age_of_questions(), "markets/selectors/question_candidates.py", "markets",
+        ),
+        Pitfall(
+            "Unreliable date-restricted retrieval", "2.2", PARTLY,
+            "Search engines return pages that were changed, or that rank high, because of what happened later.",
+            "Live evidence is retrieved before prices are frozen, hashed, and the same for every model; a replay takes "
+            "stored texts alone. What states an outcome leaves the boards. A missing date is shown, not refused.",
+            _evidence(), "markets/services/evidence.py", "evidence",
+        ),
+        Pitfall(
+            "Reliance on knowledge cut-offs", "2.3", PARTLY,
+            "A stated cut-off is no upper bound of what a model knows.",
+            "Forecasts are made live, before anyone knows the outcome. A board can be restricted to questions created "
+            "after each release’s cut-off, by the catalogue or as declared. Whether a cut-off is true is not tested.",
+            _cutoffs(), "scoring/services/cutoff_report.py", "releases, markets",
+        ),
+        Pitfall(
+            "Piggybacking on human forecasts", "3.1", GUARDED,
+            "A model that copies the market’s price looks as good as the crowd.",
+            "Each model is scored against the price that it was shown, and answers the same questions without prices.",
+            _market(), "scoring/services/condition_differences.py",
+            "condition_differences",
+        ),
+        Pitfall(
+            "Gaming by correlated bets", "3.2", PARTLY,
+            "With outcomes that depend on each other, the boldest of many forecasters leads by luck.",
+            "Scores are proper; intervals, ties and rank ranges resample whole events and are corrected for the number "
+            "of pairs. Events of one cause count as independent, which is not guarded against.",
+            _largest_event(), "packages/forecast_rank/src/forecast_rank/metrics/uncertainty.py", "questions",
+        ),
+        Pitfall(
+            "Skewed question distribution", "3.3", PARTLY,
+            "Venues list what bettors like: a score there says little about other fields.",
+            "A category has at most a share of a day’s questions while others are left, and has its own board. What no "
+            "venue lists is not asked.",
+            _largest_category(), "markets/question_selection.py", "questions",
+        ),
+        Pitfall(
+            "Training on what is evaluated", "4", UNGUARDED,
+            "A model that was trained on earlier outcomes of a benchmark is tested on a shorter horizon than it seems.",
+            "Outcomes and datasets are public once questions have resolved, and nothing keeps a maker from training on "
+            "them. Later questions are new to everybody; rehearsals on past spans are never part of the arena.",
+            _horizon(), "scoring/services/datasets.py", "questions",
+        ),
+        Pitfall(
+            "Questions that give each other away", "", PARTLY,
+            "Two questions of one event in one request help to answer each other.",
+            "The day’s rule selects one question per event. Markets that agents trade are added on Sundays and may "
+            "share an event; each run counts them. Dependence between events is not found.",
+            _siblings(), "markets/selectors/sibling_questions.py", "question_entries",
+        ),
+    ]  # fmt: skip
+
+
+def _age_of_questions() -> str:
+    first = Question.objects.order_by().annotate(created=Min("options__outcome__market__created_at"))
+    ages = []
+    for created, asked in first.filter(created__isnull=False).values_list("created", "first_asked_at"):
+        ages.append((asked - created).total_seconds() / 86_400)
+    if not ages:
+        return "No venue has dated a question yet."
+    ages.sort()
+    younger = sum(age < 0 for age in ages)
+    return (
+        f"The median question was {ages[len(ages) // 2]:,.1f} days old when it was first asked; {younger:,} of "
+        f"{len(ages):,} were asked before their venue’s date of creation."
+    )
+
+
+def _evidence() -> str:
+    snippets = EvidenceSnippet.objects.aggregate(
+        number=Count("pk"),
+        undated=Count("pk", filter=Q(published_at=None)),
+        states=Count("pk", filter=Q(states_outcome=True)),
+    )
+    dropped: Counter[str] = Counter()
+    for reasons in QuestionSet.objects.exclude(evidence_dropped={}).values_list("evidence_dropped", flat=True):
+        dropped.update(reasons)
+    if not snippets["number"]:
+        return "No condition with evidence has been asked."
+    return (
+        f"{snippets['number']:,} snippets, of which {snippets['undated']:,} have no date and {snippets['states']:,} "
+        f"state an outcome; {sum(dropped.values()):,} texts were dropped."
+    )
+
+
+def _cutoffs() -> str:
+    counts: Counter[str] = Counter()
+    board, _ = report_part("after_cutoff", arm="")
+    for of_family in board["report"].get("cutoffs", {}).values():
+        counts.update(of_family)
+    if not counts:
+        return "No question has resolved yet."
+    return (
+        f"Of {sum(counts.values()):,} scored forecasts, {counts['after']:,} are on questions created after the "
+        f"cut-off, {counts['before']:,} on older ones, and for {counts['unknown']:,} a date is unknown."
+    )
+
+
+def _market() -> str:
+    tests = forecast_board(parts=("market",)).report.get("market") or {}
+    competition = competition_index()
+    conditions = competition.conditions
+    results = [test for test in tests.values() if test["p_holm"] is not None]
+    better = sum(test["p_holm"] < SIGNIFICANCE and test["difference"] > 0 for test in results)
+    sentence = f"{better} of {len(tests)} models are shown to beat the price {conditions.phrase(conditions.board())}"
+    pairs = conditions.pairs_apart("prices")
+    rows = [row for row in condition_figures().differences if pairs and row.pair == pairs[0]]
+    helped = sum(row.is_significant and row.difference < 0 for row in rows)
+    return f"{sentence}; prices lower the Brier score of {helped} of {len(rows)} models."
+
+
+def _largest_event() -> str:
+    resolved = Question.objects.filter(status=Question.Status.RESOLVED).order_by()
+    counts = list(resolved.values_list("event_key").annotate(Count("pk")))
+    if not counts:
+        return "No question has resolved yet."
+    total, largest = sum(number for _, number in counts), max(number for _, number in counts)
+    return f"{total:,} resolved questions belong to {len(counts):,} events; the largest has {largest:,}."
+
+
+def _largest_category() -> str:
+    counts: Sequence[tuple[str, int]] = list(
+        Question.objects.order_by().values_list("category").annotate(number=Count("pk")).order_by("-number", "category")
+    )
+    if not counts:
+        return "No question has been asked yet."
+    total = sum(number for _, number in counts)
+    name, largest = counts[0]
+    return f"{100 * largest / total:.0f} % of {total:,} questions are of the largest category, {name or 'none stated'}."
+
+
+def _horizon() -> str:
+    entries = QuestionEntry.objects.filter(question__status=Question.Status.RESOLVED, question__closed_at__isnull=False)
+    open_time = F("question__closed_at") - F("question_set__frozen_at")
+    days: list[float] = []
+    for duration in entries.order_by().values_list(ExpressionWrapper(open_time, DurationField()), flat=True):
+        days.append(duration.total_seconds() / 86_400)
+    if not days:
+        return "No question has resolved yet."
+    days.sort()
+    return f"Half of the {len(days):,} questions asked and resolved closed within {days[len(days) // 2]:,.1f} days."
+
+
+def _siblings() -> str:
+    counts = sibling_counts()
+    return (
+        f"{counts.siblings:,} of {counts.questions:,} questions share their event with another of their batch, in "
+        f"{counts.batches_with_siblings:,} of {counts.batches:,} batches; {counts.nested:,} are nested thresholds."
+    )
