@@ -25,9 +25,11 @@ FORECAST_PARTS = {
     "Time": "time",
     "Costs": "costs",
     "Releases": "releases",
-    "Other sources": "imports",
+    "Consistency": "consistency",
+    "People and other sources": "imports",
 }
 TRADING_PARTS = {"Leaderboard": "trading", "Comparisons": "comparisons"}
+METHODOLOGY_PARTS = {"Versions": "methodologies", "Pitfalls": "pitfalls", "Glossary": "glossary"}
 SECTIONS = (
     Section("Leaderboard", "leaderboard"),
     Section("Findings", "findings"),
@@ -40,7 +42,7 @@ SECTIONS = (
     Section("Questions", "questions", pages=frozenset({"question"})),
     Section("Decisions", "decisions", pages=frozenset({"decision"})),
     Section("Data", "data", pages=frozenset({"datasets"})),
-    Section("Methodology", "methodologies", pages=frozenset({"methodology", "glossary"})),
+    Section("Methodology", "methodologies", METHODOLOGY_PARTS, frozenset({"methodology"})),
     Section("About", "about"),
 )
 
