@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forecast_rank.ranking.settings import FIGURES
+
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
@@ -18,14 +20,6 @@ if TYPE_CHECKING:
     from forecast_rank.ranking.tables import ReportTable
 
 Progress = Callable[[int, int, str], None]
-
-FIGURES = {
-    "calibration": "ece",
-    "bradley_terry": "bt_ability",
-    "thurstone_mosteller": "tm_ability",
-    "irt": "irt_ability",
-}
-"""The figure that orders a ranking, where its name is another."""
 
 
 def no_progress(count: int, total: int, caption: str) -> None:

@@ -48,6 +48,13 @@ LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, 
 PM_RANK, ARENA_EVALUATION = LIKE = ("pm_rank", "arena-evaluation")
 """Packages whose definitions may be used in place of this one's."""
 INTERVALS = ("studentised", "percentile", "bca")
+FIGURES = {
+    "calibration": "ece",
+    "bradley_terry": "bt_ability",
+    "thurstone_mosteller": "tm_ability",
+    "irt": "irt_ability",
+}
+"""The figure that orders a ranking, where its name is another."""
 
 
 class InvalidSetting(ValueError):
