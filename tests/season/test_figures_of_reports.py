@@ -39,6 +39,8 @@ def test_scores_by_time(season: SeasonApi) -> None:
     scores: dict[tuple[str], list[Any]] = {}
     for place, row in enumerate(bins):
         for entry in row["entries"]:
+            if entry["reference"] and entry["forecaster"] not in ("market", "uniform", "ensemble"):
+                continue
             scores.setdefault((entry["display_name"],), [None] * len(bins))[place] = entry
     assert scores
     for label, key, write in (("brier", "brier", formats.score), ("alpha", "alpha", formats.signed_score)):

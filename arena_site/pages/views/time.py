@@ -16,9 +16,10 @@ from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import count, fraction
 from arena_site.pages.headlines import Headline, forecast_headline
 from arena_site.pages.report_selection import SelectedPart, selected_part
-from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, days_label
+from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, REFERENCES, days_label
 from scoring.forecast_boards import ForecastBoard
 
+SHOWN_REFERENCES = REFERENCES[:3]
 LEAST_EVENTS = 4
 """Events of a bin below which its scores are in the table, but not drawn."""
 
@@ -30,7 +31,9 @@ def time(request: HttpRequest) -> HttpResponse:
     bins = page.figures["bins"]
     names: dict[str, str] = {}
     for row in bins:
-        names |= {entry["forecaster"]: entry["display_name"] for entry in row["entries"]}
+        for entry in row["entries"]:
+            if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES:
+                names[entry["forecaster"]] = entry["display_name"]
     headline = _headline(page)
     rows = []
     for forecaster, display_name in names.items():

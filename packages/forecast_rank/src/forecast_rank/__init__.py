@@ -98,6 +98,7 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
         cluster_interval as cluster_interval, clustered_share_intervals as clustered_share_intervals,
         t_interval as t_interval
     )
+    from forecast_rank.metrics.score_trend import ScoreTrend as ScoreTrend, score_trend as score_trend
     from forecast_rank.metrics.running_intervals import running_intervals as running_intervals
     from forecast_rank.metrics.sequential_leaderboard import sequential_leaderboard as sequential_leaderboard
     from forecast_rank.metrics.simultaneous_ranks import simultaneous_rank_ranges as simultaneous_rank_ranges
@@ -151,6 +152,7 @@ _MODULES = {
     "metrics.ranked_probability": ("ranked_probability",),
     "metrics.ratings": ("elo", "rating_history"),
     "metrics.running_intervals": ("running_intervals",),
+    "metrics.score_trend": ("ScoreTrend", "score_trend"),
     "metrics.sequential_leaderboard": ("sequential_leaderboard",),
     "metrics.agreement": ("agreement", "kendall", "spearman"),
     "metrics.bradley_terry": ("exponential_form", "pairwise_ability", "pool_weights"),
