@@ -7,6 +7,7 @@ The list is that of Paleka, Goel, Geiping and Tramèr, "Pitfalls in evaluating l
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
 from django.core.cache import cache
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q
@@ -20,6 +21,8 @@ from scoring.condition_figures import condition_figures
 from scoring.forecast_boards import forecast_board, report_part
 
 LIFETIME_S = 3600
+NEWEST_SETS, NEWEST_QUESTIONS = 60, 1_000
+"""How far back the figures go that take long over all."""
 GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
 
 
@@ -55,7 +58,8 @@ def pitfalls() -> list[Pitfall]:
 def _pitfalls() -> list[Pitfall]:
     by_status = dict(Question.objects.order_by().values_list("status").annotate(Count("pk")))
     asked = sum(by_status.values())
-    late = QuestionEntry.objects.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
+    newest = QuestionEntry.objects.filter(question_set__in=_newest_sets())
+    late = newest.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
     return [
         Pitfall(
             "Logical leakage", "2.1", PARTLY,
@@ -65,7 +69,8 @@ def _pitfalls() -> list[Pitfall]:
             "that an agent holds is asked on Sundays even if it has closed and awaits its resolution.",
             f"Of {asked:,} questions asked, {by_status.get('resolved', 0):,} have resolved, "
             f"{by_status.get('open', 0) + by_status.get('closed', 0):,} are pending and "
-            f"{by_status.get('cancelled', 0):,} were cancelled; {late:,} were asked after their close.",
+            f"{by_status.get('cancelled', 0):,} were cancelled. In the newest {NEWEST_SETS} sets {late:,} were "
+            "asked after their close.",
             "markets/services/questions.py", "questions",
         ),
         Pitfall(
@@ -126,18 +131,22 @@ def _pitfalls() -> list[Pitfall]:
     ]  # fmt: skip
 
 
+def _newest_sets() -> list[int]:
+    return list(QuestionSet.objects.order_by("-pk").values_list("pk", flat=True)[:NEWEST_SETS])
+
+
 def _age_of_questions() -> str:
-    first = Question.objects.order_by().annotate(created=Min("options__outcome__market__created_at"))
+    newest = Question.objects.filter(pk__in=Question.objects.order_by("-pk").values("pk")[:NEWEST_QUESTIONS])
+    dated = newest.order_by().annotate(created=Min("options__outcome__market__created_at"))
     ages = []
-    for created, asked in first.filter(created__isnull=False).values_list("created", "first_asked_at"):
-        ages.append((asked - created).total_seconds() / 86_400)
+    for created, first_asked_at in dated.filter(created__isnull=False).values_list("created", "first_asked_at"):
+        ages.append((first_asked_at - created).total_seconds() / 86_400)
     if not ages:
         return "No venue has dated a question yet."
-    ages.sort()
     younger = sum(age < 0 for age in ages)
     return (
-        f"The median question was {ages[len(ages) // 2]:,.1f} days old when it was first asked; {younger:,} of "
-        f"{len(ages):,} were asked before their venue’s date of creation."
+        f"The median of the newest {len(ages):,} questions was {median(ages):,.1f} days old when it was first asked; "
+        f"{younger:,} were asked before their venue’s date of creation."
     )
 
 
@@ -206,19 +215,18 @@ def _largest_category() -> str:
 
 def _horizon() -> str:
     entries = QuestionEntry.objects.filter(question__status=Question.Status.RESOLVED, question__closed_at__isnull=False)
-    open_time = F("question__closed_at") - F("question_set__frozen_at")
-    days: list[float] = []
-    for duration in entries.order_by().values_list(ExpressionWrapper(open_time, DurationField()), flat=True):
-        days.append(duration.total_seconds() / 86_400)
-    if not days:
+    open_time = ExpressionWrapper(F("question__closed_at") - F("question_set__frozen_at"), DurationField())
+    times = list(entries.order_by("-pk").values_list(open_time, flat=True)[:NEWEST_QUESTIONS])
+    if not times:
         return "No question has resolved yet."
-    days.sort()
-    return f"Half of the {len(days):,} questions asked and resolved closed within {days[len(days) // 2]:,.1f} days."
+    days = median(duration.total_seconds() for duration in times) / 86_400
+    return f"The newest {len(times):,} of the questions asked and resolved closed after a median of {days:,.1f} days."
 
 
 def _siblings() -> str:
-    counts = sibling_counts()
+    counts = sibling_counts(_newest_sets())
     return (
-        f"{counts.siblings:,} of {counts.questions:,} questions share their event with another of their batch, in "
-        f"{counts.batches_with_siblings:,} of {counts.batches:,} batches; {counts.nested:,} are nested thresholds."
+        f"In the newest {NEWEST_SETS} sets, {counts.siblings:,} of {counts.questions:,} questions share their event "
+        f"with another of their batch, in {counts.batches_with_siblings:,} of {counts.batches:,} batches; "
+        f"{counts.nested:,} are nested thresholds."
     )

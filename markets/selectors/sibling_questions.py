@@ -25,14 +25,12 @@ class SiblingCounts:
     nested: int = 0
 
 
-def sibling_counts(question_sets: Collection[int] | None = None) -> SiblingCounts:
-    """The counts over these question sets (ids), by default over all.
+def sibling_counts(question_sets: Collection[int]) -> SiblingCounts:
+    """The counts over these question sets (ids).
 
     An event is the venue's: questions of two events that depend on each other are not found.
     """
-    entries = QuestionEntry.objects.order_by()
-    if question_sets is not None:
-        entries = entries.filter(question_set__in=question_sets)
+    entries = QuestionEntry.objects.order_by().filter(question_set__in=question_sets)
     groups = entries.values("question_set", "batch", "question__event_key").annotate(questions=Count("pk"))
     shared = list(
         groups.filter(questions__gt=1).values_list("question_set", "batch", "question__event_key", "questions")

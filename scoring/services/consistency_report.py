@@ -29,8 +29,8 @@ MOST_GROUPS = 2_000
 
 Proposition = tuple[int | None, str]
 """A market and its side; none for "None of these"."""
-Probabilities = Mapping[str, str]
-"""By option, as they were written."""
+Probabilities = Mapping[str, float | str]
+"""By option, as they were stated: before any normalisation."""
 
 
 @dataclass(slots=True)
@@ -96,13 +96,15 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
         forecasts = forecasts.filter(methodology=selection.methodology)
     if selection.until is not None:
         forecasts = forecasts.filter(made_at__lte=selection.until)
-    columns = ("family__slug", "entry__question_set__day", "question")
-    rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="stated")
-    questions = _asked_questions({row[2] for row in rows})
+    columns = ("pk", "family__slug", "entry__question_set__day", "question")
+    rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="probabilities")
+    before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
+    questions = _asked_questions({row[3] for row in rows})
     events = _events(questions.values())
     answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
-    for family, day, pk, probabilities in rows:
-        answers[family, day, questions[pk].event][pk] = probabilities
+    for pk, family, day, question, probabilities in rows:
+        if probabilities.keys() >= questions[question].options.keys():
+            answers[family, day, questions[question].event][question] = before_scaling.get(pk, probabilities)
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
     for (family, day, event), group in answers.items():
         pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]

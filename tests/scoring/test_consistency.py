@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.models import Forecast
 from markets.models import Question, QuestionEntry
 from scoring.consistency import consistency_sentence
 from scoring.services.scores import compute_scores
@@ -38,6 +39,14 @@ def test_profit_of_sums_and_of_markets_that_exclude_each_other(client: Client) -
     assert row["checks"]["exclusions"] == {"checks": 1, "violations": 1, "profit": pytest.approx(0.2)}
     assert row["checks"]["sums"] == {"checks": 3, "violations": 1, "profit": pytest.approx(0.01 / 3)}
     assert row["profit_ci"] is None  # two events
+
+
+def test_stated_numbers_count_and_not_those_that_were_scaled_to_sum_to_1(client: Client) -> None:
+    ask(QuestionFactory(), {GPT: [0.405 / 1.005, 0.6 / 1.005]})
+    with guards_removed(Forecast):
+        Forecast.objects.update(normalised=True, stated={"YES": "0.405", "NO": "0.600"})
+    compute_scores(at=END)
+    assert figures(client)["profit"] == pytest.approx(0.005)
 
 
 def test_market_that_was_asked_in_a_list_and_alone(client: Client) -> None:
