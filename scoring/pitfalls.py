@@ -30,12 +30,10 @@ GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
 class Pitfall:
     """A pitfall, whether the arena guards against it, what it does, and a figure of its own data.
 
-    section : the section of the paper; empty for one that is not in it
     code, table : the file that does it, and the table or page with which the figure can be recomputed
     """
 
     name: str
-    section: str
     guard: str
     problem: str
     answer: str
@@ -62,7 +60,7 @@ def _pitfalls() -> list[Pitfall]:
     late = newest.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
     return [
         Pitfall(
-            "Logical leakage", "2.1", PARTLY,
+            "Logical leakage", PARTLY,
             "A question that is chosen because it has resolved tells something of its answer.",
             "Questions are frozen while their markets are open, by volume and closing date alone, and all of them stay "
             "on record. Boards score those that have resolved so far, so that early resolutions come first; a market "
@@ -74,55 +72,55 @@ def _pitfalls() -> list[Pitfall]:
             "markets/services/questions.py", "questions",
         ),
         Pitfall(
-            "Questions written after the event", "2.1", GUARDED,
+            "Questions written after the event", GUARDED,
             "Questions made from later news over-represent what happened.",
             "Every question is a market that a venue had opened before; none is written by the arena or from news.",
             _age_of_questions(), "markets/selectors/question_candidates.py", "markets",
         ),
         Pitfall(
-            "Unreliable date-restricted retrieval", "2.2", PARTLY,
+            "Unreliable date-restricted retrieval", PARTLY,
             "Search engines return pages that were changed, or that rank high, because of what happened later.",
             "Live evidence is retrieved before prices are frozen, hashed, and the same for every model; a replay takes "
             "stored texts alone. What states an outcome leaves the boards. A missing date is shown, not refused.",
             _evidence(), "markets/services/evidence.py", "evidence",
         ),
         Pitfall(
-            "Reliance on knowledge cut-offs", "2.3", PARTLY,
+            "Reliance on knowledge cut-offs", PARTLY,
             "A stated cut-off is no upper bound of what a model knows.",
             "Forecasts are made live, before anyone knows the outcome. A board can be restricted to questions created "
             "after each release’s cut-off, by the catalogue or as declared. Whether a cut-off is true is not tested.",
             _cutoffs(), "scoring/services/cutoff_report.py", "releases, markets",
         ),
         Pitfall(
-            "Piggybacking on human forecasts", "3.1", GUARDED,
+            "Piggybacking on human forecasts", GUARDED,
             "A model that copies the market’s price looks as good as the crowd.",
             "Each model is scored against the price that it was shown, and answers the same questions without prices.",
             _market(), "scoring/services/condition_differences.py",
             "condition_differences",
         ),
         Pitfall(
-            "Gaming by correlated bets", "3.2", PARTLY,
+            "Gaming by correlated bets", PARTLY,
             "With outcomes that depend on each other, the boldest of many forecasters leads by luck.",
             "Scores are proper; intervals, ties and rank ranges resample whole events and are corrected for the number "
             "of pairs. Events of one cause count as independent, which is not guarded against.",
             _largest_event(), "packages/forecast_rank/src/forecast_rank/metrics/uncertainty.py", "questions",
         ),
         Pitfall(
-            "Skewed question distribution", "3.3", PARTLY,
+            "Skewed question distribution", PARTLY,
             "Venues list what bettors like: a score there says little about other fields.",
             "A category has at most a share of a day’s questions while others are left, and has its own board. What no "
             "venue lists is not asked.",
             _largest_category(), "markets/question_selection.py", "questions",
         ),
         Pitfall(
-            "Training on what is evaluated", "4", UNGUARDED,
+            "Training on what is evaluated", UNGUARDED,
             "A model that was trained on earlier outcomes of a benchmark is tested on a shorter horizon than it seems.",
             "Outcomes and datasets are public once questions have resolved, and nothing keeps a maker from training on "
             "them. Later questions are new to everybody; rehearsals on past spans are never part of the arena.",
             _horizon(), "scoring/services/datasets.py", "questions",
         ),
         Pitfall(
-            "Questions that give each other away", "", PARTLY,
+            "Questions that give each other away", PARTLY,
             "Two questions of one event in one request help to answer each other.",
             "The day’s rule selects one question per event. Markets that agents trade are added on Sundays and may "
             "share an event; each run counts them. Dependence between events is not found.",

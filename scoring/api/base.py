@@ -79,7 +79,7 @@ def selected_name(request: Request, name: str, values: Iterable[str], default: s
     """A query parameter that is one of the known names. Raises ValidationError for another."""
     value = request.query_params.get(name, default)
     if value not in values:
-        raise ValidationError({name: [f"{value} is unknown; known are {', '.join(values)}"]})
+        raise ValidationError({name: [f"{value} is unknown; known are {', '.join(filter(None, values))}"]})
     return value
 
 

@@ -75,14 +75,16 @@ class MarketDisagreementViewSet(ListView, GenericViewSet):
             ARM,
             AS_OF,
             query_parameter("family", "A family's slug. Default: all."),
-            query_parameter("resolved", "true for the largest wins and losses. Default: false."),
+            query_parameter(
+                "resolved", "true for the largest wins and losses. Default: false.", enum=("false", "true")
+            ),
         ],
         filters=False,
     )
     def list(self, request: Request) -> Response:
         parameters = {"arm", "as_of", "family", "resolved", FIELDS_PARAMETER, FORMAT_PARAMETER}
         check_parameters(request, parameters | StrictPagination.parameters)
-        families = [family.slug for family in competition_index().families.values() if not family.external]
+        families = [family.slug for family in competition_index().families.values()]
         family = selected_name(request, "family", ["", *families], "")
         record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))
         rows = record.unresolved

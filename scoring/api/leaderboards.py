@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -132,7 +132,7 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         if after_cutoff and protocol == TRADING:
             raise NotFound("created: the trading protocol has no such board; ask with protocol=forecast")
         if after_cutoff and category:
-            raise ValidationError({"created": ["can not be combined with a category"]})
+            raise NotFound("created: no such board of a category; ask without one")
         entries = leaderboard_entries(
             protocol, methodology=methodology, arm=arm, category=category, at=at, after_cutoff=after_cutoff
         )

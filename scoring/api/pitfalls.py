@@ -13,7 +13,6 @@ class PitfallSerializer(serializers.Serializer):
     """A pitfall with what the arena does about it, and a figure of its own data."""
 
     name = serializers.CharField(help_text="The pitfall.")
-    section = serializers.CharField(help_text="Section of arXiv 2506.00723; empty for one that is not in it.")
     guard = serializers.ChoiceField((GUARDED, PARTLY, UNGUARDED), help_text="Does the arena guard against it?")
     problem = serializers.CharField(help_text="What it does to an evaluation.")
     answer = serializers.CharField(help_text="What the arena does, and what it does not.")
