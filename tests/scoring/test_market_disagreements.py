@@ -146,7 +146,7 @@ def test_page_shows_the_same_rows_and_a_chart_with_its_files(client: Client, rec
     for extension in ("png", "svg"):
         assert client.get(f"/disagreements/charts/largest.{extension}").status_code == 200
     assert client.get("/embed/disagreements/charts/largest/").status_code == 200
-    assert "/disagreements/" in links(element(page, "nav[aria-label=Main]"))
+    assert "/disagreements/" in links(element(page, "nav[aria-label=Forecasts]"))
     alone = get_page(client, "/disagreements/?model=gpt-5.1")
     assert "was closer 2 of 3 times" in visible_text(alone, ".answer")
     assert client.get("/disagreements/?model=nobody").status_code == 404
