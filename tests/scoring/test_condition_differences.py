@@ -80,7 +80,7 @@ def test_page_shows_rows_chart_and_what_prices_do(client: Client) -> None:
     for extension in ("csv", "png", "svg"):
         assert any(f"charts/differences.{extension}" in link for link in links(page))
         assert client.get(f"/conditions/charts/differences.{extension}").status_code == 200
-    assert "/conditions/" in links(element(page, "nav[aria-label=Main]"))
+    assert "/conditions/" in links(element(page, "nav[aria-label=Forecasts]"))
     assert not elements(page, "#samples")
     past = get_page(client, f"/conditions/?as_of={(WEEK + DAY).date()}")
     assert "Nothing to compare yet" in visible_text(past)

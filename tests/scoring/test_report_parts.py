@@ -92,7 +92,7 @@ def test_page_names_the_best_early_forecaster_with_its_condition(client: Client)
     assert headline.startswith(
         "GPT-5.2 forecasts best when shown the market’s prices, 14 days and more before the close"
     )
-    assert "/time/" in links(element(page, "nav[aria-label=Main]"))
+    assert "/time/" in links(element(page, "nav[aria-label=Forecasts]"))
     for name in ("by-days", "scores"):
         for extension in ("csv", "png", "svg"):
             assert client.get(f"/time/charts/{name}.{extension}").status_code == 200
