@@ -38,11 +38,13 @@ from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionVi
 from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
+from scoring.api.risk import RiskViewSet
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
     "agents-board": AgentsBoardViewSet,
     "comparisons/conditions": ConditionDifferenceViewSet,
+    "risk": RiskViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

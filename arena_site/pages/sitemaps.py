@@ -23,7 +23,7 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
 
     def items(self) -> list[str]:
         return [
-            "leaderboard", "findings", "forecasts", "trading", "agents-board", "calibration", "conditions",
+            "leaderboard", "findings", "forecasts", "trading", "risk", "agents-board", "calibration", "conditions",
             "comparisons", "families", "cohorts", "markets", "questions", "decisions", "imports", "data", "datasets",
             "methodologies", "glossary", "about",
         ]  # fmt: skip

@@ -47,8 +47,8 @@ def agents_after_costs(agents: Iterable[Agent | AgentSummary]) -> dict[int, Figu
     keys = _book_keys(outcomes)
     traded = {(trade["universe"], trade["outcome"]) for of_agent in trades.values() for trade in of_agent}
     last = {outcome: universe for universe, outcome in keys}
-    needed = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
-    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(needed)}
+    ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
+    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
     last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
     results = dict(_results(markets))
     prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
 from scoring.services.bet_calibration import bet_calibration
+from scoring.services.trading_risk import trading_risk
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
@@ -96,7 +98,21 @@ def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores
             scored[entry["family"]] = {name: entry[name] for name in SCORED}
     contents = trading_leaderboard(methodology, scored, after_costs=after_costs)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
-    return contents._replace(report={"scores": scores, "calibration": calibration, **contents.report})
+    parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology)}
+    return contents._replace(report={**parts, **contents.report})
+
+
+def board_risk(contents: LeaderboardContents, methodology: str, at: datetime | None = None) -> dict[str, Any]:
+    """Luck and risk of the families of a leaderboard, now or as of an instant."""
+    ranked = sorted((entry for entry in contents.entries if entry["rank"]), key=itemgetter("rank", "family"))
+    return trading_risk(
+        *board_participants(methodology, at),
+        contents.report["weeks"],
+        [entry["family"] for entry in ranked],
+        leaderboard_scores(methodology, at),
+        past_scores_version(methodology, at),
+        until=at,
+    )
 
 
 def store_leaderboards(leaderboards: Mapping[LeaderboardKey, LeaderboardContents], *, at: datetime) -> None:
@@ -156,7 +172,7 @@ def _with_figures_after_costs(
 ) -> LeaderboardContents:
     """The leaderboard with the figures after costs of families in its entries, and those of agents in its report."""
     if at is not None:
-        entries = [entry | NO_FIGURES for entry in contents.entries]
+        entries = [{**entry, **NO_FIGURES} for entry in contents.entries]
         return contents._replace(entries=entries)
     after_costs |= agents_after_costs([agent for agent in participants if agent.pk not in after_costs])
     of_families = families_after_costs(participants, values, after_costs)

@@ -77,6 +77,7 @@ FIXED = {
     "imports": "/imports/",
     "import": "/imports/others/",
     "conditions": "/conditions/",
+    "luck and risk": "/risk/",
     "embed of lines": "/embed/cohorts/1/charts/values/",
     "embed of diagrams": "/embed/calibration/charts/stakes-by-forecast/",
     "API documentation": "/api/docs/",

@@ -39,6 +39,7 @@ COMPARED = {
     "comparisons": comparisons.test_all_pairs,
     "comparison": comparisons.test_every_comparison,
     "conditions": comparisons.test_the_conditions,
+    "risk": leaderboards.test_luck_and_risk,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,

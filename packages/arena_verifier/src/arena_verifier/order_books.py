@@ -18,7 +18,7 @@ from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents
 ONE = Decimal(1)
 Level = tuple[Decimal, Decimal]
 AFTER_COSTS = ("return_after_costs", "liquidation_value", "trades_without_book")
-OF_FAMILY = (*AFTER_COSTS, "cohorts_with_books", "vanished_share")
+OF_FAMILY = (*AFTER_COSTS, "return_before_costs", "cohorts_with_books", "vanished_share")
 
 
 class TakerBook:
@@ -86,7 +86,7 @@ def account_after_costs(
     universe and outcome, results by market.
     """
     account = CostedAccount(opening)
-    used: dict[tuple[int, int, str], Decimal] = defaultdict(Decimal)
+    offsets: dict[tuple[int, int, str], Decimal] = defaultdict(Decimal)
     for trade in trades:
         pay_out(account, results, trade["executed_at"])
         position, kind = trade["position"], trade["kind"]
@@ -99,19 +99,19 @@ def account_after_costs(
             account.without_book += 1
         elif kind == "BUY":
             dollars = max(min(trade["amount"], account.cash), ZERO)
-            shares, paid = walk(book.asks, used[place], dollars=dollars)
+            shares, paid = walk(book.asks, offsets[place], dollars=dollars)
             holding.shares, holding.cost_basis = holding.shares + shares, holding.cost_basis + paid
             account.cash -= paid
-            used[place] += shares
+            offsets[place] += shares
         else:
             sold = min(trade["shares"] / holding.ledger_shares, ONE) if holding.ledger_shares else ONE
             offered = (holding.shares * sold).quantize(MICROSHARE, ROUND_DOWN)
-            shares, received = walk(book.bids, used[place], shares=offered)
+            shares, received = walk(book.bids, offsets[place], shares=offered)
             if shares:
                 cost = cents(holding.cost_basis * shares / holding.shares)
                 holding.shares, holding.cost_basis = holding.shares - shares, holding.cost_basis - cost
             account.cash += received
-            used[place] += shares
+            offsets[place] += shares
         holding.ledger_shares += trade["shares"] if kind == "BUY" else -trade["shares"]
     pay_out(account, results)
     account.holdings = {position: holding for position, holding in account.holdings.items() if holding.shares}
@@ -120,21 +120,21 @@ def account_after_costs(
 
 def walk(
     levels: Sequence[Level],
-    used: Decimal = ZERO,
+    offset: Decimal = ZERO,
     *,
     dollars: Decimal | None = None,
     shares: Decimal | None = None,
 ) -> tuple[Decimal, Decimal]:
     """The shares traded, to the millionth, and the dollars for them, to the cent, up to a number of either.
 
-    The first `used` shares of the levels are gone.
+    The first `offset` shares of the levels are gone.
     """
     total_shares, total_dollars = ZERO, ZERO
     for price, size in levels:
         if price <= 0:
             continue  # nobody sells for less than the fee
-        free = max(size - used, ZERO)
-        used = max(used - size, ZERO)
+        free = max(size - offset, ZERO)
+        offset = max(offset - size, ZERO)
         if dollars is not None:
             free = min(free, (dollars - total_dollars) / price)
         if shares is not None:
@@ -183,10 +183,10 @@ def figures_after_costs(
 
 
 def family_after_costs(cohorts: Iterable[Sequence[Row]]) -> Row:
-    """A family's figures by cohort, of the rows of its replicates: means over the cohorts of which no book is missing.
+    """A family's figures: means over the cohorts of which no book is missing, each given by the rows of its replicates.
 
-    A row has `return_percent` at midpoints and the AFTER_COSTS. `vanished_share` is the share of the profit at
-    midpoints over the same cohorts that costs take; null where there is no profit.
+    A row has `return_percent`, at midpoints, and the AFTER_COSTS. `vanished_share` is the share of the profit before
+    costs, over these cohorts, that costs take; null where there is no profit.
     """
     figures: Row = dict.fromkeys(OF_FAMILY) | {"cohorts_with_books": 0, "trades_without_book": 0}
     before, after, liquidation = [], [], []
@@ -199,11 +199,12 @@ def family_after_costs(cohorts: Iterable[Sequence[Row]]) -> Row:
             liquidation.append(sum(row["liquidation_value"] for row in replicates) / len(replicates))
     if not before:
         return figures
-    profit, left = fmean(before), fmean(after)
+    profit, remainder = fmean(before), fmean(after)
     return figures | {
         "cohorts_with_books": len(before),
-        "return_after_costs": left,
-        "vanished_share": (profit - left) / profit if profit > 0 else None,
+        "return_before_costs": profit,
+        "return_after_costs": remainder,
+        "vanished_share": (profit - remainder) / profit if profit > 0 else None,
         "liquidation_value": cents(sum(liquidation) / len(liquidation)),
     }
 
@@ -232,7 +233,7 @@ def check_after_costs(tables: Tables, violations: Violations) -> None:
             results[pk] = MarketResult(market["resolved_at"], market["winning_outcome"])
     prices = {pk: outcome["price"] for pk, outcome in tables.by("outcomes").items()}
     trades = defaultdict(list)
-    for pk, trade in sorted(tables.by("trades").items()):
+    for _, trade in sorted(tables.by("trades").items()):
         trades[trade["agent"]].append(trade | {"universe": decisions[trade["decision"]]["universe"]})
     archived = dict(tables.by("after_costs", "agent"))
     for pk in agents:
