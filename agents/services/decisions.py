@@ -93,6 +93,7 @@ def _open_universes(
 ) -> dict[int, Universe]:
     """The week's universe by methodology id, frozen now if need be; without those outside their retry window."""
     universes: dict[int, Universe] = {}
+    frozen: list[tuple[Universe, Methodology]] = []
     for methodology in {cohort.methodology_id: cohort.methodology for cohort in cohorts}.values():
         # The positions of all cohorts of the methodology, not of this run's alone: every run shares the universe.
         positions = Position.objects.open().filter(agent__cohort__methodology=methodology)
@@ -112,14 +113,17 @@ def _open_universes(
             report.failures.write(str(error))
             continue
         report.universe = universe.pk
-        if clob is not None and universe.frozen_at == at and not is_replay(at):
-            _capture_books(universe, methodology, clob=clob, report=report)
+        if universe.frozen_at == at:
+            frozen.append((universe, methodology))
         if at < universe.frozen_at:
             report.log.write(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
         elif at >= universe.frozen_at + methodology.retry_window:
             report.log.write(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
+    if clob is not None and not is_replay(at):
+        for universe, methodology in frozen:  # after all freezes, whose time it must not take
+            _capture_books(universe, methodology, clob=clob, report=report)
     return universes
 
 

@@ -192,9 +192,9 @@ def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[st
     """
     stakes, bettors = _stakes(scores)
     gains = {family: np.full(SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
-    generator = np.random.default_rng(SEED)
     for market in sorted(stakes):
-        draws = generator.random(SIMULATIONS)
+        # A seed for each market, so that the bets of external agents change nothing of the models' figures.
+        draws = np.random.default_rng([SEED, market]).random(SIMULATIONS)
         for stake in stakes[market]:
             gains[stake.family] += stake.shares * ((draws >= stake.start) & (draws < stake.end))
     luckiest = np.max(

@@ -105,7 +105,7 @@ def trading_figures(request: HttpRequest) -> list[Figure]:
     """The page's charts."""
     choices = _choices(request)
     competition = competition_index()
-    entries = leaderboard_entries(TRADING, methodology=choices.selection["methodology"], at=choices.as_of)
+    entries = [] if choices.as_of else leaderboard_entries(TRADING, methodology=choices.selection["methodology"])
     costs = _costs_figure(entries_with_books(entries), competition.by_slug, choices)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
