@@ -20,7 +20,17 @@ from scoring.services.trading_risk import (
     worst_drawdown,
 )
 from scoring.valuations import valuations
-from tests.factories import WEEK, AgentFactory, CohortFactory, MarketFactory, SnapshotFactory, bet, resolve, sale
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    FamilyFactory,
+    MarketFactory,
+    SnapshotFactory,
+    bet,
+    resolve,
+    sale,
+)
 from tests.markup import element, get_page, table_rows, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -103,6 +113,20 @@ def test_bettor_at_the_markets_odds_wins_as_often_as_the_price_says() -> None:
     assert gpt["luckiest_bettor_share"] == gpt["odds_bettor_share"]
     assert (grok["held_profit"], grok["odds_bettor_share"], grok["luckiest_bettor_share"]) == ("-600.00", 1, 1)
     assert odds_bettors(scores(), ["gpt-5.1", "grok-4"]) == rows
+
+
+def test_bets_of_external_agents_change_no_models_figures() -> None:
+    first, second = MarketFactory(), MarketFactory()
+    external = FamilyFactory(slug="visitor", external=True, active=False, track="closed")
+    gpt, visitor = AgentFactory(slug="gpt-5.1"), AgentFactory(family=external)
+    resolve(bet(gpt, second, "YES", "500.00").market, "YES")
+    compute_scores(at=SETTLED)
+    alone = odds_bettors(scores(), ["gpt-5.1"])
+    resolve(bet(visitor, first, "YES", "900.00").market, "NO")
+    compute_scores(at=SETTLED)
+    both = odds_bettors(scores(), ["gpt-5.1"])
+    assert both["gpt-5.1"] == alone["gpt-5.1"]
+    assert both["visitor"]["luckiest_bettor_share"] is None
 
 
 def test_sides_of_a_market_exclude_each_other() -> None:
