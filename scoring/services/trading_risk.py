@@ -78,14 +78,17 @@ def trading_risk(
     """The figures of families by slug, and the number of calendar weeks, as JSON values; `ranked` are slugs.
 
     `values` are those of the participants by id, `weeks` the weekly returns by family and cohort in per cent of the
-    starting balance, `scores` those of the resolved bets, and
-    `scores_version` the key under which what follows from them alone is cached.
+    starting balance, `scores` those of the resolved bets, and `scores_version` the key under which what follows from
+    them alone is cached for a past instant.
     """
     families = sorted(weeks)
     contributions, running = _weekly_tables([weeks[family] for family in families])
     counts = resample_counts(contributions.shape[1], RESAMPLES, SEED).astype(np.float64)
     locked = locked_returns(participants, values, until)
-    bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
+    if until is None:
+        bettors = odds_bettors(scores, ranked)
+    else:
+        bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
     in_ranking = [place for place, family in enumerate(families) if family in ranked]
     first = first_shares(contributions[in_ranking], counts)
     first_share = {families[place]: share for place, share in zip(in_ranking, first, strict=True)}
@@ -155,7 +158,7 @@ def sharpe_ratio(returns: Floats, counts: Floats) -> tuple[float | None, list[fl
 
 def first_shares(contributions: Floats, counts: Floats) -> list[float | None]:
     """The share of resamples in which each family has the highest mean return; equal ones share the first place."""
-    if contributions.shape[1] < LEAST_WEEKS:
+    if contributions.shape[1] < LEAST_WEEKS or not len(contributions):
         return [None] * len(contributions)
     means = counts @ contributions.T
     is_first = means == means.max(axis=1, keepdims=True)

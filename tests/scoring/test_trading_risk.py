@@ -71,6 +71,7 @@ def test_first_places_of_resamples_are_shared_by_equals() -> None:
     better, worse = [2.0, 1, 3, 2, 1, 3], [1.0, 0, 2, 1, 0, 2]
     assert first_shares(np.array([better, worse]), counts) == [1, 0]
     assert first_shares(np.array([better, worse, better]), counts) == [0.5, 0, 0.5]
+    assert first_shares(np.zeros((0, 6)), counts) == []
     assert first_shares(np.array([better[:5], worse[:5]]), counts[:, :5]) == [None, None]
 
 

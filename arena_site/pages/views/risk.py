@@ -20,7 +20,7 @@ from scoring.methodologies import versions_in_play
 from scoring.trading_risk import RESAMPLES, SIGNIFICANCE, SIMULATIONS, RiskFigures, risk_figures
 
 
-class Page(NamedTuple):
+class RiskPage(NamedTuple):
     """The choices of a request, and the figures that they select."""
 
     selection: PageSelection
@@ -77,13 +77,13 @@ def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: s
     return sentences
 
 
-def _page(request: HttpRequest) -> Page:
+def _page(request: HttpRequest) -> RiskPage:
     selection = PageSelection.from_request(request, {"methodology": [ALL_METHODOLOGIES, *versions_in_play(TRADING)]})
     selection = selection.with_text("as_of", request.GET.get("as_of", ""))
-    return Page(selection, risk_figures(selection["methodology"], at=requested_instant(request, timezone.now())))
+    return RiskPage(selection, risk_figures(selection["methodology"], at=requested_instant(request, timezone.now())))
 
 
-def _figure(page: Page, families: Mapping[str, Any]) -> Figure | None:
+def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
     """The Sharpe ratios with their intervals."""
     rows: Sequence[Mapping[str, Any]] = [row for row in page.figures.rows if row["sharpe"] is not None]
     if not rows:

@@ -47,7 +47,7 @@ def numbers(levels: Iterable[Sequence[str]]) -> Iterator[Level]:
 
 
 @dataclass(slots=True)
-class Holding:
+class CostedHolding:
     """Shares of one position after costs, and what they cost; `ledger_shares` are those of the ledger."""
 
     outcome: int
@@ -62,7 +62,7 @@ class CostedAccount:
     """An agent's cash and open holdings after costs, and how many of its trades have no captured book."""
 
     cash: Decimal
-    holdings: dict[int, Holding] = field(default_factory=dict)
+    holdings: dict[int, CostedHolding] = field(default_factory=dict)
     without_book: int = 0
 
 
@@ -91,7 +91,7 @@ def account_after_costs(
         pay_out(account, results, trade["executed_at"])
         position, kind = trade["position"], trade["kind"]
         if position not in account.holdings:
-            account.holdings[position] = Holding(trade["outcome"], trade["market"])
+            account.holdings[position] = CostedHolding(trade["outcome"], trade["market"])
         holding = account.holdings[position]
         book = books.get((trade["universe"], trade["outcome"]))
         place = (trade["decision"], trade["outcome"], kind)
