@@ -1,10 +1,12 @@
 """Figures after costs as pages and API read them: those of the stored trading leaderboard."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.leaderboard_entries import leaderboard_entries
 from scoring.models import Leaderboard
 
 Entry = Mapping[str, Any]
@@ -27,6 +29,15 @@ def stored_after_costs() -> dict[int, AgentAfterCosts]:
         row["liquidation_value"] = None if value is None else Decimal(value)
         figures[int(pk)] = AgentAfterCosts(**row)
     return figures
+
+
+def entries_after_costs(methodology: str, at: datetime | None) -> Sequence[Entry]:
+    """The entries of the stored trading leaderboard, or those of a past instant with their figures after costs."""
+    if at is None:
+        return leaderboard_entries(TRADING, methodology=methodology)
+    from scoring.services.trading_leaderboards import past_entries_after_costs
+
+    return past_entries_after_costs(methodology, at)
 
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:

@@ -5,6 +5,7 @@ The rules are those of the arena's verifier (`arena_verifier.order_books`); noth
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ from arena_verifier.order_books import (
     family_after_costs,
     figures_after_costs,
 )
-from markets.models import Market, OrderBook, Outcome
+from markets.models import Market, OrderBook, Outcome, PriceObservation
 from scoring.competition import AgentSummary
 from scoring.valuations import Valuation
 
@@ -33,25 +34,28 @@ BATCH = 5_000
 """Ids in one statement."""
 
 
-def agents_after_costs(agents: Iterable[Agent | AgentSummary]) -> dict[int, Figures]:
-    """The figures after costs of agents (cohort and methodology loaded), by id."""
+def agents_after_costs(agents: Iterable[Agent | AgentSummary], at: datetime | None = None) -> dict[int, Figures]:
+    """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id."""
     openings = {agent.pk: agent.cohort.methodology.starting_balance for agent in agents}
     trades: dict[int, list[dict[str, Any]]] = defaultdict(list)
     outcomes, markets = set(), set()
-    rows = Trade.objects.filter(agent__in=openings).order_by("pk").values_list(*TRADE_COLUMNS.values())
-    for row in rows:
+    rows = Trade.objects.filter(agent__in=openings, **_until("executed_at", at)).order_by("pk")
+    for row in rows.values_list(*TRADE_COLUMNS.values()):
         trade = dict(zip(TRADE_COLUMNS, row, strict=True))
         trades[trade["agent"]].append(trade)
         outcomes.add(trade["outcome"])
         markets.add(trade["market"])
-    keys = _book_keys(outcomes)
+    keys = _book_keys(outcomes, at)
     traded = {(trade["universe"], trade["outcome"]) for of_agent in trades.values() for trade in of_agent}
     last = {outcome: universe for universe, outcome in keys}
     ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
     books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
     last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
-    results = dict(_results(markets))
-    prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
+    results = dict(_results(markets, at))
+    if at is None:
+        prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
+    else:
+        prices = {pk: row.price for pk, row in PriceObservation.objects.latest(outcomes, at).items()}
     figures: dict[int, Figures] = {}
     for pk, opening in openings.items():
         account = account_after_costs(opening, trades[pk], books, results)
@@ -76,9 +80,14 @@ def as_json(figures: Figures) -> dict[str, Any]:
     return {**figures, "liquidation_value": None if value is None else str(value)}
 
 
-def _book_keys(outcomes: Iterable[int]) -> dict[tuple[int, int], int]:
+def _until(field: str, at: datetime | None) -> dict[str, datetime]:
+    return {} if at is None else {f"{field}__lte": at}
+
+
+def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, int], int]:
     """The ids of all books of outcomes by universe and outcome, in the order of the freezes."""
-    rows = sorted(_rows(OrderBook.objects, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
+    books = OrderBook.objects.filter(**_until("universe__frozen_at", at))
+    rows = sorted(_rows(books, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
     return {(universe, outcome): pk for _, universe, outcome, pk in rows}
 
 
@@ -88,8 +97,8 @@ def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, row, strict=True))
 
 
-def _results(markets: Iterable[int]) -> Iterator[tuple[int, MarketResult]]:
-    final = Market.objects.filter(status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED))
+def _results(markets: Iterable[int], at: datetime | None) -> Iterator[tuple[int, MarketResult]]:
+    final = Market.objects.exclude(resolved_at=None).filter(**_until("resolved_at", at))
     for pk, resolved_at, winner in _rows(final, markets, "pk", "resolved_at", "winning_outcome"):
         yield pk, MarketResult(resolved_at, winner)
 

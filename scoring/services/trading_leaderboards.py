@@ -163,6 +163,14 @@ def trading_leaderboard(
     return _with_figures_after_costs(contents, participants, values, {} if after_costs is None else after_costs, at)
 
 
+def past_entries_after_costs(methodology: str, at: datetime) -> list[dict[str, Any]]:
+    """The entries of a past leaderboard with the figures after costs, which takes much longer than the leaderboard."""
+    participants, values = board_participants(methodology, at)
+    of_families = families_after_costs(participants, values, agents_after_costs(participants, at))
+    entries = trading_leaderboard(methodology, at=at).entries
+    return [{**entry, **of_families[entry["family"]]} for entry in entries]
+
+
 def _with_figures_after_costs(
     contents: LeaderboardContents,
     participants: Sequence[Agent | AgentSummary],

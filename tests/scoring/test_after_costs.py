@@ -13,7 +13,16 @@ from arena_verifier.order_books import TakerBook, family_after_costs, walk
 from markets.models import Market, OrderBook
 from scoring.services.after_costs import agents_after_costs
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
-from tests.factories import WEEK, AgentFactory, CohortFactory, MarketFactory, bet, resolve, sale
+from tests.factories import (
+    WEEK,
+    AgentFactory,
+    CohortFactory,
+    MarketFactory,
+    PriceObservationFactory,
+    bet,
+    resolve,
+    sale,
+)
 from tests.markup import element, get_page, table_rows, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -204,3 +213,16 @@ def test_past_leaderboard_has_no_figures_after_costs(client: Client) -> None:
     (entry,) = client.get("/api/v1/leaderboard/", {"as_of": "2026-03-20T00:00:00Z"}).json()["results"]
     assert (entry["return_after_costs"], entry["trades_without_book"]) == (None, None)
     assert "After costs" not in visible_text(get_page(client, "/trading/?as_of=2026-03-20"))
+
+
+def test_chart_of_a_past_instant_shows_what_was_known_then(client: Client) -> None:
+    agent = AgentFactory(slug="gpt-5.1")
+    trade = bought(agent, "100.00", [("0.50", "1000")])
+    PriceObservationFactory(outcome=trade.outcome, observed_at=WEEK, price=Decimal("0.40"))
+    PriceObservationFactory(outcome=trade.outcome, observed_at=WEEK + timedelta(days=20), price=Decimal("0.90"))
+    book(bet(AgentFactory(cohort=agent.cohort), trade.market, "YES", "50.00", week=3), [("0.90", "100")])
+    resolve(trade.market, "YES")
+    lines = client.get("/trading/charts/after-costs.csv?as_of=2026-03-20").content.decode().splitlines()
+    assert lines[1:3] == ["Gemini 3 Pro,0.0,0.0,0.0", "GPT-5.2,-0.2,-0.2,0.0"]  # 200 shares at 0.40
+    lines = client.get("/trading/charts/after-costs.csv?as_of=2026-05-01").content.decode().splitlines()
+    assert "GPT-5.2,1.0," in lines[1]  # paid as of the resolution

@@ -21,12 +21,12 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
-from scoring.after_costs import entries_with_books
+from scoring.after_costs import entries_after_costs, entries_with_books
 from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.largest_bets import with_returns_without_largest_bet
-from scoring.leaderboard_entries import leaderboard_entries, trading_board
+from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
 
 LATEST_DECISIONS = 10
@@ -105,8 +105,8 @@ def trading_figures(request: HttpRequest) -> list[Figure]:
     """The page's charts."""
     choices = _choices(request)
     competition = competition_index()
-    entries = [] if choices.as_of else leaderboard_entries(TRADING, methodology=choices.selection["methodology"])
-    costs = _costs_figure(entries_with_books(entries), competition.by_slug, choices)
+    entries = entries_with_books(entries_after_costs(choices.selection["methodology"], choices.as_of))
+    costs = _costs_figure(entries, competition.by_slug, choices)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
     figures = _figure(returns, agents, competition.by_slug, choices), costs
