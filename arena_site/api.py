@@ -42,12 +42,14 @@ from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
 from scoring.api.pitfalls import PitfallsView
 from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
+from scoring.api.risk import RiskViewSet
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,
     "agents-board": AgentsBoardViewSet,
     "comparisons/conditions": ConditionDifferenceViewSet,
     "disagreements": MarketDisagreementViewSet,
+    "risk": RiskViewSet,
     "cohorts": CohortViewSet,
     "methodologies": MethodologyViewSet,
     "universes": UniverseViewSet,

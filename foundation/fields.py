@@ -1,4 +1,4 @@
-"""Model fields for exact decimals, in the four precisions that the arena uses."""
+"""Model fields for exact decimals, in the five precisions that the arena uses."""
 
 from decimal import Decimal
 from typing import Any
@@ -82,3 +82,9 @@ class CostField(_Precision):
     """The cost of a model's answer or token, in dollars."""
 
     digits, places = 18, 12
+
+
+class RateField(_Precision):
+    """The rate or the exponent of a venue's fee."""
+
+    digits, places = 9, 6

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from foundation.guards import Trigger, append_only, fixed, protected
 from markets.models import (
     EvidenceSnippet,
+    OrderBook,
     PriceObservation,
     Question,
     QuestionBatch,
@@ -17,7 +18,7 @@ from markets.models import (
 
 
 def triggers() -> Iterator[Trigger]:
-    yield from append_only(Universe, UniverseEntry, QuestionSet, QuestionBatch, QuestionEntry)
+    yield from append_only(Universe, UniverseEntry, OrderBook, QuestionSet, QuestionBatch, QuestionEntry)
     # The audit after the resolution is stored later.
     text_fields = ("title", "url", "source", "published_at", "retrieved_at", "text", "sha256")
     yield fixed(EvidenceSnippet, "entry", "position", *text_fields)

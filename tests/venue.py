@@ -264,7 +264,8 @@ class Venue:
         def answer(request: Request) -> Response:
             self.requests.append(f"{request.method} {request.path}")
             service = request.path.split("/")[1]
-            return Response("<html>down</html>", 503) if service in self.down else handler(request)
+            is_down = service in self.down or request.path in self.down
+            return Response("<html>down</html>", 503) if is_down else handler(request)
 
         return answer
 

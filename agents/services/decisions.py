@@ -4,11 +4,15 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
+from django.db.models import Max
+from django.utils import timezone
 
 from agents.answers import Answer
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
+from agents.models.ledger import marked_value
 from agents.models.task import PromptParts
 from agents.prompts import portfolio_parts
 from agents.services import ledger
@@ -24,6 +28,8 @@ from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
+from markets.services.order_books import capture_order_books
+from markets.services.prices import is_replay
 from markets.services.universes import MarketColumns, NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob
 
@@ -37,6 +43,9 @@ class DecisionReport(RunReport):
     universe: int | None = None
     fallback_holds: int = 0
     trades: int = 0
+    books: int = 0
+    """Order books captured at the freeze, for the costs of trades."""
+    books_missing: int = 0
 
 
 def run_decisions(
@@ -84,6 +93,7 @@ def _open_universes(
 ) -> dict[int, Universe]:
     """The week's universe by methodology id, frozen now if need be; without those outside their retry window."""
     universes: dict[int, Universe] = {}
+    frozen: list[tuple[Universe, Methodology]] = []
     for methodology in {cohort.methodology_id: cohort.methodology for cohort in cohorts}.values():
         # The positions of all cohorts of the methodology, not of this run's alone: every run shares the universe.
         positions = Position.objects.open().filter(agent__cohort__methodology=methodology)
@@ -103,13 +113,43 @@ def _open_universes(
             report.failures.write(str(error))
             continue
         report.universe = universe.pk
+        if universe.frozen_at == at:
+            frozen.append((universe, methodology))
         if at < universe.frozen_at:
             report.log.write(f"universe {universe.pk} was frozen after {at:%Y-%m-%d %H:%M}: nobody is asked")
         elif at >= universe.frozen_at + methodology.retry_window:
             report.log.write(f"the retry window of universe {universe.pk} has ended: nobody is asked")
         else:
             universes[methodology.pk] = universe
+    if clob is not None and not is_replay(at):
+        for universe, methodology in frozen:  # after all freezes, whose time it must not take
+            _capture_books(universe, methodology, clob=clob, report=report)
     return universes
+
+
+def _capture_books(universe: Universe, methodology: Methodology, *, clob: Clob, report: DecisionReport) -> None:
+    """Captures the order books of a universe that was just frozen; whatever fails is counted, and the run goes on."""
+    if universe.order_books.exists():
+        return
+    depth, rule = largest_account(methodology), methodology.price_rule
+    try:
+        capture = capture_order_books(universe, depth=depth, rule=rule, captured_at=timezone.now(), clob=clob)
+    except DatabaseError as error:
+        report.log.write(f"no order books were captured: {type(error).__name__}")
+        return
+    report.books += capture.books
+    report.books_missing += capture.missing
+
+
+def largest_account(methodology: Methodology) -> Decimal:
+    """The largest cash and the largest position of an agent, in dollars together: no trades in a book are larger."""
+    agents = Agent.objects.playing().filter(cohort__methodology=methodology)
+    cash: Decimal = agents.aggregate(cash=Max("cash"))["cash"] or Decimal(0)
+    largest = Decimal(0)
+    positions = Position.objects.open().filter(agent__cohort__methodology=methodology).order_by()
+    for row in positions.values_list("shares", "cost_basis", "outcome__price", named=True):
+        largest = max(largest, marked_value(row.shares, row.cost_basis, row.outcome__price))
+    return cash + largest
 
 
 def market_columns(methodology: Methodology) -> MarketColumns:

@@ -31,7 +31,7 @@ AGENT_COLUMNS = {
 }  # fmt: skip
 TRADING_COLUMNS = {
     "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",
-    "value": "total_value", "bet-sizing": "brier",
+    "after-costs": "return_after_costs", "value": "total_value", "bet-sizing": "brier",
     "wins": "win_rate", "cost": "cost_usd",
 }  # fmt: skip
 

@@ -176,6 +176,24 @@ SCORES: Mapping[str, Term] = {
         "score-implied_confidence",
     ),
     "win-rate": Term("Win rate", "The share of resolved bets whose side won.", "score-win_rate"),
+    "return-after-costs": Term(
+        "Return after costs",
+        "The return if each trade had walked the order book captured at the freeze and paid the venue’s fee. What a"
+        " book could not fill counts as not traded.",
+    ),
+    "sharpe-ratio": Term(
+        "Sharpe ratio",
+        "The mean weekly return divided by the standard deviation of the weekly returns: what is earned for the risk.",
+    ),
+    "locked-capital": Term(
+        "Return on locked capital",
+        "The profit for each dollar that was locked in positions for a week, at cost.",
+    ),
+    "odds-bettor": Term(
+        "Bettor at the market’s odds",
+        "A simulated bettor with a model’s resolved stakes, each of which wins as often as its price says. How often it"
+        " makes as much as the model is how far luck alone goes.",
+    ),
 }  # fmt: skip
 UNCERTAINTY: Mapping[str, Term] = {
     "interval": Term(

@@ -28,7 +28,7 @@ FORECAST_PARTS = {
     "Consistency": "consistency",
     "People and other sources": "imports",
 }
-TRADING_PARTS = {"Leaderboard": "trading", "Comparisons": "comparisons"}
+TRADING_PARTS = {"Leaderboard": "trading", "Luck and risk": "risk", "Comparisons": "comparisons"}
 METHODOLOGY_PARTS = {"Versions": "methodologies", "Pitfalls": "pitfalls", "Glossary": "glossary"}
 SECTIONS = (
     Section("Leaderboard", "leaderboard"),

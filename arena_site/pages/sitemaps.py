@@ -23,9 +23,10 @@ class StaticSitemap(Sitemap):  # type: ignore[type-arg]
 
     def items(self) -> list[str]:
         return [
-            "leaderboard", "findings", "forecasts", "trading", "agents-board", "calibration", "conditions", "time",
-            "costs", "releases", "consistency", "pitfalls", "comparisons", "disagreements", "families", "cohorts",
-            "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary", "about",
+            "leaderboard", "findings", "forecasts", "trading", "risk", "agents-board", "calibration", "conditions",
+            "time", "costs", "releases", "consistency", "pitfalls", "comparisons", "disagreements", "families",
+            "cohorts", "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary",
+            "about",
         ]  # fmt: skip
 
     def location(self, item: str) -> str:

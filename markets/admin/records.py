@@ -18,6 +18,7 @@ from markets.models import (
     CacheVersion,
     EvidenceSnippet,
     Market,
+    OrderBook,
     Outcome,
     PriceObservation,
     Question,
@@ -111,6 +112,15 @@ class UniverseEntryAdmin(ReadOnlyAdmin):
     list_defer = ("universe__market_block",)
     search_fields = ("market__question", "=market__external_id")
     ordering = ("-universe_id", "position")
+
+
+@admin.register(OrderBook)
+class OrderBookAdmin(ReadOnlyAdmin):
+    list_display = ("universe", "outcome", "captured_at", "fee_rate", "fee_exponent")
+    list_select_related = ("universe", "outcome__market")
+    list_defer = ("universe__market_block", "bids", "asks")
+    search_fields = ("outcome__market__question", "=outcome__token_id")
+    ordering = ("-universe_id", "pk")
 
 
 class OptionInline(ReadOnlyTabularInline):

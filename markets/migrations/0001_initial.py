@@ -110,6 +110,8 @@ class Migration(migrations.Migration):
                 ('unresolved_reason', models.TextField(blank=True, default='', help_text='Why the closed market did not count as resolved when it was last checked.')),
                 ('volume', foundation.fields.MoneyField(default=Decimal('0'))),
                 ('liquidity', foundation.fields.MoneyField(blank=True, null=True)),
+                ('fee_rate', foundation.fields.RateField(blank=True, help_text="Of the venue's fee for takers; null if it states none.", null=True)),
+                ('fee_exponent', foundation.fields.RateField(blank=True, null=True)),
                 ('closes_at', models.DateTimeField(blank=True, help_text='Scheduled close, for display only.', null=True)),
                 ('created_at', models.DateTimeField(blank=True, help_text='When its venue created it, as the venue states.', null=True)),
                 ('first_seen_at', models.DateTimeField()),
@@ -166,6 +168,23 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['universe_id', 'position'],
                 'constraints': [models.UniqueConstraint(fields=('universe', 'market'), name='one_entry_per_universe_and_market')],
+            },
+        ),
+        migrations.CreateModel(
+            name='OrderBook',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('universe', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='order_books', to='markets.universe')),
+                ('outcome', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='order_books', to='markets.outcome')),
+                ('captured_at', models.DateTimeField(help_text='By the real clock.')),
+                ('bids', models.JSONField(help_text='[[price, shares], …], the highest price first.')),
+                ('asks', models.JSONField(help_text='[[price, shares], …], the lowest price first.')),
+                ('fee_rate', foundation.fields.RateField(blank=True, help_text="Of the taker's fee; null where the venue states none.", null=True)),
+                ('fee_exponent', foundation.fields.RateField(blank=True, null=True)),
+            ],
+            options={
+                'ordering': ['universe_id', 'pk'],
+                'constraints': [models.UniqueConstraint(fields=('universe', 'outcome'), name='one_order_book_per_universe_and_outcome')],
             },
         ),
         migrations.CreateModel(

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Max, Q
 
 from foundation.change_times import ChangeTime, TimedQuerySet
-from foundation.fields import MoneyField, PriceField
+from foundation.fields import MoneyField, PriceField, RateField
 from markets.sources.registry import SOURCES, source_choices
 
 YES, NO = "YES", "NO"
@@ -87,6 +87,8 @@ class Market(ChangeTime):
     volume = MoneyField(default=Decimal(0))
     volume_24h = MoneyField(null=True, blank=True, help_text="US dollars traded in the last 24 hours, if stated.")
     liquidity = MoneyField(null=True, blank=True)
+    fee_rate = RateField(null=True, blank=True, help_text="Of the venue's fee for takers; null if it states none.")
+    fee_exponent = RateField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
     created_at = models.DateTimeField(
         null=True, blank=True, help_text="When its venue created it, as the venue states."

@@ -18,8 +18,8 @@ from markets.sources.base import SkippedMarket, VenueMarket, VenueOutcome
 
 TEXT_FIELDS = ("question", "condition_id", "slug", "description", "category", "event_id", "event_title", "option")
 DESCRIPTION_FIELDS = (
-    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "closes_at", "created_at", "accepts_orders",
-    "oracle_status", "listed_at", "refreshed_at",
+    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "fee_rate", "fee_exponent", "closes_at",
+    "created_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
 QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
 CENT = Decimal("0.01")
@@ -199,6 +199,7 @@ def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
         market.volume_24h = row.volume_24h.quantize(CENT, rounding=ROUND_DOWN)
     if row.liquidity is not None:
         market.liquidity = row.liquidity.quantize(CENT, rounding=ROUND_DOWN)
+    market.fee_rate, market.fee_exponent = row.fee_rate, row.fee_exponent
     market.closes_at = row.closes_at or market.closes_at
     market.created_at = market.created_at or row.created_at
     market.accepts_orders = row.accepts_orders

@@ -54,6 +54,9 @@ class VenueMarket:
     volume: Decimal = Decimal(0)
     volume_24h: Decimal | None = None
     liquidity: Decimal | None = None
+    fee_rate: Decimal | None = None
+    """Of the fee that takers pay: shares × rate × (p(1 − p))^exponent; None if the venue states none."""
+    fee_exponent: Decimal | None = None
     closes_at: datetime | None = None
     """The nominal deadline, for display only."""
     created_at: datetime | None = None

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+FEE_STEP = Decimal("0.000001")
 LONGEST_NUMBER = 100
 """Characters; the longest price in the captured answers has 40."""
 LARGEST_AMOUNT = Decimal(10) ** 15
@@ -32,6 +33,14 @@ def price(raw: object) -> Decimal:
     if not 0 <= value <= 1:
         raise ValueError(f"{shown(raw)} is outside [0, 1]")
     return value.copy_abs()  # "-0" is 0; abs() would round to the context's 28 digits
+
+
+def fee_term(raw: object) -> Decimal:
+    """The rate or the exponent of a fee, as it is stored. Raises ValueError if it is none from 0 to 100."""
+    value = number(raw)
+    if not 0 <= value <= 100:
+        raise ValueError(f"{shown(raw)} is no term of a fee")
+    return value.quantize(FEE_STEP)
 
 
 def line(raw: object) -> str:
@@ -117,6 +126,7 @@ def or_none(read: Callable[[object], Value]) -> Callable[[object], Value | None]
 
 
 number_or_none, price_or_none = or_none(number), or_none(price)
+fee_term_or_none = or_none(fee_term)
 flag_or_none, sequence_or_none = or_none(flag), or_none(sequence)
 
 

@@ -14,6 +14,7 @@ from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
 from foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
+from scoring.after_costs import AgentAfterCosts, stored_after_costs
 from scoring.changes import agent_changed, brier_score_changed
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
@@ -35,12 +36,25 @@ class AgentSerializer(ReadSerializer):
     )  # fmt: skip
     resolved_bets = serializers.IntegerField(source="record.resolved_bets", read_only=True)
     win_rate = serializers.FloatField(source="record.win_rate", read_only=True, allow_null=True)
+    return_after_costs = serializers.FloatField(
+        source="costed.return_after_costs", read_only=True, allow_null=True,
+        help_text="In per cent, as last computed; null where a trade has no captured order book.",
+    )  # fmt: skip
+    liquidation_value = MoneyStringField(
+        source="costed.liquidation_value", allow_null=True,
+        help_text="Cash with the holdings sold to the bids of the last order books; null likewise.",
+    )  # fmt: skip
+    trades_without_book = serializers.IntegerField(
+        source="costed.trades_without_book", read_only=True, allow_null=True,
+        help_text="Trades of which no order book was captured.",
+    )  # fmt: skip
 
     class Meta:
         model = Agent
         fields = (
             "id", "cohort", "family", "replicate", "release", "model_id", "display_name", "status", "cash",
             "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets", "win_rate",
+            "return_after_costs", "liquidation_value", "trades_without_book",
         )  # fmt: skip
 
 
@@ -62,7 +76,7 @@ class AgentViewSet(ReadOnlyViewSet):
     ordering_paths = {"cohort": "cohort__number", "family": "family__slug"}
 
     def complete_rows(self, agents: Sequence[Any]) -> Sequence[Any]:
-        """The agents with `valuation` and `record`; each costs one query, and none if its fields are not shown."""
+        """The agents with `valuation`, `record` and `costed`; each costs one query, none if unseen."""
         if self.is_requested("cohort", "family", *VALUATION_FIELDS):
             agents = attach_competition(agents)
         if self.is_requested(*VALUATION_FIELDS):
@@ -77,6 +91,10 @@ class AgentViewSet(ReadOnlyViewSet):
             scores = bet_records([agent.pk for agent in agents])
             for agent in agents:
                 agent.record = scores.get(agent.pk, NO_RECORD)
+        if self.is_requested(*AgentAfterCosts._fields):
+            costed = stored_after_costs()
+            for agent in agents:
+                agent.costed = costed.get(agent.pk, AgentAfterCosts())
         return agents
 
 

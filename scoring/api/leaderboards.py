@@ -68,6 +68,22 @@ class LeaderboardEntrySerializer(serializers.Serializer):
         allow_null=True, help_text="Events of these bets; fewer than four give no interval."
     )
     cost_usd = serializers.CharField()
+    return_before_costs = NumberField(
+        help_text="Mean return at midpoints over the cohorts of which no order book is missing. Null at a past time."
+    )
+    return_after_costs = NumberField(
+        help_text="Mean return of the same trades after spreads, the depth of the captured books and the venue's fee."
+    )
+    vanished_share = NumberField(
+        help_text="Share of the profit at midpoints over these cohorts that costs take; null without a profit."
+    )
+    liquidation_value = serializers.CharField(
+        allow_null=True, help_text="Mean cash with the holdings sold to the bids of the last books, in dollars."
+    )
+    cohorts_with_books = serializers.IntegerField(allow_null=True, help_text="Cohorts of which no book is missing.")
+    trades_without_book = serializers.IntegerField(
+        allow_null=True, help_text="Trades of which no book was captured; the other figures leave their cohorts out."
+    )
 
 
 class LeaderboardViewSet(ListView, GenericViewSet):

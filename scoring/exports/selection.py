@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db.models import Q, QuerySet
 
-from agents.models import Decision, Elicitation, Forecast, Position, Receipt
+from agents.models import Decision, Elicitation, Forecast, Position, Receipt, Trade
 from agents.models.sealed_rows import Seals, with_sealed_until
 from foundation.json_lines import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe
@@ -69,6 +69,8 @@ class ExportSelection:
         """The selected rows of a table's model, in the table's order."""
         model: Any = apps.get_model(table.model)
         rows = model.objects.order_by(*table.order)
+        if table.name == "books":
+            rows = rows.filter(outcome__in=Trade.objects.order_by().values("outcome"))
         return rows if self.is_whole else rows.filter(self._filter(table.name))
 
     def _filter(self, name: str) -> Q:
@@ -92,6 +94,7 @@ class ExportSelection:
             "positions": lambda: Q(pk__in=self.positions().values("pk")),
             "universes": lambda: Q(pk__in=self.universes().values("pk")),
             "universe_entries": lambda: Q(universe__in=self.universes().values("pk")),
+            "books": lambda: Q(universe__in=self.universes().values("pk")),
             "markets": self._markets,
             "outcomes": lambda: self._markets("market__"),
             # Of the outcomes that the cohort held; of all if there is no cohort.

@@ -6,7 +6,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from agents.models import Position, Trade
+from agents.models import Agent, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.conditions import stored_conditions
@@ -19,6 +19,7 @@ from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.methodologies import versions_in_play
 from scoring.models import Leaderboard
+from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
 from scoring.services.forecast_leaderboards import SLOW_FIGURES, forecast_leaderboard, leaderboard_selections
@@ -132,9 +133,17 @@ def _trading_leaderboard(selection: ExportSelection) -> Iterator[dict[str, Any]]
     """Computed from the rows that the archive holds: the stored leaderboard may be older."""
     if not selection.is_whole:
         return
+    after_costs: dict[int, Figures] = {}
     for version in (ALL_METHODOLOGIES, *versions_in_play(TRADING)):
-        for entry in trading_leaderboard(version).entries:
+        for entry in trading_leaderboard(version, after_costs=after_costs).entries:
             yield {**entry, "methodology": version}
+
+
+def _after_costs(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    if selection.is_whole:
+        agents = Agent.objects.select_related("cohort").prefetch_related("cohort__methodology").order_by("pk")
+        for pk, figures in agents_after_costs(agents).items():
+            yield {"agent": pk, **figures}
 
 
 def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
@@ -189,6 +198,7 @@ COMPUTED_TABLES: dict[str, Any] = {
     "leaderboard_trading": _trading_leaderboard,
     "leaderboard_forecast": _forecast_leaderboards,
     "leaderboard_agents": _agents_boards,
+    "after_costs": _after_costs,
     "condition_differences": _condition_differences,
 }
 

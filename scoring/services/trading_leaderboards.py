@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -23,7 +24,9 @@ from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs
 from scoring.methodologies import separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
+from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
 from scoring.services.bet_calibration import bet_calibration
+from scoring.services.trading_risk import trading_risk
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
@@ -72,14 +75,17 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
 
 def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[LeaderboardKey, LeaderboardContents]:
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored."""
-    contents = {version: _contents(version, reuse_scores=reuse_scores) for version in separate_versions(TRADING)}
+    after_costs: dict[int, Figures] = {}
+    contents = {}
+    for version in separate_versions(TRADING):
+        contents[version] = _contents(version, after_costs, reuse_scores=reuse_scores)
     return {
         LeaderboardKey(TRADING, version): contents.get(version, contents[ALL_METHODOLOGIES])
         for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]
     }
 
 
-def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
+def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores: bool) -> LeaderboardContents:
     # A score never changes, but a reversal or a repair replaces it: an equal count does not mean the same scores.
     scores = leaderboard_scores(methodology).aggregate(bets=Count("pk"), newest=Max("pk")) | {"format": FORMAT}
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
@@ -90,9 +96,23 @@ def _contents(methodology: str, *, reuse_scores: bool) -> LeaderboardContents:
         scored = {}
         for entry in stored.entries:
             scored[entry["family"]] = {name: entry[name] for name in SCORED}
-    contents = trading_leaderboard(methodology, scored)
+    contents = trading_leaderboard(methodology, scored, after_costs=after_costs)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
-    return contents._replace(report={"scores": scores, "calibration": calibration, **contents.report})
+    parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology)}
+    return contents._replace(report={**parts, **contents.report})
+
+
+def board_risk(contents: LeaderboardContents, methodology: str, at: datetime | None = None) -> dict[str, Any]:
+    """Luck and risk of the families of a leaderboard, now or as of an instant."""
+    ranked = sorted((entry for entry in contents.entries if entry["rank"]), key=itemgetter("rank", "family"))
+    return trading_risk(
+        *board_participants(methodology, at),
+        contents.report["weeks"],
+        [entry["family"] for entry in ranked],
+        leaderboard_scores(methodology, at),
+        past_scores_version(methodology, at),
+        until=at,
+    )
 
 
 def store_leaderboards(leaderboards: Mapping[LeaderboardKey, LeaderboardContents], *, at: datetime) -> None:
@@ -116,6 +136,7 @@ def trading_leaderboard(
     *,
     at: datetime | None = None,
     category: str = "",
+    after_costs: dict[int, Figures] | None = None,
 ) -> LeaderboardContents:
     """The leaderboard, ranked by mean return over cohorts; its report holds the returns and their paired tests.
 
@@ -127,6 +148,9 @@ def trading_leaderboard(
     With `at`, the leaderboard of a past instant: cohorts started by then, values of the newest snapshots by then,
     scores of markets resolved by then, costs of universes frozen by then. A `category` narrows the SCORED fields to
     bets on its markets; an agent has one bankroll for all of them, so values, returns and ranks stay those over all.
+
+    `after_costs` are the figures after costs of agents by id; those that it lacks are computed and added. They are
+    those of now: a past leaderboard has none.
     """
     participants, values = board_participants(methodology, at)
     results_of = cohort_results(participants, values, at)
@@ -135,7 +159,34 @@ def trading_leaderboard(
         scored = {family.pk: scored_before.get(family.slug) or score_fields(()) for family in results_of}
     else:
         scored = _scored(methodology, at, category, results_of)
-    return ranked_contents(results_of, scored, costs)
+    contents = ranked_contents(results_of, scored, costs)
+    return _with_figures_after_costs(contents, participants, values, {} if after_costs is None else after_costs, at)
+
+
+def past_entries_after_costs(methodology: str, at: datetime) -> list[dict[str, Any]]:
+    """The entries of a past leaderboard with the figures after costs, which takes much longer than the leaderboard."""
+    participants, values = board_participants(methodology, at)
+    of_families = families_after_costs(participants, values, agents_after_costs(participants, at))
+    entries = trading_leaderboard(methodology, at=at).entries
+    return [{**entry, **of_families[entry["family"]]} for entry in entries]
+
+
+def _with_figures_after_costs(
+    contents: LeaderboardContents,
+    participants: Sequence[Agent | AgentSummary],
+    values: Mapping[int, Valuation],
+    after_costs: dict[int, Figures],
+    at: datetime | None,
+) -> LeaderboardContents:
+    """The leaderboard with the figures after costs of families in its entries, and those of agents in its report."""
+    if at is not None:
+        entries = [{**entry, **NO_FIGURES} for entry in contents.entries]
+        return contents._replace(entries=entries)
+    after_costs |= agents_after_costs([agent for agent in participants if agent.pk not in after_costs])
+    of_families = families_after_costs(participants, values, after_costs)
+    entries = [entry | of_families[entry["family"]] for entry in contents.entries]
+    of_agents = {str(agent.pk): as_json(after_costs[agent.pk]) for agent in participants}
+    return LeaderboardContents(entries, {**contents.report, "after_costs": of_agents})
 
 
 def cohort_results(

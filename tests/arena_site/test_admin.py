@@ -37,7 +37,7 @@ from cohorts.models import Methodology, MissedWeek
 from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
-from markets.models import CacheVersion, EvidenceSnippet, Market, QuestionEntry, VenueTraffic
+from markets.models import CacheVersion, EvidenceSnippet, Market, OrderBook, QuestionEntry, UniverseEntry, VenueTraffic
 from scoring.models import AgentsBoard, Leaderboard, Snapshot
 from tests.factories import (
     WEEK,
@@ -85,6 +85,9 @@ def grow() -> None:
     Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
     Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
+    universe_entry = UniverseEntry.objects.latest("pk")
+    universe, outcome = universe_entry.universe, universe_entry.market.outcomes.all()[0]
+    OrderBook.objects.get_or_create(universe=universe, outcome=outcome, captured_at=week, bids=[], asks=[])
     entry = QuestionEntry.objects.latest("pk")
     EvidenceSnippet.objects.create(entry=entry, position=entry.snippets.count() + 1, text="Dry.", retrieved_at=week)
 

@@ -189,7 +189,7 @@ def test_fields_parameter_selects_each_field(season: None, client: Client, name:
     for field in field_names(ENDPOINTS[name].serializer_class):
         selected = client.get(path, {"fields": field}).json()["results"]
         assert selected == [{field: row[field]} for row in rows]
-    if name in ("agents-board", "disagreements", "leaderboard", "snapshots") or not rows:
+    if name in ("agents-board", "disagreements", "leaderboard", "risk", "snapshots") or not rows:
         return
     row = rows[0]["id" if key == "pk" else key]
     detail = client.get(f"{path}{row}/").json()
@@ -208,7 +208,7 @@ def test_unknown_field_is_named(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "fields", "saved"),
-    [("markets", "id,question", 1), ("agents", "id,cash", 3), ("cohorts", "number,status", 2)],
+    [("markets", "id,question", 1), ("agents", "id,cash", 4), ("cohorts", "number,status", 2)],
 )
 def test_unselected_fields_save_queries(season: None, client: Client, name: str, fields: str, saved: int) -> None:
     def queries(**query: str) -> int:

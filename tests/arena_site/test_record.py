@@ -18,7 +18,7 @@ from agents.models import AgentVersion, Chain, Decision, Family, ModelCall, Rele
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort, Methodology
 from foundation import guards
-from markets.models import EvidenceSnippet, QuestionEntry
+from markets.models import EvidenceSnippet, OrderBook, Outcome, QuestionEntry, Universe
 from scoring.models import Snapshot
 from tests.factories import (
     DECIDED,
@@ -52,6 +52,7 @@ PROTECTED = {
         ("markets.EvidenceSnippet", "text"), ("markets.PriceObservation", "price"), ("markets.Question", "text"),
         ("markets.QuestionBatch", "block"),
         ("markets.QuestionEntry", "prices"), ("markets.QuestionOption", "name"), ("markets.QuestionSet", "sha256"),
+        ("markets.OrderBook", "asks"),
         ("markets.Universe", "market_block"), ("markets.UniverseEntry", "prices"), ("scoring.Snapshot", "total_value"),
     )
 }  # fmt: skip
@@ -77,6 +78,9 @@ def season() -> None:
     SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
     AgentVersion.objects.create(family=Family.objects.filter(external=True)[0], number=2, began_at=WEEK)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
+    for outcome in Outcome.objects.order_by("pk")[:2]:
+        universe = Universe.objects.order_by("pk")[0]
+        OrderBook.objects.create(universe=universe, outcome=outcome, captured_at=WEEK, bids=[], asks=[["0.4", "10"]])
     entry = QuestionEntry.objects.order_by("pk")[0]
     digest = sha256(b"It rained.").hexdigest()
     for position in (1, 2):

@@ -83,6 +83,7 @@ FIXED = {
     "forecasts by time": "/time/",
     "forecasts by cost": "/costs/",
     "forecasts by release": "/releases/",
+    "luck and risk": "/risk/",
     "embed of lines": "/embed/cohorts/1/charts/values/",
     "embed of diagrams": "/embed/calibration/charts/stakes-by-forecast/",
     "API documentation": "/api/docs/",

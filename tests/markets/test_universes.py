@@ -148,7 +148,7 @@ def test_frozen_price_is_the_midpoint_and_no_is_its_complement(venue: Venue) -> 
     venue.requests.clear()
     assert run("run_decisions", DECISION).code == 0
     assert Universe.objects.get().entries.get().prices == {"YES": "0.4305", "NO": "0.5695"}
-    assert [r for r in venue.requests if r.startswith("POST /clob")] == ["POST /clob/midpoints"]
+    assert [r for r in venue.requests if r.startswith("POST /clob")] == ["POST /clob/midpoints", "POST /clob/books"]
 
 
 def test_a_universe_includes_the_holdings_of_every_cohort(venue: Venue) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import AgentVersion, Decision, Family
+from agents.models import Agent, AgentVersion, Decision, Family
 from agents.services.attempts import note_attempt, report_attempt
 from arena_verifier.program import verify
 from markets.models import QuestionBatch
@@ -197,6 +197,10 @@ def models_boards() -> dict[str, Any]:
         for part in ("returns", "weeks"):
             if part in report:
                 report[part] = {slug: value for slug, value in report[part].items() if slug != "visitor"}
+        if "risk" in report:
+            report["risk"]["families"].pop("visitor", None)
+            visitors = {str(pk) for pk in Agent.objects.filter(family__slug="visitor").values_list("pk", flat=True)}
+            report["after_costs"] = {pk: row for pk, row in report["after_costs"].items() if pk not in visitors}
         boards[str(row)] = [entry for entry in row.entries if not entry["external"]], report
     return boards
 

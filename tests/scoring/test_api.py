@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
+from arena_verifier.order_books import OF_FAMILY
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import trading_leaderboard
@@ -48,6 +49,9 @@ def test_agent_shows_its_value_and_record(client: Client) -> None:
         "brier": 0.25,
         "resolved_bets": 1,
         "win_rate": 1.0,
+        "return_after_costs": None,
+        "liquidation_value": None,
+        "trades_without_book": 2,
     }
     assert unresolved.position.shares == 1000
     assert client.get("/api/v1/agents/").json()["results"] == [row]
@@ -157,7 +161,7 @@ def test_leaderboard_is_paged(client: Client) -> None:
 def _entry(family: str) -> dict[str, object]:
     nulls = (
         "return_se", "return_se_cohorts", "return_ci", "brier", "brier_ci", "bss_random", "bss_market", "win_rate",
-        "win_rate_ci",
+        "win_rate_ci", *OF_FAMILY,
     )  # fmt: skip
     return dict.fromkeys(nulls) | {
         "family": family, "display_name": family, "external": False, "rank": 1, "rank_low": 1, "rank_high": 3,

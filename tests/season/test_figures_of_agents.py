@@ -185,6 +185,10 @@ def test_every_agent(season: SeasonApi, cohort: int) -> None:
         page.fact("Total value", formats.money(agent["total_value"]))
         page.fact("Return", formats.signed_percent(agent["pnl_percent"]))
         page.fact("P/L", (formats.signed_money(agent["pnl"]), parts))
+        note = f"sold to the last bids: {formats.money(agent['liquidation_value'])}"
+        if agent["trades_without_book"]:
+            note = f"{formats.plural(agent['trades_without_book'], 'trade')} without an order book"
+        page.fact("Return after costs", (formats.signed_percent(agent["return_after_costs"]), note))
         page.fact("Cash", formats.money(agent["cash"]))
         page.fact("Positions", formats.money(agent["positions_value"]))
         page.fact("Bet-sizing score", formats.score(agent["brier"]))

@@ -46,6 +46,7 @@ COMPARED = {
     "time": reports.test_scores_by_time,
     "costs": reports.test_scores_by_cost,
     "releases": reports.test_scores_by_release,
+    "risk": leaderboards.test_luck_and_risk,
     "imports": comparisons.test_the_imports,
     "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,

@@ -38,9 +38,16 @@ def win_rate_notes(entry: Any) -> str:
     return " ".join(filter(None, [formats.interval(entry["win_rate_ci"], formats.share), bets]))
 
 
+def costs_notes(entry: Any) -> str:
+    lost = "" if entry["vanished_share"] is None else f"{formats.share(entry['vanished_share'])} of profit lost"
+    missing = f"{entry['trades_without_book']} without a book" if entry["trades_without_book"] else ""
+    return " ".join(filter(None, [lost, missing]))
+
+
 TRADING = {
     "Rank": rank,
     "Return": lambda e: (formats.signed_percent(e["return_percent"]), formats.half_width(e["return_ci"])),
+    "After costs": lambda e: (formats.signed_percent(e["return_after_costs"]), costs_notes(e)),
     "Mean value": lambda e: (formats.money(e["total_value"]), formats.plural(e["cohorts"], "cohort")),
     "Bet-sizing score": lambda e: formats.with_interval(e, "brier"),
     "Win rate": lambda e: (formats.share(e["win_rate"]), win_rate_notes(e)),
@@ -183,6 +190,28 @@ def test_the_trading_board(season: SeasonApi, query: str) -> None:
     page.fact("Portfolio values as of", formats.minute(values["as_of"]))
     page.skip("Next decisions", "Leaderboard updated")
     page.assert_compared(at_least=80)
+
+
+@pytest.mark.parametrize("query", ["", "as_of=2026-03-14"])
+def test_luck_and_risk(season: SeasonApi, query: str) -> None:
+    page, rows = season.page(f"/risk/?{query}"), by(season.rows(f"risk/?{query}"), "family")
+    columns = {
+        "Rank": lambda r: str(r["rank"] or "–"),
+        "Return": lambda r: formats.signed_percent(r["return_percent"]),
+        "First in resamples": lambda r: formats.share(r["first_share"]),
+        "Bettor at market odds does as well": lambda r: (
+            formats.share(r["odds_bettor_share"]),
+            f"{formats.signed_money(r['held_profit'])} on {formats.plural(r['resolved_stakes'], 'stake')}",
+        ),
+        "Worst drawdown": lambda r: formats.percent(r["worst_drawdown"]),
+        "Weekly volatility": lambda r: formats.percent(r["weekly_volatility"]),
+        "Sharpe ratio": lambda r: (
+            formats.signed_score(r["sharpe"]), formats.interval(r["sharpe_ci"], formats.signed_score, " to "),
+        ),
+        "Return on locked capital": lambda r: formats.signed_percent(r["return_on_locked_capital"]),
+    }  # fmt: skip
+    page.table("models", rows, columns, FAMILY, no_figure=["Model"])
+    page.assert_compared(at_least=40)
 
 
 def test_curves_end_at_what_the_board_says_and_whoever_has_finished_stays_in_them(season: SeasonApi) -> None:

@@ -22,6 +22,7 @@ from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from foundation.raw_sql import parse_timestamp, stored_unit
+from scoring.after_costs import stored_after_costs
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
 from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
 
@@ -106,6 +107,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "past": past[:limit],
             "hidden": sum(max(0, len(rows) - limit) for rows in (current, past)) if limit else 0,
             "states": count_states(positions),
+            "costed": stored_after_costs().get(agent.pk),
             "largest": None if sealed_until else _largest(positions, worth),
             "sealed_until": sealed_until,
             "realized": sum((position.realized_pnl for position in positions), ZERO),

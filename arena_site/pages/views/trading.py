@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Decision, Family
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
+from arena_site.pages.charts.after_costs import costs_figure, costs_sentence
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
@@ -20,6 +21,7 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
+from scoring.after_costs import entries_after_costs, entries_with_books
 from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -57,6 +59,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     sparklines = _sparklines(returns)
     headline = trading_headline(entries, pairs, competition.cohorts.values(), at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
+    costed = entries_with_books(entries)
     rows = []
     for entry in entries:
         slug = entry["family"]
@@ -83,6 +86,9 @@ def trading(request: HttpRequest) -> HttpResponse:
                 ]
             ),
             "figure": _figure(returns, agents, families, choices),
+            "costs": _costs_figure(costed, families, choices),
+            "costs_sentence": costs_sentence(costed, headline.condition) if costed and headline else "",
+            "without_book": sum(entry["trades_without_book"] or 0 for entry in entries),
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
             "voided": [cohort for cohort in competition.cohorts.values() if cohort.voided_at],
@@ -96,13 +102,15 @@ def trading(request: HttpRequest) -> HttpResponse:
 
 
 def trading_figures(request: HttpRequest) -> list[Figure]:
-    """The page's chart."""
+    """The page's charts."""
     choices = _choices(request)
     competition = competition_index()
+    entries = entries_with_books(entries_after_costs(choices.selection["methodology"], choices.as_of))
+    costs = _costs_figure(entries, competition.by_slug, choices)
     agents = _agents(competition, choices.selection)
     returns = cohort_returns(agents, at=choices.as_of or choices.now)
-    figure = _figure(returns, agents, competition.by_slug, choices)
-    return [figure] if figure else []
+    figures = _figure(returns, agents, competition.by_slug, choices), costs
+    return [figure for figure in figures if figure]
 
 
 def _choices(request: HttpRequest) -> TradingChoices:
@@ -138,6 +146,14 @@ def _figure(
         query=selection.suffix,
         dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
     )
+
+
+def _costs_figure(
+    entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family], choices: TradingChoices
+) -> Figure | None:
+    """The chart of returns before and after costs."""
+    at = choices.computed_at or choices.now
+    return costs_figure(entries, families, query=choices.selection.suffix, at=at) if entries else None
 
 
 def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:

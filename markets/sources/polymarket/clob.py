@@ -1,6 +1,6 @@
 """Client of the CLOB, Polymarket's order books: midpoints, best bids and asks, and the winning token."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from foundation.http import HttpService, UpstreamError
 from markets.sources.base import TopOfBook
-from markets.sources.field_parsers import flag_or_none, identifier, line, number, price, shown
+from markets.sources.field_parsers import LARGEST_AMOUNT, flag_or_none, identifier, line, number, price, shown
 
 Value = TypeVar("Value")
 LARGEST_BATCH = 500
@@ -26,6 +26,18 @@ class TokenValues(Generic[Value]):
     values: dict[str, Value] = field(default_factory=dict)
     rejected: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+
+
+Level = tuple[Decimal, Decimal]
+"""A price, and the shares that are offered or sought at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookLevels:
+    """The levels of an order book, on each side the best one first."""
+
+    bids: Sequence[Level]
+    asks: Sequence[Level]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,10 @@ class Clob(HttpService):
     def books(self, token_ids: Iterable[str]) -> TokenValues[TopOfBook]:
         """The best bids and asks of tokens; failures are returned, not raised."""
         return self._read("book", token_ids, _books_by_token, parse_book)
+
+    def order_books(self, token_ids: Iterable[str]) -> TokenValues[BookLevels]:
+        """The whole books of tokens; failures are returned, not raised."""
+        return self._read("book", token_ids, _books_by_token, parse_levels)
 
     def winner(self, condition_id: str) -> WinningToken | None:
         """The market's flagged winner; None unless exactly one token is flagged."""
@@ -157,17 +173,24 @@ def _books_by_token(answer: object) -> dict[str | None, object]:
 
 def parse_book(token: str, raw: object) -> TopOfBook:
     """The best bid and ask of a book. Raises ValueError for any other answer."""
-    if isinstance(raw, dict):
-        bids, asks = _levels(raw, "bids"), _levels(raw, "asks")
-        return TopOfBook(token, bid=max(bids, default=None), ask=min(asks, default=None))
-    raise ValueError(f"{shown(raw)} is not a book")
+    book = parse_levels(token, raw)
+    bid, ask = (levels[0][0] if levels else None for levels in (book.bids, book.asks))
+    return TopOfBook(token, bid=bid, ask=ask)
 
 
-def _levels(raw: dict[str, Any], side: str) -> list[Decimal]:
-    """The prices on one side with a size above zero, in any order."""
+def parse_levels(token: str, raw: object) -> BookLevels:
+    """The levels of a book. Raises ValueError for any other answer."""
+    if not isinstance(raw, dict):
+        raise ValueError(f"{shown(raw)} is not a book")
+    return BookLevels(sorted(_levels(raw, "bids"), reverse=True), sorted(_levels(raw, "asks")))
+
+
+def _levels(raw: dict[str, Any], side: str) -> list[Level]:
+    """The levels on one side with a size above zero, in any order."""
     levels = raw.get(side)
     if levels is None:
         return []
     if not isinstance(levels, list) or not all(isinstance(level, dict) for level in levels):
         raise ValueError(f"{side} {shown(levels)} is not a list of levels")
-    return [price(level.get("price")) for level in levels if number(level.get("size", 1)) > 0]
+    sizes = [(price(level.get("price")), number(level.get("size", 1))) for level in levels]
+    return [(value, size) for value, size in sizes if 0 < size < LARGEST_AMOUNT]

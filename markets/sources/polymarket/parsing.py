@@ -16,6 +16,7 @@ from markets.sources.field_parsers import (
     amount,
     coalesce,
     complement,
+    fee_term_or_none,
     first_field,
     flag,
     flag_or_none,
@@ -74,6 +75,7 @@ def _market(raw: Raw, event: Raw) -> VenueMarket:
     oracle_history = sequence_or_none(raw.get("umaResolutionStatuses")) or [""]
     oracle_status = label(raw.get("umaResolutionStatus")) or label(oracle_history[-1])
     tags = _labels(raw.get("tags")) + _labels(event.get("tags"))
+    fee_rate, fee_exponent = _taker_fee(raw)
     return VenueMarket(
         external_id=external_id,
         question=question,
@@ -92,6 +94,8 @@ def _market(raw: Raw, event: Raw) -> VenueMarket:
         volume=first_field(raw, amount, "volumeNum", "volume") or Decimal(0),
         volume_24h=first_field(raw, amount, "volume24hr", "volume24hrClob"),
         liquidity=first_field(raw, amount, "liquidityNum", "liquidity"),
+        fee_rate=fee_rate,
+        fee_exponent=fee_exponent,
         closes_at=moment(raw.get("endDate")),
         created_at=moment(raw.get("createdAt")),
         oracle_status=oracle_status.lower()[:LONGEST_STATUS] or None,
@@ -112,6 +116,15 @@ def _labels(raw: object) -> list[str]:
         if text and text.lower() not in GENERIC_TAGS:
             labels.append(text)
     return labels
+
+
+def _taker_fee(raw: Raw) -> tuple[Decimal | None, Decimal | None]:
+    """The rate and the exponent of the fee schedule; None and None if it has none, or one that can not be read."""
+    schedule = raw.get("feeSchedule")
+    if flag_or_none(raw.get("feesEnabled")) is False or not isinstance(schedule, dict):
+        return None, None
+    rate, exponent = fee_term_or_none(schedule.get("rate")), fee_term_or_none(schedule.get("exponent"))
+    return (rate, exponent) if rate is not None and exponent is not None else (None, None)
 
 
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────

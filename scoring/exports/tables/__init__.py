@@ -5,6 +5,7 @@ from scoring.exports.tables.forecasting import FORECAST_TABLES
 from scoring.exports.tables.markets import COMPETITION_TABLES, MARKET_TABLES
 from scoring.exports.tables.receipts import AGENT_TABLES
 from scoring.exports.tables.results import (
+    AFTER_COSTS,
     AGENTS_BOARD,
     CHAIN,
     CONDITION_DIFFERENCES,
@@ -18,5 +19,6 @@ from scoring.exports.tables.trading import TRADING_TABLES
 TABLES: tuple[ArchiveTable, ...] = (
     *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, *AGENT_TABLES,
     CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD, CONDITION_DIFFERENCES,
+    AFTER_COSTS,
 )  # fmt: skip
 TABLES_BY_NAME = {table.name: table for table in TABLES}

@@ -139,4 +139,18 @@ MARKET_TABLES = (
     """), "markets.UniverseEntry", ("universe_id", "position"),
         chained="universe position market bettable open prices sources",
     ),
+    ArchiveTable("books", "Order books at the freezes, of the sides that were traded, with the venue's fee for takers: "
+        "shares × rate × (p(1 − p))^exponent.", columns("""
+        universe integer row universe_id - The universe at whose freeze the book was captured.
+        market integer row outcome__market_id - The market.
+        outcome integer row outcome_id - The outcome.
+        side text outcome__side - Its side.
+        captured_at time - When it was captured, by the real clock.
+        bids json - Levels from the highest price down, each a price and a number of shares.
+        asks json - Levels from the lowest price up, as deep as the largest account of the run could reach.
+        fee_rate decimal - Rate of the fee; empty where the venue states none.
+        fee_exponent decimal - Exponent of the fee.
+    """), "markets.OrderBook", ("universe_id", "outcome_id"), batch_size=500,
+        recomputed="market side",
+    ),
 )  # fmt: skip

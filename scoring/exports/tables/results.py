@@ -48,9 +48,23 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         resolved_bets integer - Purchases on markets with a winner.
         resolved_events integer - Events of these; fewer than four give no interval.
         cost_usd decimal usd - Cost of all calls.
+        return_before_costs number percent - Mean return at midpoints over the cohorts of which no book is missing.
+        return_after_costs number percent - Mean return after costs over these cohorts.
+        vanished_share number - Share of the profit at midpoints over these cohorts that costs take; null without one.
+        liquidation_value decimal usd - Mean cash with the holdings sold to the bids of the last books.
+        cohorts_with_books integer - Cohorts of which no book is missing.
+        trades_without_book integer - Trades of which no book was captured.
     """), recomputed="methodology family rank rank_low rank_high cohorts total_value pnl return_percent return_se "
         "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
-        "resolved_events cost_usd")  # fmt: skip
+        "resolved_events cost_usd return_before_costs return_after_costs vanished_share liquidation_value "
+        "cohorts_with_books trades_without_book")  # fmt: skip
+AFTER_COSTS = ArchiveTable("after_costs", "Each agent's portfolio if its trades had walked the captured order books "
+        "and paid the venue's fee.", columns("""
+        agent integer row agent_id - The agent.
+        return_after_costs number percent - Return after costs; null where a trade has no captured book.
+        liquidation_value decimal usd - Cash with the holdings sold to the bids of the last books; null likewise.
+        trades_without_book integer - Trades of which no book was captured.
+    """), recomputed="agent return_after_costs liquidation_value trades_without_book")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - The prompt condition's name in the methodology.
         methodology text - The version; empty over all.

@@ -13,6 +13,7 @@ from scoring.exports.tables import TABLES
 from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
+    "after_costs": ("agent",), "books": ("universe", "outcome"),
     "blocks": ("kind", "id"), "brier_scores": ("trade",), "chain": ("protocol", "sequence"), "cohorts": ("number",),
     "condition_differences": ("family", "condition_a", "condition_b"), "evidence": ("entry", "position"),
     "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),

@@ -154,7 +154,7 @@ def test_return_without_the_largest_bet_stands_on_board_and_agent_page(client: C
     resolve(lost, "NO", at=WEEK + DAY)  # −400
     compute_scores(at=WEEK + 2 * DAY)
     row = table_row(section(get_page(client, "/trading/"), "trading"), "GPT-5.2")
-    assert " +11.00 % −4.00 % " in row
+    assert " +11.00 % – 3 without a book −4.00 % " in row
     assert "Without its largest bet" not in visible_text(get_page(client, "/trading/?as_of=2026-03-09"))
     assert "Without it the return would be −4.00 %." in visible_text(get_page(client, f"/cohorts/1/{GPT}/"))
 

@@ -471,7 +471,7 @@ def test_release_from_the_beginning_has_no_invented_date(client):
         # One of each looks for maintenance, and one for seals where answers are shown.
         ("/cohorts/", 7),
         ("/cohorts/1/", 13),
-        ("/cohorts/1/gpt-5.2/", 10),
+        ("/cohorts/1/gpt-5.2/", 11),
         ("/cohorts/1/gpt-5.2/trades/", 7),
         ("/models/", 5),
         ("/models/gpt-5.2/", 14),

@@ -46,7 +46,7 @@ def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, 
 
 def test_program_is_short_and_imports_the_standard_library_alone() -> None:
     source = program_text()
-    assert len(source.splitlines()) < 2_300
+    assert len(source.splitlines()) < 2_600
     imported = {
         line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
     }
@@ -141,6 +141,12 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("condition_differences", cell("difference", "-0.5")),
     ("condition_differences", cell("n", "999")),
     ("condition_differences", lambda rows: rows.pop()),
+    ("after_costs", cell("return_after_costs", "99.0")),
+    ("after_costs", cell("liquidation_value", "99999.00")),
+    ("after_costs", lambda rows: rows.pop()),
+    ("books", every("asks", '[["0.01","99999"]]')),
+    ("books", every("side", "MAYBE")),
+    ("leaderboard_trading", cell("vanished_share", "0.01")),
     ("snapshots", cell("positions_value", "1000.00")),
     ("snapshots", cell("cash", "1000.00")),
     ("journal", lambda rows: rows.pop()),

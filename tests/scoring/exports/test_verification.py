@@ -37,7 +37,7 @@ def test_sound_archive_verifies_without_a_database(exported: Path, django_db_blo
     with django_db_blocker.block():
         ran = run("verify_export", None, exported / name)
     assert ran.code == 0, ran.stderr
-    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 28, True)
+    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 30, True)
     assert (ran["proven_columns"], ran["unprovable_columns"], ran["proven_percent"]) == (COLUMNS, 0, "100.0")
     assert ran["recomputed_columns"] + ran["hashed_columns"] == COLUMNS
     assert ran["chain_links"] == 49
@@ -172,6 +172,9 @@ def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
             ("positions", "shares", "1.000000", "positions: position"),
             ("settlements", "payout", "1.00", "settlements: settlement"),
             ("agents", "positions_value", "77777.00", "states positions_value"),
+            ("after_costs", "return_after_costs", "12.5", "states return_after_costs"),
+            ("books", "asks", '[["0.02","5"],["0.01","5"]]', "not in the order of their prices"),
+            ("leaderboard_trading", "return_after_costs", "12.5", "states return_after_costs"),
             ("agents", "win_rate", "0.123", "states win_rate"),
             ("snapshots", "total_value", "12000.00", "states total_value"),
             ("brier_scores", "score", "0.01", "states score"),

@@ -7,6 +7,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
+- the returns after costs, by the captured order books;
 - the Brier score of every bet and forecast, both leaderboards and the boards of external agents: ranks, means and
   standard errors, and of trading all intervals and rank ranges; the mean differences between conditions.
 
@@ -27,6 +28,7 @@ from arena_verifier.condition_differences import check_condition_differences
 from arena_verifier.files import MAX_CELL, ArchiveTables, CsvArchive, UnreadableArchive, check_files
 from arena_verifier.forecast_leaderboards import check_forecast_leaderboards
 from arena_verifier.ledger import check_journals, check_positions, check_trades
+from arena_verifier.order_books import check_after_costs, check_books
 from arena_verifier.portfolios import check_agents, check_snapshots
 from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Violations
@@ -52,7 +54,8 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
     """A part holds no leaderboard, a window no row of another time, a cohort none of another cohort."""
     if archive.is_whole:
         return
-    for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences"):
+    for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences",
+                  "after_costs"):  # fmt: skip
         if next(archive.rows(table), None) is not None:
             violations.append(f"{table}: it has rows, and only an archive of everything has leaderboards")
     start, end, cohort = archive.selection["from"] or "", archive.selection["to"] or "~", archive.selection["cohort"]
@@ -82,10 +85,11 @@ CHECKS: dict[str, Callable[..., None]] = {
     "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
     "boards of agents": check_agents_boards, "conditions": check_condition_differences,
+    "books": check_books, "after costs": check_after_costs,
 }  # fmt: skip
 OF_WHOLE_ACCOUNTS = ("journals", "positions", "agents")
 """Checks that need every row of an agent, which a window does not have."""
-OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions")
+OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions", "after costs")
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError, OSError,
              RecursionError, MemoryError, StopIteration, csv.Error)  # fmt: skip
 """Errors that forged files may lead to."""

@@ -6,7 +6,8 @@ from importlib import resources
 
 MODULES = (
     "rows", "files", "signatures", "chains", "receipts", "texts", "ledger", "portfolios", "scores", "samples",
-    "intervals", "trading_leaderboard", "forecast_leaderboards", "agents_boards", "condition_differences", "program",
+    "intervals", "order_books", "trading_leaderboard", "forecast_leaderboards", "agents_boards",
+    "condition_differences", "program",
 )  # fmt: skip
 """In the order in which their names are needed; the last one's description is that of the file."""
 

@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from arena_verifier.intervals import bounded_interval, rank_ranges, return_error
+from arena_verifier.order_books import family_after_costs
 from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents, mismatches
 
 WEEK = timedelta(weeks=1)
@@ -49,7 +50,7 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
         if call["decision"] is not None:
             cost[tables.by("decisions")[call["decision"]]["agent"]] += call["cost_usd"]
     board = {(row["methodology"], row["family"]): row for row in tables.rows("leaderboard_trading")}
-    by_week, markets = weekly_returns(tables), tables.by("markets")
+    by_week, markets, after_costs = weekly_returns(tables), tables.by("markets"), tables.by("after_costs", "agent")
     for version in ["", *sorted({cohort["methodology"] for cohort in cohorts.values()})]:
         players: dict[str, list[Row]] = defaultdict(list)
         spent: dict[str, Decimal] = defaultdict(Decimal)  # in voided cohorts too, which count for nothing else
@@ -88,9 +89,18 @@ def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
                 "pnl": cents(sum(result["pnl"] for result in cohort_rows)),
                 "cost_usd": spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN),
             }  # fmt: skip
+            figures |= family_after_costs(replicates_of(agents, after_costs))
             figures |= bet_figures(scores, [event_of(markets[bet["market"]]) for bet in scores])
             violations.extend(mismatches(f"leaderboard_trading: {version or 'all'}, {family}", row, figures))
     violations.extend(f"leaderboard_trading: {' '.join(key)} did not play" for key in board)
+
+
+def replicates_of(agents: list[Row], after_costs: dict[int, Row]) -> list[list[Row]]:
+    """The returns of a family's agents before and after costs, by cohort."""
+    cohorts = defaultdict(list)
+    for agent in agents:
+        cohorts[agent["cohort"]].append({"return_percent": agent["return_percent"], **after_costs[agent["id"]]})
+    return list(cohorts.values())
 
 
 def cohort_results(agents: list[Row], by_week: dict[int, dict[datetime, float]]) -> dict[int, Row]:

@@ -19,7 +19,7 @@ DECIDED = Decimal("0.9995")  # what a market trades at while the oracle delibera
 RESIDUE = Decimal("0.0000004113951750183874")  # of the kind that old markets are left with
 LONGSHOT_BIAS = 0.92  # how far prices keep their distance from 1/2, in probits: longshots are dear
 ABSURD_ASK = Decimal("0.02")  # the only offer in a one-sided book
-LEVELS = 4  # on each side of a book
+LEVELS = 10  # on each side of a book
 
 NORMAL = NormalDist()
 
@@ -167,12 +167,12 @@ class Exchange:
         price = self.quotes(market, at)[outcome]
         tick, half = _tick(price, market), self._spread(market, at) / 2
         bid, ask = price - half, price + half
-        bids = self._ladder(token, at, "bid", bid, -tick)
-        asks = self._ladder(token, at, "ask", ask, tick)
+        bids = self._ladder(market, token, at, bid, -tick)
+        asks = self._ladder(market, token, at, ask, tick)
         if _within(market.one_sided, at):
             nothing_bid = outcome == 0
-            bids = () if nothing_bid else self._ladder(token, at, "bid", 1 - ABSURD_ASK, -tick)
-            asks = self._ladder(token, at, "ask", ABSURD_ASK, tick) if nothing_bid else ()
+            bids = () if nothing_bid else self._ladder(market, token, at, 1 - ABSURD_ASK, -tick)
+            asks = self._ladder(market, token, at, ABSURD_ASK, tick) if nothing_bid else ()
         return Book(market, token, at, bids, asks, tick)
 
     def quotes(self, market: Market, at: datetime) -> tuple[Decimal, ...]:
@@ -231,11 +231,17 @@ class Exchange:
         return _money(self.traits[market.id].appetite * (0.1 + 0.9 * elapsed**1.3))
 
     def _ladder(
-        self, token: str, at: datetime, side: str, best: Decimal, step: Decimal
+        self, market: Market, token: str, at: datetime, best: Decimal, step: Decimal
     ) -> tuple[tuple[Decimal, Decimal], ...]:
-        rng = seeded_random(self.seed, side, token, at)
+        """The levels of one side of a book, which together hold about half of the market's liquidity in dollars."""
+        rng = seeded_random(self.seed, "bid" if step < 0 else "ask", token, at)
+        dollars = float(self._volume(market, at)) * self.traits[market.id].depth / 2 / LEVELS
         rungs = (best + step * i for i in reversed(range(LEVELS)))
-        return tuple((price, Decimal(rng.randint(500, 99_999)) / 100) for price in rungs if 0 < price < 1)
+        levels = []
+        for price in rungs:
+            if 0 < price < 1:
+                levels.append((price, Decimal(f"{5 + dollars * rng.uniform(0.2, 1.8) / float(price):.2f}")))
+        return tuple(levels)
 
 
 def _within(window: tuple[datetime, datetime] | None, at: datetime) -> bool:

@@ -17,6 +17,7 @@ CACHED = {"cache-control": f"public, max-age={LAG.seconds}"}
 MARKETS_CAP, DEFAULT_LIMIT = 100, 20
 MAX_CACHED_EVENTS = 1024  # rendered rows: each page of a list needs the same ones
 NESTED = ("tags", "markets")  # fields that an event lacks inside a market
+CRYPTO = ("Bitcoin", "Ethereum", "Solana", "Dogecoin")
 ZERO_ADDRESS = "0x" + "0" * 40
 
 Row = dict[str, Any]
@@ -154,6 +155,7 @@ def _market(state: MarketState) -> Row:
         "liquidityClob": state.liquidity,
         "acceptingOrders": state.open,
         "negRisk": market.runner is not None,
+        "feesEnabled": False,
         "approved": True,
         "spread": state.spread,
         "lastTradePrice": state.prices[0],
@@ -171,9 +173,20 @@ def _market(state: MarketState) -> Row:
         row["closedTime"] = end
     if state.oracle:
         row["umaResolutionStatus"] = state.oracle[-1]
+    if fee := _fee(state):
+        row |= {"feesEnabled": True, "feeSchedule": fee}
     if market.kind:
         row |= {"sportsMarketType": market.kind, "gameStartTime": end}
     return row
+
+
+def _fee(state: MarketState) -> Row:
+    """The fee schedule of takers, which sports and crypto have on the real exchange; empty for other markets."""
+    if state.market.kind:
+        return {"exponent": 1, "rate": 0.05, "takerOnly": True, "rebateRate": 0.15}
+    if any(name in state.market.question for name in CRYPTO):
+        return {"exponent": 2, "rate": 0.25, "takerOnly": True, "rebateRate": 0.2}
+    return {}
 
 
 def _event(event: Event, states: list[MarketState]) -> Row:

@@ -1,0 +1,103 @@
+"""Luck and risk of the traders."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.intervals import interval_chart
+from arena_site.pages.filters import count, fraction
+from arena_site.pages.freshness import requested_instant
+from arena_site.pages.headlines import trading_headline
+from arena_site.pages.selection import PageSelection, all_or_one
+from scoring.competition import competition_index
+from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.methodologies import versions_in_play
+from scoring.trading_risk import RESAMPLES, SIGNIFICANCE, SIMULATIONS, RiskFigures, risk_figures
+
+
+class RiskPage(NamedTuple):
+    """The choices of a request, and the figures that they select."""
+
+    selection: PageSelection
+    figures: RiskFigures
+
+
+@require_safe
+def risk(request: HttpRequest) -> HttpResponse:
+    """Whether the leader was lucky, and what each model risked."""
+    as_of, competition = requested_instant(request, timezone.now()), competition_index()
+    page = _page(request)
+    rows, at = page.figures.rows, page.figures.at or timezone.now()
+    headline = trading_headline(rows, [], competition.cohorts.values(), at=at)
+    context = {
+        "as_of": as_of,
+        "whole": True,
+        "filters": page.selection.filter_links(
+            [("Methodology", "methodology", all_or_one("all versions", versions_in_play(TRADING), minimum=2))]
+        ),
+        "sentences": luck_sentences(headline.leader, page.figures, headline.condition) if headline else [],
+        "rows": [(competition.by_slug[row["family"]], row) for row in rows],
+        "figure": _figure(page, competition.by_slug),
+        "simulations": SIMULATIONS,
+        "resamples": RESAMPLES,
+    }
+    return render(request, "risk.html", context)
+
+
+def risk_charts(request: HttpRequest) -> list[Figure]:
+    """The chart of the page."""
+    figure = _figure(_page(request), competition_index().by_slug)
+    return [figure] if figure else []
+
+
+def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: str) -> list[str]:
+    """How often the model of the highest mean return is first in resamples, and how often chance does as well."""
+    name, sentences = leader["display_name"], []
+    if leader["first_share"] is not None:
+        sentences.append(
+            f"{name} has the highest mean return {condition} and is first in {fraction(leader['first_share'])} of"
+            f" {count(RESAMPLES)} resamples of the {count(figures.weeks)} calendar weeks."
+        )
+    if leader["luckiest_bettor_share"] is not None:
+        stakes, simulations = leader["resolved_stakes"], count(SIMULATIONS)
+        models = sum(row["rank"] is not None and row["resolved_stakes"] > 0 for row in figures.rows)
+        lucky = leader["luckiest_bettor_share"] >= SIGNIFICANCE
+        verdict = "no profit beyond luck is shown" if lucky else "luck alone hardly explains its profit"
+        sentences.append(
+            f"A bettor with its {count(stakes)} resolved stake{'' if stakes == 1 else 's'} at the market’s own odds"
+            f" does as well in {fraction(leader['odds_bettor_share'])} of {simulations} simulations, and the luckiest"
+            f" of {count(models)} such bettors, one for each model, in {fraction(leader['luckiest_bettor_share'])}:"
+            f" {verdict}."
+        )
+    return sentences
+
+
+def _page(request: HttpRequest) -> RiskPage:
+    selection = PageSelection.from_request(request, {"methodology": [ALL_METHODOLOGIES, *versions_in_play(TRADING)]})
+    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    return RiskPage(selection, risk_figures(selection["methodology"], at=requested_instant(request, timezone.now())))
+
+
+def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
+    """The Sharpe ratios with their intervals."""
+    rows: Sequence[Mapping[str, Any]] = [row for row in page.figures.rows if row["sharpe"] is not None]
+    if not rows:
+        return None
+    rows = sorted(rows, key=lambda row: -row["sharpe"])
+    chart = interval_chart(
+        rows, "sharpe", families, interval="sharpe_ci", x_title="Sharpe ratio of weekly returns", unit="signed_score",
+        baselines={"No return": 0.0},
+    )  # fmt: skip
+    above = sum(row["sharpe_ci"] is not None and row["sharpe_ci"][0] > 0 for row in rows)
+    title = f"The interval of the Sharpe ratio lies above 0 for {count(above)} of {count(len(rows))} models."
+    note = (
+        "Mean weekly return by its standard deviation; 95 % intervals, each for one model by itself, by a studentised"
+        " bootstrap over calendar weeks."
+    )
+    source = f"{count(page.figures.weeks)} calendar weeks"
+    return Figure("sharpe", title, chart, note, source=source, at=page.figures.at, query=page.selection.suffix)

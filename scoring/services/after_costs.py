@@ -1,0 +1,110 @@
+"""Returns after costs: the trades of agents once more, against the order books captured at the freezes.
+
+The rules are those of the arena's verifier (`arena_verifier.order_books`); nothing of the game depends on them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from agents.models import Agent, Family, Trade
+from arena_verifier.order_books import (
+    OF_FAMILY,
+    MarketResult,
+    TakerBook,
+    account_after_costs,
+    family_after_costs,
+    figures_after_costs,
+)
+from markets.models import Market, OrderBook, Outcome, PriceObservation
+from scoring.competition import AgentSummary
+from scoring.valuations import Valuation
+
+Figures = Mapping[str, Any]
+"""AFTER_COSTS of an agent, or OF_FAMILY of a family."""
+NO_FIGURES: Figures = dict.fromkeys(OF_FAMILY)
+TRADE_COLUMNS = {
+    "agent": "agent_id", "decision": "decision_id", "universe": "decision__universe_id", "position": "position_id",
+    "market": "market_id", "outcome": "outcome_id", "kind": "kind", "shares": "shares", "amount": "amount",
+    "executed_at": "executed_at",
+}  # fmt: skip
+BATCH = 5_000
+"""Ids in one statement."""
+
+
+def agents_after_costs(agents: Iterable[Agent | AgentSummary], at: datetime | None = None) -> dict[int, Figures]:
+    """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id."""
+    openings = {agent.pk: agent.cohort.methodology.starting_balance for agent in agents}
+    trades: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    outcomes, markets = set(), set()
+    rows = Trade.objects.filter(agent__in=openings, **_until("executed_at", at)).order_by("pk")
+    for row in rows.values_list(*TRADE_COLUMNS.values()):
+        trade = dict(zip(TRADE_COLUMNS, row, strict=True))
+        trades[trade["agent"]].append(trade)
+        outcomes.add(trade["outcome"])
+        markets.add(trade["market"])
+    keys = _book_keys(outcomes, at)
+    traded = {(trade["universe"], trade["outcome"]) for of_agent in trades.values() for trade in of_agent}
+    last = {outcome: universe for universe, outcome in keys}
+    ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
+    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
+    last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
+    results = dict(_results(markets, at))
+    if at is None:
+        prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
+    else:
+        prices = {pk: row.price for pk, row in PriceObservation.objects.latest(outcomes, at).items()}
+    figures: dict[int, Figures] = {}
+    for pk, opening in openings.items():
+        account = account_after_costs(opening, trades[pk], books, results)
+        figures[pk] = figures_after_costs(account, opening, prices, last_books)
+    return figures
+
+
+def families_after_costs(
+    participants: Iterable[Agent | AgentSummary], values: Mapping[int, Valuation], figures: Mapping[int, Figures]
+) -> dict[str, dict[str, Any]]:
+    """The figures of families by slug, as JSON; `values` and `figures` are those of the participants by id."""
+    replicates: dict[Family, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for agent in participants:
+        row = {"return_percent": values[agent.pk].return_percent, **figures[agent.pk]}
+        replicates[agent.family][agent.cohort.number].append(row)
+    return {family.slug: as_json(family_after_costs(cohorts.values())) for family, cohorts in replicates.items()}
+
+
+def as_json(figures: Figures) -> dict[str, Any]:
+    """The figures with money as text."""
+    value: Decimal | None = figures["liquidation_value"]
+    return {**figures, "liquidation_value": None if value is None else str(value)}
+
+
+def _until(field: str, at: datetime | None) -> dict[str, datetime]:
+    return {} if at is None else {f"{field}__lte": at}
+
+
+def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, int], int]:
+    """The ids of all books of outcomes by universe and outcome, in the order of the freezes."""
+    books = OrderBook.objects.filter(**_until("universe__frozen_at", at))
+    rows = sorted(_rows(books, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
+    return {(universe, outcome): pk for _, universe, outcome, pk in rows}
+
+
+def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:
+    names = ("universe", "outcome", "bids", "asks", "fee_rate", "fee_exponent")
+    for row in _rows(OrderBook.objects, ids, *names):
+        yield dict(zip(names, row, strict=True))
+
+
+def _results(markets: Iterable[int], at: datetime | None) -> Iterator[tuple[int, MarketResult]]:
+    final = Market.objects.exclude(resolved_at=None).filter(**_until("resolved_at", at))
+    for pk, resolved_at, winner in _rows(final, markets, "pk", "resolved_at", "winning_outcome"):
+        yield pk, MarketResult(resolved_at, winner)
+
+
+def _rows(rows: Any, ids: Iterable[int], *columns: str, by: str = "pk") -> Iterator[Any]:
+    """Columns of the rows whose ids, or whose key `by`, are given; in batches, since statements have a limit."""
+    ids = sorted(ids)
+    for start in range(0, len(ids), BATCH):
+        yield from rows.filter(**{f"{by}__in": ids[start : start + BATCH]}).order_by().values_list(*columns)

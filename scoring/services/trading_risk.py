@@ -1,0 +1,234 @@
+"""Luck and risk of the traders: drawdown, volatility, Sharpe ratio, return on locked capital, and what chance gives.
+
+The clusters of every resampling are calendar weeks, as of the tests of returns, since cohorts share weeks and markets.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from django.db.models import Count, QuerySet
+from numpy.typing import NDArray
+
+from agents.models import Agent, Trade
+from cohorts.weeks import WEEK
+from forecast_rank.metrics.uncertainty import resample_counts
+from markets.models import Outcome
+from scoring.competition import AgentSummary
+from scoring.histories import snapshot_ranges
+from scoring.leaderboard_keys import cached_by_inputs
+from scoring.models import BrierScore
+from scoring.trading_risk import RESAMPLES, SIMULATIONS
+from scoring.valuations import Valuation
+from scoring.weekly_returns import FOREVER, WeeklyReturns, tracked_until
+
+Floats = NDArray[np.float64]
+Agents = Sequence[Agent | AgentSummary]
+SEED = 0
+LEAST_WEEKS = 6
+"""Calendar weeks below which nothing is resampled."""
+TAILS = (0.975, 0.025)
+HALF_A_CENT = 0.005
+FULL = 100.0
+"""The starting balance, in per cent of itself."""
+NO_BETTOR: Mapping[str, Any] = {
+    "resolved_stakes": 0,
+    "held_profit": None,
+    "odds_bettor_share": None,
+    "luckiest_bettor_share": None,
+}
+
+
+class Stake(NamedTuple):
+    """Shares of one family in one side of a market; the side wins where a draw from [0, 1) lies in [start, end)."""
+
+    family: str
+    start: float
+    end: float
+    shares: float
+
+
+@dataclass(slots=True)
+class Bettor:
+    """A family's resolved stakes: how many, and the dollars paid for and won by them, all held to the end."""
+
+    stakes: int = 0
+    paid: float = 0.0
+    won: float = 0.0
+
+    @property
+    def profit(self) -> float:
+        return round(self.won - self.paid, 2)
+
+
+def trading_risk(
+    participants: Agents,
+    values: Mapping[int, Valuation],
+    weeks: Mapping[str, Mapping[Any, WeeklyReturns]],
+    ranked: Sequence[str],
+    scores: QuerySet[BrierScore],
+    scores_version: Any,
+    *,
+    until: datetime | None = None,
+) -> dict[str, Any]:
+    """The figures of families by slug, and the number of calendar weeks, as JSON values; `ranked` are slugs.
+
+    `values` are those of the participants by id, `weeks` the weekly returns by family and cohort in per cent of the
+    starting balance, `scores` those of the resolved bets, and `scores_version` the key under which what follows from
+    them alone is cached for a past instant.
+    """
+    families = sorted(weeks)
+    contributions, running = _weekly_tables([weeks[family] for family in families])
+    counts = resample_counts(contributions.shape[1], RESAMPLES, SEED).astype(np.float64)
+    locked = locked_returns(participants, values, until)
+    if until is None:
+        bettors = odds_bettors(scores, ranked)
+    else:
+        bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
+    in_ranking = [place for place, family in enumerate(families) if family in ranked]
+    first = first_shares(contributions[in_ranking], counts)
+    first_share = {families[place]: share for place, share in zip(in_ranking, first, strict=True)}
+    rows = {}
+    for family, returns in zip(families, running, strict=True):
+        ran = np.isfinite(returns)
+        ratio, interval = sharpe_ratio(returns[ran], counts[:, ran])
+        rows[family] = {
+            "weeks": int(ran.sum()),
+            "worst_drawdown": max(map(worst_drawdown, weeks[family].values())),
+            "weekly_volatility": float(returns[ran].std(ddof=1)) if ran.sum() > 1 else None,
+            "sharpe": ratio,
+            "sharpe_ci": interval,
+            "return_on_locked_capital": locked.get(family),
+            "first_share": first_share.get(family),
+            **bettors.get(family, NO_BETTOR),
+        }
+    return {"families": rows, "weeks": contributions.shape[1]}
+
+
+def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
+    """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
+    dates = sorted({week for cohorts in families for returns in cohorts.values() for week in returns})
+    places = {week: place for place, week in enumerate(dates)}
+    totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
+    for row, cohorts in enumerate(families):
+        for returns in cohorts.values():
+            for week, value in returns.items():
+                totals[row, places[week]] += value
+                cohorts_running[row, places[week]] += 1
+    cohorts_played = np.array([len(cohorts) for cohorts in families])
+    with np.errstate(invalid="ignore"):
+        return totals / cohorts_played[:, None], totals / cohorts_running
+
+
+def worst_drawdown(returns: WeeklyReturns) -> float:
+    """The largest fall of a portfolio from the highest value before, in per cent of that, by its values on Sundays."""
+    worst = highest = 0.0
+    for value in accumulate((returns[week] for week in sorted(returns)), initial=FULL):
+        highest = max(highest, value)
+        worst = max(worst, FULL * (highest - value) / highest)
+    return worst
+
+
+def sharpe_ratio(returns: Floats, counts: Floats) -> tuple[float | None, list[float] | None]:
+    """The mean of weekly returns divided by their standard deviation, and its 95 % interval by a studentised bootstrap.
+
+    `counts` are the draws of each week in each resample. The standard error is that of Lo (2002) for independent
+    returns, √((1 + S²/2) / n); Ledoit and Wolf (2008) recommend to studentise. Without a deviation both are None.
+    """
+    weeks = len(returns)
+    if weeks < 2 or not returns.std():
+        return None, None
+    ratio = float(returns.mean() / returns.std(ddof=1))
+    if weeks < LEAST_WEEKS:
+        return ratio, None
+    drawn = counts.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = counts @ returns / drawn
+        variances = (counts @ returns**2 - drawn * means**2) / (drawn - 1)
+        ratios = means / np.sqrt(np.where(variances > 1e-12, variances, np.nan))
+        distances = (ratios - ratio) / np.sqrt((1 + ratios**2 / 2) / drawn)
+    error = np.sqrt((1 + ratio**2 / 2) / weeks)
+    low, high = (ratio - float(quantile) * error for quantile in np.nanquantile(distances, TAILS))
+    return ratio, [float(low), float(high)]
+
+
+def first_shares(contributions: Floats, counts: Floats) -> list[float | None]:
+    """The share of resamples in which each family has the highest mean return; equal ones share the first place."""
+    if contributions.shape[1] < LEAST_WEEKS or not len(contributions):
+        return [None] * len(contributions)
+    means = counts @ contributions.T
+    is_first = means == means.max(axis=1, keepdims=True)
+    shares: list[float | None] = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
+    return shares
+
+
+def locked_returns(participants: Agents, values: Mapping[int, Valuation], until: datetime | None) -> dict[str, float]:
+    """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug."""
+    instant = until or FOREVER
+    ranges = snapshot_ranges({agent.family.pk for agent in participants}, instant)
+    ends: dict[int, datetime] = {}
+    profit: dict[str, float] = defaultdict(float)
+    locked: dict[str, float] = defaultdict(float)
+    families = {agent.pk: agent.family.slug for agent in participants}
+    for agent in participants:
+        newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]
+        ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, instant)
+        profit[agent.family.slug] += float(values[agent.pk].pnl)
+    columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
+    for row in Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns, named=True):
+        end = min(row.position__closed_at or FOREVER, ends[row.agent])
+        sign = 1 if row.kind == Trade.Kind.BUY else -1
+        locked[families[row.agent]] += sign * float(row.cost_basis) * max((end - row.executed_at) / WEEK, 0)
+    return {family: 100 * profit[family] / dollar_weeks for family, dollar_weeks in locked.items() if dollar_weeks > 0}
+
+
+def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What a bettor with a family's resolved stakes makes if each side wins as often as its price says, by slug.
+
+    Stakes are held to the end, the family's own too. One draw from [0, 1) decides each market in each simulation: side
+    i of n wins in the part of length p that begins at (1 − p) · i / (n − 1), so that two sides whose prices sum to 1
+    never both win. The luckiest bettor of a simulation is that of all ranked families: who leads was not chosen before.
+    """
+    stakes, bettors = _stakes(scores)
+    gains = {family: np.full(SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
+    for market in sorted(stakes):
+        # A seed for each market, so that the bets of external agents change nothing of the models' figures.
+        draws = np.random.default_rng([SEED, market]).random(SIMULATIONS)
+        for stake in stakes[market]:
+            gains[stake.family] += stake.shares * ((draws >= stake.start) & (draws < stake.end))
+    luckiest = np.max(
+        [gains[family] for family in ranked if family in gains] or [np.full(SIMULATIONS, -np.inf)], axis=0
+    )
+    rows: dict[str, dict[str, Any]] = {}
+    for family, bettor in bettors.items():
+        as_well = bettor.profit - HALF_A_CENT
+        rows[family] = {
+            "resolved_stakes": bettor.stakes,
+            "held_profit": f"{bettor.profit:.2f}",
+            "odds_bettor_share": float((gains[family] >= as_well).mean()),
+            "luckiest_bettor_share": float((luckiest >= as_well).mean()) if family in ranked else None,
+        }
+    return rows
+
+
+def _stakes(scores: QuerySet[BrierScore]) -> tuple[dict[int, list[Stake]], dict[str, Bettor]]:
+    """The stakes by market, and those of each family together."""
+    stakes: dict[int, list[Stake]] = defaultdict(list)
+    bettors: dict[str, Bettor] = defaultdict(Bettor)
+    outcomes = Outcome.objects.filter(market__in=scores.order_by().values("market")).order_by()
+    sides = dict(outcomes.values_list("market").annotate(Count("pk")))
+    columns = ("agent__family__slug", "market", "outcome", "market_probability")
+    of_trade = ("trade__outcome__index", "trade__shares", "trade__amount")
+    for row in scores.values_list(*columns, *of_trade, named=True):
+        price, shares = row.market_probability, float(row.trade__shares)
+        start = (1 - price) * row.trade__outcome__index / (sides[row.market] - 1)
+        stakes[row.market].append(Stake(row.agent__family__slug, start, start + price, shares))
+        bettor = bettors[row.agent__family__slug]
+        bettor.stakes += 1
+        bettor.paid += float(row.trade__amount)
+        bettor.won += shares * row.outcome
+    return stakes, bettors
