@@ -23,6 +23,8 @@ AGENT_PERIODS = {"ALL": None, "3M": timedelta(days=90), "1M": timedelta(days=30)
 """The time before a board of agents for which it holds, by its name; ALL has no beginning."""
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
 """The least that a ranked agent answers: resolved questions, decisions, and the share of all since its first."""
+RISK_SIMULATIONS, RISK_RESAMPLES = 10_000, 2_000
+"""Bettors at the market's own odds, and resamples of calendar weeks, behind the figures of luck and risk."""
 TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""
 AFTER_CUTOFF = "after-cutoff"

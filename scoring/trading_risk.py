@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from scoring.constants import TRADING
 from scoring.models import Leaderboard
 
-SIMULATIONS, RESAMPLES = 10_000, 2_000
 SIGNIFICANCE = 0.05
 
 

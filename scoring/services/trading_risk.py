@@ -19,10 +19,10 @@ from cohorts.weeks import WEEK
 from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
 from scoring.competition import AgentSummary
+from scoring.constants import RISK_RESAMPLES, RISK_SIMULATIONS
 from scoring.histories import snapshot_ranges
 from scoring.leaderboard_keys import cached_by_inputs
 from scoring.models import BrierScore
-from scoring.trading_risk import RESAMPLES, SIMULATIONS
 from scoring.valuations import Valuation
 from scoring.weekly_returns import FOREVER, WeeklyReturns, tracked_until
 
@@ -83,7 +83,7 @@ def trading_risk(
     """
     families = sorted(weeks)
     contributions, running = _weekly_tables([weeks[family] for family in families])
-    counts = resample_counts(contributions.shape[1], RESAMPLES, SEED).astype(np.float64)
+    counts = resample_counts(contributions.shape[1], RISK_RESAMPLES, SEED).astype(np.float64)
     locked = locked_returns(participants, values, until)
     if until is None:
         bettors = odds_bettors(scores, ranked)
@@ -194,14 +194,14 @@ def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[st
     never both win. The luckiest bettor of a simulation is that of all ranked families: who leads was not chosen before.
     """
     stakes, bettors = _stakes(scores)
-    gains = {family: np.full(SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
+    gains = {family: np.full(RISK_SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
     for market in sorted(stakes):
         # A seed for each market, so that the bets of external agents change nothing of the models' figures.
-        draws = np.random.default_rng([SEED, market]).random(SIMULATIONS)
+        draws = np.random.default_rng([SEED, market]).random(RISK_SIMULATIONS)
         for stake in stakes[market]:
             gains[stake.family] += stake.shares * ((draws >= stake.start) & (draws < stake.end))
     luckiest = np.max(
-        [gains[family] for family in ranked if family in gains] or [np.full(SIMULATIONS, -np.inf)], axis=0
+        [gains[family] for family in ranked if family in gains] or [np.full(RISK_SIMULATIONS, -np.inf)], axis=0
     )
     rows: dict[str, dict[str, Any]] = {}
     for family, bettor in bettors.items():

@@ -15,9 +15,9 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.competition import competition_index
-from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.constants import ALL_METHODOLOGIES, RISK_RESAMPLES, RISK_SIMULATIONS, TRADING
 from scoring.methodologies import versions_in_play
-from scoring.trading_risk import RESAMPLES, SIGNIFICANCE, SIMULATIONS, RiskFigures, risk_figures
+from scoring.trading_risk import SIGNIFICANCE, RiskFigures, risk_figures
 
 
 class RiskPage(NamedTuple):
@@ -43,8 +43,8 @@ def risk(request: HttpRequest) -> HttpResponse:
         "sentences": luck_sentences(headline.leader, page.figures, headline.condition) if headline else [],
         "rows": [(competition.by_slug[row["family"]], row) for row in rows],
         "figure": _figure(page, competition.by_slug),
-        "simulations": SIMULATIONS,
-        "resamples": RESAMPLES,
+        "simulations": RISK_SIMULATIONS,
+        "resamples": RISK_RESAMPLES,
     }
     return render(request, "risk.html", context)
 
@@ -61,10 +61,10 @@ def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: s
     if leader["first_share"] is not None:
         sentences.append(
             f"{name} has the highest mean return {condition} and is first in {fraction(leader['first_share'])} of"
-            f" {count(RESAMPLES)} resamples of the {count(figures.weeks)} calendar weeks."
+            f" {count(RISK_RESAMPLES)} resamples of the {count(figures.weeks)} calendar weeks."
         )
     if leader["luckiest_bettor_share"] is not None:
-        stakes, simulations = leader["resolved_stakes"], count(SIMULATIONS)
+        stakes, simulations = leader["resolved_stakes"], count(RISK_SIMULATIONS)
         models = sum(row["rank"] is not None and row["resolved_stakes"] > 0 for row in figures.rows)
         lucky = leader["luckiest_bettor_share"] >= SIGNIFICANCE
         verdict = "no profit beyond luck is shown" if lucky else "luck alone hardly explains its profit"
