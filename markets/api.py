@@ -251,8 +251,8 @@ class AskedFilter(StrictBooleanFilter):
     def filter(self, qs: QuerySet[Question], value: bool | str) -> QuerySet[Question]:
         if not isinstance(value, bool):
             return qs
-        asked = Exists(QuestionEntry.objects.filter(question=OuterRef("pk")))
-        return qs.filter(asked if value else ~asked)
+        is_asked = Exists(QuestionEntry.objects.filter(question=OuterRef("pk")))
+        return qs.filter(is_asked if value else ~is_asked)
 
 
 class QuestionViewSet(ReadOnlyViewSet):

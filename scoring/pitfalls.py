@@ -55,7 +55,7 @@ def pitfalls() -> list[Pitfall]:
 
 def _pitfalls() -> list[Pitfall]:
     by_status = dict(Question.objects.order_by().values_list("status").annotate(Count("pk")))
-    asked = sum(by_status.values())
+    question_count = sum(by_status.values())
     newest = QuestionEntry.objects.filter(question_set__in=_newest_sets())
     late = newest.filter(question__closed_at__lt=F("question_set__frozen_at")).count()
     return [
@@ -65,7 +65,7 @@ def _pitfalls() -> list[Pitfall]:
             "Questions are frozen while their markets are open, by volume and closing date alone, and all of them stay "
             "on record. Boards score those that have resolved so far, so that early resolutions come first; a market "
             "that an agent holds is asked on Sundays even if it has closed and awaits its resolution.",
-            f"Of {asked:,} questions asked, {by_status.get('resolved', 0):,} have resolved, "
+            f"Of {question_count:,} questions asked, {by_status.get('resolved', 0):,} have resolved, "
             f"{by_status.get('open', 0) + by_status.get('closed', 0):,} are pending and "
             f"{by_status.get('cancelled', 0):,} were cancelled. In the newest {NEWEST_SETS} sets {late:,} were "
             "asked after their close.",

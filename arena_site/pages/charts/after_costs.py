@@ -23,10 +23,12 @@ def costs_sentence(entries: Sequence[Entry], condition: str) -> str:
     """
     first = entries[0]
     before, share = first["return_before_costs"], first["vanished_share"]
-    taken = "" if share is None else f": they take {'more than all' if share > 1 else fraction(share)} of its profit"
+    cost_note = (
+        "" if share is None else f": they take {'more than all' if share > 1 else fraction(share)} of its profit"
+    )
     sentence = (
         f"After costs {first['display_name']} has a mean return of {signed_percent(first['return_after_costs'])}"
-        f" instead of {signed_percent(before)} {condition}{taken}."
+        f" instead of {signed_percent(before)} {condition}{cost_note}."
     )
     with_profit = [entry for entry in entries if entry["return_before_costs"] > 0]
     keep = sum(entry["return_after_costs"] > 0 for entry in with_profit)

@@ -57,8 +57,8 @@ def _sentences(page: SelectedPart) -> list[str]:
     ]
     prices = []
     for step in figures["steps"]:
-        shown = "" if step["is_significant"] else " (no difference of their scores is shown)"
-        ways = f"from {page.name(step['cheaper'])} to {page.name(step['better'])}{shown}"
+        doubt = "" if step["is_significant"] else " (no difference of their scores is shown)"
+        ways = f"from {page.name(step['cheaper'])} to {page.name(step['better'])}{doubt}"
         prices.append(f"{cost(QUESTIONS * step['usd_per_point'])} {ways}")
     if prices:
         sentences.append(f"For 1,000 questions 0.01 less of the Brier score costs {listing(prices)}.")

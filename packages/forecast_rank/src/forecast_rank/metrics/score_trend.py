@@ -60,7 +60,7 @@ class ScoreTrend(NamedTuple):
         """The line at some dates and the ends of its band there, (3, n)."""
         away = np.asarray(x, dtype=np.float64) - self.center
         line = self.level + self.slope * away
-        (of_level, both), (_, of_slope) = self.covariance
+        (of_level, covariance), (_, of_slope) = self.covariance
         margin = self.quantile * np.sqrt(np.maximum(of_level + 2 * both * away + of_slope * away**2, 0.0))
         return np.stack([line, line - margin, line + margin])
 
@@ -76,11 +76,11 @@ class ScoreTrend(NamedTuple):
         175-185.
         """
         a, b, squared = self.level - reference, self.slope, self.quantile**2
-        (of_level, both), (_, of_slope) = squared * self.covariance
+        (of_level, covariance), (_, of_slope) = squared * self.covariance
         leading = b**2 - of_slope
         if leading <= 0:
             return None
-        middle = -(a * b - both) / leading
+        middle = -(a * b - covariance) / leading
         width = math.sqrt(max(0.0, middle**2 - (a**2 - of_level) / leading))
         return Crossing(self.center - a / b, self.center + middle - width, self.center + middle + width)
 
@@ -118,8 +118,8 @@ def score_trend(
     (0.3, -0.1)
     """
     dates = np.asarray(x, dtype=np.float64)
-    used = ~np.isnan(dates) & (sums.events >= LEAST_EVENTS)
-    dates, used_sums = dates[used], EventSums(sums.sums[used], sums.weights[used])
+    is_dated = ~np.isnan(dates) & (sums.events >= LEAST_EVENTS)
+    dates, used_sums = dates[is_dated], EventSums(sums.sums[is_dated], sums.weights[is_dated])
     if len(np.unique(dates)) < LEAST_DATES:
         return None
     center = float(dates.mean())
