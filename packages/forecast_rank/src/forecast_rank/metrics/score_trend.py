@@ -61,7 +61,7 @@ class ScoreTrend(NamedTuple):
         away = np.asarray(x, dtype=np.float64) - self.center
         line = self.level + self.slope * away
         (of_level, covariance), (_, of_slope) = self.covariance
-        margin = self.quantile * np.sqrt(np.maximum(of_level + 2 * both * away + of_slope * away**2, 0.0))
+        margin = self.quantile * np.sqrt(np.maximum(of_level + 2 * covariance * away + of_slope * away**2, 0.0))
         return np.stack([line, line - margin, line + margin])
 
     def crossing(self, reference: float = 0.0) -> Crossing | None:
