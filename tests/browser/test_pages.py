@@ -205,7 +205,7 @@ def test_a_heading_sorts_its_table_both_ways(visitor: Visitor, places: Places) -
         with visitor.page.expect_navigation():
             heading.locator(".sort").click()
         assert heading.get_attribute("aria-sort") == order
-        cells = [text.split()[0] for text in visitor.page.locator(".board td:nth-child(4)").all_inner_texts()]
+        cells = [text.split()[0] for text in visitor.page.locator(".board td:nth-child(5)").all_inner_texts()]
         values = [float(text.replace("−", "-")) for text in cells if text != "–"]
         assert values == sorted(values, reverse=order == "descending")
         assert len(values) > 3
