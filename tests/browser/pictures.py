@@ -1,4 +1,4 @@
-"""The README's pictures of the leaderboard, from a running demo: `python -m tests.browser.pictures URL`."""
+"""The README's pictures of the front page, from a running demo: `python -m tests.browser.pictures URL`."""
 
 import sys
 from io import BytesIO
@@ -12,7 +12,7 @@ from tests.selection import program
 
 FOLDER = Path(__file__).resolve().parents[2] / ".github"
 NAMES = {"light": "leaderboard.png", "dark": "leaderboard-dark.png"}
-LAST = "main section:nth-of-type(2)"
+LAST = "main section:nth-of-type(1)"
 """The pictures end below this section."""
 
 

@@ -162,7 +162,7 @@ def test_page_and_list_tell_how_far_luck_goes(season: None, client: Client) -> N
     text = visible_text(page).replace("\u2009", " ")
     assert "GPT-5.2 has the highest mean return over 8 cohorts (8 unfinished, " in text
     assert f"is first in {100 * gpt['first_share']:.1f} % of 2,000 resamples of the 8 calendar weeks." in text
-    assert "A bettor with its 8 resolved stakes at the market’s own odds does as well in" in text
+    assert "A bettor at the market’s own odds with the 8 resolved stakes of " in text
     assert "the luckiest of 2 such bettors, one for each model, in" in text
     lucky = gpt["luckiest_bettor_share"] >= 0.05
     assert ("no profit beyond luck is shown" in text) == lucky

@@ -69,10 +69,10 @@ def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: s
         lucky = leader["luckiest_bettor_share"] >= SIGNIFICANCE
         verdict = "no profit beyond luck is shown" if lucky else "luck alone hardly explains its profit"
         sentences.append(
-            f"A bettor with its {count(stakes)} resolved stake{'' if stakes == 1 else 's'} at the market’s own odds"
-            f" does as well in {fraction(leader['odds_bettor_share'])} of {simulations} simulations, and the luckiest"
-            f" of {count(models)} such bettors, one for each model, in {fraction(leader['luckiest_bettor_share'])}:"
-            f" {verdict}."
+            f"A bettor at the market’s own odds with the {count(stakes)} resolved stake{'' if stakes == 1 else 's'}"
+            f" of {name} does as well in {fraction(leader['odds_bettor_share'])} of {simulations} simulations, and the"
+            f" luckiest of {count(models)} such bettors, one for each model, in"
+            f" {fraction(leader['luckiest_bettor_share'])}: {verdict}."
         )
     return sentences
 
