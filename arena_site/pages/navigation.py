@@ -19,6 +19,7 @@ class Section:
 
 FORECAST_PARTS = {
     "Leaderboard": "forecasts",
+    "Comparisons": "comparisons",
     "Conditions": "conditions",
     "Calibration": "calibration",
     "Against the market": "disagreements",
@@ -33,8 +34,8 @@ METHODOLOGY_PARTS = {"Versions": "methodologies", "Pitfalls": "pitfalls", "Gloss
 SECTIONS = (
     Section("Leaderboard", "leaderboard"),
     Section("Findings", "findings"),
-    Section("Forecasts", "forecasts", FORECAST_PARTS, frozenset({"forecast", "import"})),
-    Section("Trading", "trading", TRADING_PARTS, frozenset({"comparison"})),
+    Section("Forecasts", "forecasts", FORECAST_PARTS, frozenset({"comparison", "forecast", "import"})),
+    Section("Trading", "trading", TRADING_PARTS),
     Section("Models", "families", pages=frozenset({"family"})),
     Section("Agents", "agents-board", pages=frozenset({"external-agent"})),
     Section("Cohorts", "cohorts", pages=frozenset({"cohort", "agent"})),

@@ -35,15 +35,21 @@ def capture_order_books(
 
     `depth` is the number of dollars down to which each side of a book is stored. A book that would sell below, or buy
     above, the frozen price by more than the price rule tolerates is not that of the frozen price, and counts as
-    missing. Raises nothing for requests that fail.
+    missing, like that of a stale price, which is not asked for. Raises nothing for requests that fail.
     """
     entries = universe.entries.filter(open=True).select_related("market").prefetch_related("market__outcomes")
     outcomes: list[tuple[Outcome, Decimal]] = []
+    stale = 0
     for entry in entries:
         for outcome in entry.market.outcomes.all():
             price = entry.price(outcome.side)
             if outcome.token_id and price is not None:
-                outcomes.append((outcome, price))
+                if entry.is_stale(outcome.side):
+                    stale += 1
+                else:
+                    outcomes.append((outcome, price))
+    if not outcomes:
+        return Capture(0, stale)
     answer = clob.limit_total(CAPTURE_S).order_books([outcome.token_id for outcome, _ in outcomes])
     books = []
     for outcome, price in outcomes:
@@ -62,7 +68,7 @@ def capture_order_books(
         )
         books.append(book)
     OrderBook.objects.bulk_create(books, batch_size=500)
-    return Capture(len(books), len(outcomes) - len(books))
+    return Capture(len(books), stale + len(outcomes) - len(books))
 
 
 def stored_levels(levels: Iterable[Level], depth: Decimal) -> list[list[str]]:
