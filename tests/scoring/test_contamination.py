@@ -60,7 +60,7 @@ def test_list_with_an_undated_market_is_undated(client: Client) -> None:
 
 
 def test_instant_narrows_it_and_a_category_is_refused(client: Client) -> None:
-    assert client.get("/api/v1/leaderboard/", {**BOARD, "category": "Politics"}).status_code == 400
+    assert client.get("/api/v1/leaderboard/", {**BOARD, "category": "Politics"}).status_code == 404
     assert client.get("/forecasts/?created=after-cutoff&category=Politics").status_code == 404
     assert entries(client, as_of=(END + timedelta(days=1)).date().isoformat())[GPT]["brier"] == pytest.approx(0.065)
 
