@@ -17,6 +17,7 @@ from agents.models import Forecast
 from agents.records import canonical, sha256
 from agents.sealing import respecting_seals
 from arena_agent.dataset import FORECASTS, FORMAT, MANIFEST, OUTCOMES, TASKS
+from cohorts.conditions import stored_conditions
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256
 from foundation.json_lines import instant_text
@@ -121,7 +122,7 @@ def _forecasts(
 ) -> list[ForecastRow]:
     """Everyone's forecasts for these tasks, of options with an outcome."""
     batches = {batch.pk: batch for batch, _ in tasks}
-    forecasts = Forecast.objects.filter(elicitation__batch__in=batches, entry__in=resolved).order_by("pk")
+    forecasts = Forecast.objects.counted().filter(elicitation__batch__in=batches, entry__in=resolved).order_by("pk")
     columns = ("family__slug", "elicitation__batch", "entry", "probabilities")
     rows: list[ForecastRow] = []
     for row in forecasts.values_list(*columns, named=True):
@@ -156,7 +157,9 @@ def _manifest(
         for name, rows in counts.items()
     }
     window = {"from": instant_text(start), "to": instant_text(end), "made_at": instant_text(at)}
-    manifest: dict[str, Any] = {"format": FORMAT, **window, "files": files}
+    manifest: dict[str, Any] = {
+        "format": FORMAT, **window, "board_condition": stored_conditions().board(), "files": files,
+    }  # fmt: skip
     manifest["sha256"] = sha256(canonical(manifest))
     (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return manifest

@@ -153,8 +153,11 @@ def test_what_an_agent_prints_and_reads_disturbs_nothing(tmp_path: Path, capfd: 
 def test_agent_sees_no_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ARENA_AGENT_TOKEN", "arena_secret")
-    body = "def forecast(self, question): raise ValueError([k for k in __import__('os').environ if 'TOKEN' in k])"
+    secrets = ("ARENA_AGENT_TOKEN", "ARENA_NEXT_SIGNING_KEY", "ARENA_ALERT_WEBHOOK", "DATABASE_URL", "EMAIL_URL")
+    for name in secrets:
+        monkeypatch.setenv(name, "arena_secret")
+    names = "[name for name, value in __import__('os').environ.items() if value == 'arena_secret']"
+    body = f"def forecast(self, question): raise ValueError({names})"
     _, summary = checked(capfd, agent_file(tmp_path, body))
     assert "question 88: ValueError: []" in summary["tasks"][0]["faults"]
 

@@ -203,9 +203,10 @@ def cut() -> Response:
         Response("{}", 503, content_type="application/json"),
         Response("slow down", 429, {"Retry-After": "0"}),
         Response("<h1>Bad Gateway</h1>", 502, content_type="text/html"),
+        *(Response("<h1>edge</h1>", status, content_type="text/html") for status in (403, 404, 520)),
         cut,
     ],
-    ids=["503", "429", "502", "cut"],
+    ids=["503", "429", "502", "403", "404", "520", "cut"],
 )
 def test_fault_that_passes_is_outlived(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: Any
@@ -286,6 +287,15 @@ def test_part_of_an_answer_is_sent_and_the_rest_reported(
     assert (code, summary["answered"]) == (0, 1)
     assert [f["question_id"] for f in json.loads(arena.answers["batch=1"][0][1])["forecasts"]] == ["89"]
     assert 'question 88: "x" is none of its options' in arena.attempts[0]["reason"]
+
+
+def test_deadline_in_thousands_of_years_is_one(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    arena.seconds_open = 250_000_000_000
+    code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
+    assert (code, summary["answered"]) == (0, 1)
 
 
 def test_clock_that_is_off_changes_nothing(

@@ -15,6 +15,7 @@ from django.test import Client
 from agents.models import Forecast
 from markets.models import QuestionBatch
 from tests.commands import run
+from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import GPT, SUNDAY, Venue, forecast
 
@@ -83,10 +84,18 @@ def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> Non
     assert build(tmp_path / "data").code == 0
     (tmp_path / "even.py").write_text(AGENT)
     command = [sys.executable, "-m", "arena_agent", "evaluate", "even.py", "--data", "data", "--out", "out", "--json"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stderr
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert (report["n"], report["brier"], report["coverage"]) == (2, pytest.approx(0.25), 1.0)
+    for condition, gpt_brier in {"blind": 0.3**2, "priced": 0.4**2}.items():
+        choice = [] if condition == "priced" else ["--condition", condition]  # without a choice that of the boards
+        ran = subprocess.run(
+            [*command, *choice], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        report = json.loads((tmp_path / "out" / "report.json").read_text())
+        assert (report["n"], report["brier"], report["coverage"]) == (1, pytest.approx(0.25), 1.0)
+        assert report["condition"] == condition
+        assert report["forecasters"]["gpt-5.1"]["brier"] == pytest.approx(gpt_brier)
+    ran = subprocess.run([*command, "--condition", "full"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, "no task is of the condition full; there are blind, priced" in ran.stderr) == (2, True)
     ranked = run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json")
     assert ranked.code == 0
     figures = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]["even"]
@@ -148,3 +157,10 @@ def test_folder_with_something_else_is_left_alone(resolved: Venue, tmp_path: Pat
     assert refused.code == 2
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert build(tmp_path / "data", to="2026-03-08").code == 2
+
+
+def test_forecast_that_counts_on_no_board_is_in_no_dataset(resolved: Venue, tmp_path: Path) -> None:
+    with guards_removed(Forecast):
+        Forecast.objects.filter(family__slug="gpt-5.1").update(excluded="a search showed a venue")
+    assert build(tmp_path / "data").code == 0
+    assert "gpt-5.1" not in pl.read_parquet(tmp_path / "data" / "forecasts.parquet")["forecaster"]

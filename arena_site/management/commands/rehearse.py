@@ -206,7 +206,7 @@ def _player(agent: str) -> Iterator[Player]:
         with httpx.Client(follow_redirects=False) as client:
             yield UrlPlayer(url, client)
     else:
-        with AgentProcess(agent) as process:
+        with AgentProcess(agent, withheld=["OPENROUTER_API_KEY"]) as process:
             yield FilePlayer(process)
 
 

@@ -40,6 +40,7 @@ class AccessDenied(Exception):
     """The token is missing, unknown or revoked."""
 
 
+SUBMISSIONS = "/api/v1/submissions/"
 NO_JSON_NEEDED = {401: "the arena does not know the token", 404: "not found"}
 """Statuses that say enough even where a front answers them with a page."""
 
@@ -152,10 +153,9 @@ class Arena:
 
     def submit(self, target: dict[str, int], key: str, body: str) -> Reply:
         """The arena's reply to an answer; the same key and answer get the same reply."""
-        path = "/api/v1/submissions/"
-        reply = self._post(path, target, key, body)
+        reply = self._post(SUBMISSIONS, target, key, body)
         if reply.status == 201:
-            _validate(Accepted, reply.body, path)
+            _validate(Accepted, reply.body, SUBMISSIONS)
         return reply
 
     def report(self, target: dict[str, int], key: str, kind: str, reason: str) -> Reply:
@@ -196,10 +196,12 @@ class Arena:
                 f"{self.url}{path} redirects to {target}, where the token is not sent; "
                 "if that is the arena, name it with --url"
             )
-        if status in TRANSIENT:
+        if status in TRANSIENT or status >= 500:
             raise ArenaUnavailable(f"{self.url}: {status} {_detail(content)}".strip(), _retry_after(response))
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
+            if path == SUBMISSIONS and status in (403, 404):  # the arena gave the task in JSON: this is a front's page
+                raise ArenaUnavailable(f"{self.url}{path} answers {status} with a page")
             if status in NO_JSON_NEEDED:
                 return Reply(status=status, body={"detail": NO_JSON_NEEDED[status]})
             raise UnexpectedAnswer(

@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = add("evaluate", _evaluate, "score an agent on tasks of the past, beside the models")
     evaluate.add_argument("file", metavar="FILE")
     evaluate.add_argument("--data", required=True, metavar="DIR_OR_URL", help="a dataset")
+    evaluate.add_argument(
+        "--condition", default="", metavar="NAME", help="the prompt condition (default: that of the arena's board)"
+    )
     evaluate.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of the agent (default: 1)")
     evaluate.add_argument(
         "--out", type=Path, metavar="DIR", help="write report.json and forecasts.csv there (default: report.json here)"
@@ -160,6 +163,7 @@ def _evaluate(options: argparse.Namespace) -> int:
                 options.file,
                 dataset,
                 options.out or Path(scratch),
+                condition=options.condition,
                 workers=options.workers,
                 seconds=options.timeout,
                 progress=progress,
@@ -174,6 +178,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         print(json.dumps(report, allow_nan=False))
     else:
         _print_report(report)
+        print(f"the report is in {Path(options.out or '.', REPORT)}")
     return OK
 
 
@@ -196,22 +201,28 @@ def _print_report(report: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
+    condition = f", condition {report['condition']}" if report["condition"] else ""
     everyone = {report["agent"]: report} | report["forecasters"] | report["references"]
     table = Table(
         "forecaster",
         "n",
-        "Brier",
+        "coverage",
+        "Brier (less is better)",
         "95 %",
-        "alpha",
-        "adjusted",
-        title=f"{report['agent']} beside the models; of scores less is better",
+        "alpha (more is better)",
+        "95 %",
+        "adjusted Brier",
+        title=f"{report['agent']} beside the models{condition}",
     )
     ranked = sorted(everyone, key=lambda name: (everyone[name]["brier"] is None, everyone[name]["brier"]))
     for name in ranked:
         row = everyone[name]
         style = "bold" if name == report["agent"] else None
-        figures = [_figure(row[key]) for key in ("brier", "brier_ci", "alpha", "adjusted_brier")]
-        table.add_row(name, f"{row['n']:g}", *figures, style=style)
+        figures = [
+            _figure(row[key]) for key in ("coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
+        ]
+        label = f"({name})" if name in report["references"] else name
+        table.add_row(label, f"{row['n']:g}", *figures, style=style)
     console.print(table)
     for pair in report["pairs"]:
         first = pair["first"] == report["agent"]

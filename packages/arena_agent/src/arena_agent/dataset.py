@@ -31,6 +31,11 @@ class Dataset:
         return str(self.manifest["sha256"])
 
     @property
+    def board_condition(self) -> str:
+        """The condition that the arena's board is of; empty where the manifest names none."""
+        return str(self.manifest.get("board_condition", ""))
+
+    @property
     def forecasts(self) -> Path:
         """The file of everyone's forecasts."""
         return self.folder / FORECASTS

@@ -39,23 +39,29 @@ def evaluate(
     dataset: Dataset,
     out: Path,
     *,
+    condition: str = "",
     workers: int = 1,
     seconds: float = 900.0,
     progress: Callable[[int], None] = lambda count: None,
 ) -> dict[str, Any]:
     """The report of an agent on a dataset; writes it and the scored rows into `out`.
 
-    Raises UnusableAgent, InvalidDataset or NothingToScore.
+    The agent is handed the tasks of one prompt condition, since scores of several are not comparable: the one named,
+    else that of the arena's board. Raises UnusableAgent, InvalidDataset or NothingToScore.
     """
+    condition = condition or dataset.board_condition
     with AgentProcess(file) as process:
         card = process.card()
     out.mkdir(parents=True, exist_ok=True)
-    faults = _write_rows(out / ROWS, card.name, dataset, _ask_all(file, dataset, workers, seconds, progress))
+    faults = _write_rows(
+        out / ROWS, card.name, dataset, _ask_all(file, _read_tasks(dataset, condition), workers, seconds, progress)
+    )
     report = score(out / ROWS, card.name)
     report |= {
         "agent": card.name,
         "track": card.track,
         "dataset": dataset.sha256,
+        "condition": condition or None,
         "faults": {"count": len(faults), "first": faults[:FAULTS_SHOWN]},
         "caution": CAUTION,
     }
@@ -116,10 +122,9 @@ class _TaskResult:
 
 
 def _ask_all(
-    file: str, dataset: Dataset, workers: int, seconds: float, progress: Callable[[int], None]
+    file: str, tasks: Iterator[_AskedTask], workers: int, seconds: float, progress: Callable[[int], None]
 ) -> dict[int, _TaskResult]:
     """The results by the number of the task."""
-    tasks = _read_tasks(dataset)
     lock = threading.Lock()
     results: dict[int, _TaskResult] = {}
     errors: list[BaseException] = []
@@ -179,13 +184,20 @@ def _answer_in_turn(
         yield task.number, result
 
 
-def _read_tasks(dataset: Dataset) -> Iterator[_AskedTask]:
-    """The forecast tasks of a dataset. Raises InvalidDataset at a line that is none."""
+def _read_tasks(dataset: Dataset, condition: str) -> Iterator[_AskedTask]:
+    """The forecast tasks of a condition; of all where none is named. Raises InvalidDataset at a line that is no task,
+    and after the last one if the condition has none.
+    """
+    others: set[str] = set()
+    count = 0
     for number, line in enumerate(dataset.task_lines(), start=1):
         try:
             record = read_json(line)
             name, blocks = str(record["task"]), record["blocks"]
             if "QUESTIONS" not in blocks:
+                continue
+            if condition and record.get("arm", condition) != condition:
+                others.add(str(record["arm"]))
                 continue
             questions = read_questions(blocks)
         except (ValueError, KeyError, TypeError) as error:
@@ -196,7 +208,10 @@ def _read_tasks(dataset: Dataset) -> Iterator[_AskedTask]:
             for question in questions
             for option in question.options
         ]
+        count += 1
         yield _AskedTask(number, name, line, options)
+    if not count and others:
+        raise InvalidDataset(f"{TASKS}: no task is of the condition {condition}; there are {', '.join(sorted(others))}")
 
 
 def _columns(

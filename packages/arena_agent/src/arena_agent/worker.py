@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +23,9 @@ from arena_agent.loading import UnusableAgent, load_agent
 from arena_agent.objects import ArenaTask
 
 START_SECONDS = 60.0
-SECRETS = ("ARENA_AGENT_TOKEN", "ARENA_SIGNING_KEY", "DATABASE_REPLICA_URL", "DATABASE_URL", "SECRET_KEY")
-"""Variables that the agent's process is not handed: the maker's token, and what an arena that rehearses it knows."""
+SECRETS = ("SECRET_KEY", "CACHE_URL", "EMAIL_URL", "POSTGRES_PASSWORD")
+SECRET_BEGINNINGS = ("ARENA_", "DATABASE_")
+"""Variables that the agent's process is not handed: the maker's token, and the settings of an arena."""
 
 
 class AgentLate(Exception):
@@ -58,7 +59,9 @@ class AgentCard:
 class AgentProcess:
     """The process of an agent; started at its first task, and again after it ended or was late."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, withheld: Collection[str] = ()) -> None:
+        """`withheld` names further variables of the environment that the agent is not handed."""
+        self._withheld = {*SECRETS, *withheld}
         path, colon, class_name = file.partition(".py:")
         path, colon = (f"{path}.py", ":") if colon else (path, "")
         self._file = f"{Path(path).resolve()}{colon}{class_name}"
@@ -101,7 +104,7 @@ class AgentProcess:
         """The answer to the first task without one; after AgentLate or AgentEnded all others are to be sent again."""
         assert self._process is not None
         try:
-            answer = self._lines.get(timeout=max(seconds, 0.001))
+            answer = self._lines.get(timeout=min(max(seconds, 0.001), threading.TIMEOUT_MAX))
         except queue.Empty:
             self.stop()
             raise AgentLate(f"the agent did not answer within {seconds:.0f} seconds") from None
@@ -125,7 +128,10 @@ class AgentProcess:
     def _start(self) -> None:
         if self._process is not None:
             return
-        environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
+        environment = {}
+        for name, value in os.environ.items():
+            if name not in self._withheld and not name.startswith(SECRET_BEGINNINGS):
+                environment[name] = value
         self._lines = queue.SimpleQueue()
         self._process = subprocess.Popen(  # noqa: S603 - the agent is the caller's own
             [sys.executable, "-m", "arena_agent.worker", self._file],
