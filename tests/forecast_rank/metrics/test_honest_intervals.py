@@ -323,6 +323,16 @@ class TestConstantScores:
         assert people["a"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
         assert people["b"]["accuracy_ci"] == pytest.approx([0.0, 1 - 0.025**0.1])
 
+    def test_equal_forecasters_share_their_ranks_whatever_rounding_does(self) -> None:
+        chance, outcomes = np.random.default_rng(0), [j % 2 for j in range(8)]
+        columns = {"question": [f"q{j}" for j in range(8)], "outcome": outcomes}
+        columns |= {name: list(map(float, outcomes)) for name in ("first", "second")}
+        columns |= {name: chance.random(8).tolist() for name in ("noise", "hiss")}
+        people = fr.rank(pl.DataFrame(columns), bootstrap=200).to_dict()["forecasters"]
+        for name in ("first", "second"):
+            assert (people[name]["adjusted_brier"], people[name]["adjusted_brier_ci"]) == (0, None)
+            assert people[name]["rank_ranges"]["adjusted_brier"][0] == 1
+
     @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
     def test_constant_score_has_no_interval_and_a_reason(self, interval: str) -> None:
         columns = {"question": [f"q{j}" for j in range(10)], "outcome": [1] * 10, "a": [0.8] * 10, "b": [0.6] * 10}

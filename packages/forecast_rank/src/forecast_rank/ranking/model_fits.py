@@ -30,6 +30,9 @@ LEAST_EVENTS_OF_ABILITIES = 40
 LEAST_RELIABILITY = 0.25
 """Intervals allow for no more errors than three quarters of the spread of abilities: they are at most twice as wide."""
 
+FITTED_DIGITS = 13
+"""Decimals of fitted scores: beyond them equal forecasters differ by rounding errors, which are no ranks."""
+
 
 def bradley_terry(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     """Adds pool weights, the exponential form and pairwise ability; the last is ranked, if the settings name it."""
@@ -96,7 +99,9 @@ def _adjusted(
     scoreboard.set_figure("adjusted_brier_se", error)
     scoreboard.set_figure("adjusted_effect", effect)
     scoreboard.set_figure("adjusted_effect_se", effect_error)
+    value = np.round(value, FITTED_DIGITS) + 0.0  # no negative zero
     sums = sums_with_references(scoreboard, panel, separate.sums, joint.sums, value)
+    sums = sums._replace(sums=np.round(sums.sums, FITTED_DIGITS))
     scoreboard.add_estimate("adjusted_brier", value, sums, lower=True, key="adjusted_brier")
     _note_unlinked("adjusted Brier score", panel, separate.component, report)
 
