@@ -116,6 +116,14 @@ def test_finding_has_an_anchor_a_chart_with_its_files_and_a_link_that_copies_its
         assert [client.get(file).status_code for file in files] == [200] * 3
 
 
+def test_copied_finding_of_a_demo_says_so(client: Client, settings: Any) -> None:
+    settings.ARENA_DEMO = True
+    resolve_questions(0, 6, best=0.8, days=3)
+    copies = elements(get_page(client, "/findings/"), f"{FINDING} a[data-copy]")
+    assert len(copies) > 1
+    assert all(str(copy.attributes["data-copy"]).endswith(" (demo with invented data)") for copy in copies)
+
+
 def test_dated_finding_keeps_its_sentence_and_shares_its_own_picture(client: Client) -> None:
     resolve_questions(0, 6, best=0.8, days=3)
     item = element(get_page(client, "/findings/"), "#worst")
