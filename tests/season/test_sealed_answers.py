@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.models import Decision, Forecast, Position, Registration, Trade
+from agents.models import Decision, Elicitation, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
@@ -24,7 +24,7 @@ from tests.factories import AgentFactory, MarketFactory, RunFactory
 from tests.factories import bet as record_bet
 from tests.markup import elements, get_page
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, ModelAnswer, Prompt, Venue, bet, forecast, sell
 
 RAIN, SNOW, HAIL = "Will it rain?", "Will it snow?", "Will it hail?"
 WEEK, HOUR, MINUTE = timedelta(weeks=1), timedelta(hours=1), timedelta(minutes=1)
@@ -482,3 +482,21 @@ def test_file_of_an_admin_list_has_sealed_decisions_without_content(sealed: Venu
     assert actions() == {""}
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
     assert actions() == {"BET", "SELL", "HOLD"}
+
+
+def test_admin_tells_not_whether_a_sealed_elicitation_was_declined(sealed: Venue, settings: Any) -> None:
+    sealed.says(GPT, ModelAnswer(""))
+    assert run("run_forecasts", FORECAST_AT)["declined"] == 1
+    staff, declined = sign_in("operator"), Elicitation.objects.get(declined=True)
+    paths = [ELICITATIONS, f"{ELICITATIONS}csv/", f"{ELICITATIONS}{declined.pk}/change/"]
+    assert declined.error
+
+    def texts_of_pages() -> list[str]:
+        return [b"".join(staff.get(path)).decode() for path in paths]
+
+    settings.ARENA_CLOCK = FORECAST_AT + 5 * MINUTE
+    assert [declined.error in text for text in texts_of_pages()] == [False] * 3
+    assert "True" not in texts_of_pages()[0]
+    assert "True" not in texts_of_pages()[1]
+    settings.ARENA_CLOCK = FORECAST_AT + 15 * MINUTE
+    assert [declined.error in text for text in texts_of_pages()] == [True] * 3
