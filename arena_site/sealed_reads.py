@@ -5,16 +5,16 @@ which the audit log stores.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
-from agents.models.sealed_rows import current_scope, seals_in_force
+from agents.models.sealed_rows import ReaderScope, current_scope, seals_in_force
 from agents.sealing import respecting_seals
 from arena_site.models import AuditEntry
 from arena_site.replica_reads import SAFE
@@ -24,13 +24,15 @@ from foundation.clock import now
 ADMIN = "/admin/"
 UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
 """Beginnings of the addresses that show no answers, or to an agent its own."""
+ADMIN_LIST = re.compile(r"/admin/(?!actions/|agents/registration/)[a-z_]+/[a-z]+/(csv/)?")
+"""A list or its file, which an unsafe method shows too. Its actions write nothing: they lead to the dashboard's."""
 TASK_PAGE = re.compile(r"/admin/agents/(decision|elicitation)/[0-9]+/change/")
 READ_SEALED = "read-sealed"
 """The action that opens a sealed answer to the operator who performed it."""
 
 
 class SealedReads:
-    """Middleware that lets safe requests respect the seals."""
+    """Middleware that lets safe requests, and all to the admin's lists, respect the seals."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         # Views hold queries: one that is made while a read respects seals would leave their rows out for ever.
@@ -38,10 +40,15 @@ class SealedReads:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in SAFE or request.path_info.startswith(UNSEALED):
+        is_read = request.method in SAFE or ADMIN_LIST.fullmatch(request.path_info)
+        if not is_read or request.path_info.startswith(UNSEALED):
             return self.get_response(request)
         with respecting_seals(at=now(), shows_tasks=request.path_info.startswith(ADMIN)):
-            return self.get_response(request)
+            response = self.get_response(request)
+            scope = current_scope.get()
+        if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
+            response.streaming_content = _within(scope, response.streaming_content)
+        return response
 
     def process_view(self, request: HttpRequest, view: Any, arguments: Any, options: Any) -> None:
         """Shows the page of a task whole to an operator who asked for its answer."""
@@ -50,6 +57,20 @@ class SealedReads:
         entries = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
         if entries.filter(result=AuditEntry.Result.DONE).exists():
             current_scope.set(None)
+
+
+def _within(scope: ReaderScope | None, parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts of a streamed response, whose rows are read after the middleware has returned."""
+    remaining = iter(parts)
+    while True:
+        token = current_scope.set(scope)
+        try:
+            part = next(remaining)
+        except StopIteration:
+            return
+        finally:
+            current_scope.reset(token)
+        yield part
 
 
 PUBLIC = ("sync_markets", "start_cohort")

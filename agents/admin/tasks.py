@@ -1,9 +1,10 @@
 """Admin of tasks and their answers: decisions, elicitations, calls, instructions, forecasts, chains and costs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ALL_VAR, PAGE_VAR, SEARCH_VAR, ChangeList
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
@@ -29,6 +30,7 @@ from agents.models import (
     UniverseCost,
     UsageTotal,
 )
+from agents.models.sealed_rows import without_sealed
 from agents.models.task import Status
 from cohorts.weeks import WEEK, week_start
 from foundation.admin.filters import (
@@ -40,7 +42,9 @@ from foundation.admin.filters import (
     rows_above_median,
 )
 from foundation.admin.readonly import (
+    ID_SEARCH_FIELD,
     ReadOnlyAdmin,
+    ReadOnlyChangeList,
     ReadOnlyStackedInline,
     ReadOnlyTabularInline,
     cost_column,
@@ -71,6 +75,8 @@ TASK_PRESETS = (
     FilterPreset("expensive", "cost above this week's median", lambda rows, now: rows_above_median(
         _tasks_of_week(rows, now).filter(cost_usd__gt=0), "cost_usd")),
 )  # fmt: skip
+PRESETS_OF_STATES = frozenset({"week", "failed", "missed", "expired"})
+"""Those that select nothing by an answer or its cost."""
 
 
 class VerbatimCallFields:
@@ -114,9 +120,27 @@ class ForecastInline(ReadOnlyTabularInline):
     list_defer = ("question__rules",)
 
 
+class TaskChangeList(ReadOnlyChangeList):
+    """A list of tasks. One that is filtered or ordered by anything but their states leaves the sealed ones out."""
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet:
+        rows = super().get_queryset(request, exclude_parameters)
+        selects_by_state = all(self._is_open(name, str(value)) for name, value in request.GET.items())
+        return rows if selects_by_state else without_sealed(rows)
+
+    def _is_open(self, name: str, value: str) -> bool:
+        """Whether a parameter of the address tells nothing of what a task's answer is; a search looks for itself."""
+        if name == "preset":
+            return value in PRESETS_OF_STATES
+        open_names = {PAGE_VAR, ALL_VAR, SEARCH_VAR, "id", "status", *self.model_admin.open_fields}
+        return name.partition("__")[0] in open_names
+
+
 class TaskAdmin(ReadOnlyAdmin):
     """Base for both kinds of task: costs, prompt and place in the chain."""
 
+    open_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields, beside id and status, that operators see of a sealed task."""
     ordering = ("-pk",)
     actions: Any = ("retry",)
 
@@ -130,6 +154,16 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return TaskChangeList
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """The tasks that a search finds. One for words, which looks into texts, finds no sealed task."""
+        rows, has_duplicates = super().get_search_results(request, queryset, search_term)
+        if search_term and not all(ID_SEARCH_FIELD.fullmatch(name) for name in self.get_search_fields(request)):
+            rows = without_sealed(rows)
+        return rows, has_duplicates
 
     def tokens_input(self, task: Any) -> int:
         return task.tokens_input
@@ -160,6 +194,7 @@ class TaskAdmin(ReadOnlyAdmin):
 
 @admin.register(Decision)
 class DecisionAdmin(TaskAdmin):
+    open_fields = frozenset({"agent", "cohort", "week", "universe", "decided_at"})
     list_display = ("agent", "cohort", "week", "status", "action", "fallback", "cost", "decided_at", "error")
     list_filter = (
         preset_filter(
@@ -199,6 +234,7 @@ class DecisionAdmin(TaskAdmin):
 
 @admin.register(Elicitation)
 class ElicitationAdmin(TaskAdmin):
+    open_fields = frozenset({"family", "release", "methodology", "batch", "made_at"})
     list_display = ("id", "release", "question_set", "arm", "status", "declined", "cost", "made_at", "error")
     list_filter = (
         preset_filter(

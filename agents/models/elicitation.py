@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from agents.forecast_answers import forecast_schema, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
-from agents.models.sealed_rows import Seals, seals_in_force
+from agents.models.sealed_rows import Seals, current_scope, seals_in_force
 from agents.models.task import PromptParts, Task
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK, week_start
@@ -61,6 +61,16 @@ class Elicitation(Task):
     @classmethod
     def in_week(cls, week_start: datetime) -> Q:
         return Q(batch__question_set__day__gte=week_start, batch__question_set__day__lt=week_start + WEEK)
+
+    @classmethod
+    def from_db(cls, *arguments: Any, **options: Any) -> Elicitation:
+        """The elicitation as it is stored; for a reader who may know its state alone, without how it was answered."""
+        elicitation = super().from_db(*arguments, **options)
+        scope, stored = current_scope.get(), elicitation.__dict__
+        is_answered = stored.get("status") == cls.Status.COMPLETED
+        if scope and is_answered and stored.get("batch_id") in scope.sealed_batches:
+            elicitation.declined, elicitation.error = False, ""
+        return elicitation
 
     @classmethod
     def sealed_by(cls, seals: Seals) -> Q:

@@ -65,6 +65,14 @@ class ReaderScope:
     def seals(self) -> Seals:
         return self.look_up()
 
+    @cached_property
+    def sealed_batches(self) -> frozenset[int]:
+        """The ids of the question batches whose answers are sealed."""
+        if not self.seals.question_sets:
+            return frozenset()
+        batches = apps.get_model("markets.QuestionBatch")._base_manager.order_by()
+        return frozenset(batches.filter(question_set__in=list(self.seals.question_sets)).values_list("pk", flat=True))
+
 
 NO_SEALS = Seals()
 Row = TypeVar("Row", bound=models.Model)

@@ -247,11 +247,11 @@ def read_answer(task: Task, completion: Completion) -> AnswerReading:
     results = ModelCall.Result
     if not same_model(task.model_id, completion.returned_model, task.release.canonical_slug):
         return AnswerReading(results.FAILED, f"asked {task.model_id}, answered by {completion.returned_model}")
-    if completion.refusal:
-        return AnswerReading(results.DECLINED, f"the model refused: {completion.refusal}")
     try:
         return AnswerReading(results.ANSWERED, parsed=task.parse(completion.content))
     except Malformed as malformed:
+        if completion.refusal and completion.end != AnswerEnd.FAILURE:
+            return AnswerReading(results.DECLINED, f"the model refused: {completion.refusal}")
         result, error = _unreadable(completion, str(malformed), offers_tool=task.search_tool is not None)
         parsed = task.parse_cut(completion.content) if result == results.CUT else None
         return AnswerReading(result, error, parsed)

@@ -139,6 +139,11 @@ class ReadOnlyPermissions:
 class BoundedSearchAdmin(admin.ModelAdmin):
     """Base of the admin classes, whose searches look for eight words at most and say so."""
 
+    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
+        """Refuses conditions on the rows that refer to these: some of those may be secret."""
+        relations = {relation.name for relation in self.opts.related_objects}
+        return lookup.partition("__")[0] not in relations and super().lookup_allowed(lookup, value, request)
+
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         if has_ignored_words(search_term) and search_term == request.GET.get(SEARCH_VAR, "").strip():
             messages.warning(request, IGNORED_WORDS)

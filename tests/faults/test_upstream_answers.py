@@ -52,6 +52,7 @@ FILTER_NETWORK = {"finish_reason": "content_filter", "native_finish_reason": "ne
 LENGTH_RESOURCES = {"finish_reason": "length", "native_finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}
 NO_REASON = {"finish_reason": None, "native_finish_reason": None}
 NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
+REFUSED = {"refusal": "I can not help with that"}
 NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
 END_TURN = {"finish_reason": "stop", "native_finish_reason": "end_turn"}
 MESSAGE = {"role": "assistant", "content": HELD}
@@ -149,7 +150,18 @@ CASES = {
     "a stream of thoughts, then one whole message": ("answered", 1, COMPLETES, THOUGHT_THEN_MESSAGE),
     "a stream whose choice has no index": ("answered", 1, COMPLETES, NO_INDEX),
     "a stream that ends without a reason": ("failed", 0, FAILS, stream({"delta": {"content": ""}, **NO_REASON})),
-    "a refusal": ("declined", 1, HOLDS, completion(None, message={"refusal": "I can not help with that"})),
+    "a refusal": ("declined", 1, HOLDS, completion(None, message=REFUSED)),
+    "a refusal, both reasons normal": ("declined", 1, HOLDS, completion(None, message=REFUSED, choice=END_TURN)),
+    "a refusal in prose too": ("declined", 1, HOLDS, completion("I would rather not.", message=REFUSED)),
+    "a refusal, then the network": ("failed", 1, FAILS, completion(None, message=REFUSED, choice=NETWORK)),
+    "a refusal without a reason": ("failed", 1, FAILS, completion("", message=REFUSED, choice=NO_REASON)),
+    "a whole answer beside a refusal": ("answered", 1, COMPLETES, completion(HELD, message=REFUSED)),
+    "a whole answer beside a refusal, then the network": (
+        "answered",
+        1,
+        COMPLETES,
+        completion(HELD, message=REFUSED, choice=NETWORK),
+    ),
     "filtered": ("declined", 1, HOLDS, completion("", choice={"finish_reason": "content_filter"})),
     "filtered, says the gateway, and a network failed": ("failed", 1, FAILS, completion("", choice=FILTER_NETWORK)),
     "cut, says the gateway, for want of resources": ("failed", 1, FAILS, completion("{", choice=LENGTH_RESOURCES)),

@@ -1,5 +1,6 @@
 """Sealed answers: until an external agent's window has closed, nobody outside reads what its competitors answered."""
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ import pytest
 from django.test import Client
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.models import Decision, Forecast, Position, Registration, Trade
+from agents.models import Decision, Elicitation, Forecast, Position, Registration, Trade
 from agents.services.registrations import register_external_agent, revoke_registration
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
@@ -23,7 +24,7 @@ from tests.factories import AgentFactory, MarketFactory, RunFactory
 from tests.factories import bet as record_bet
 from tests.markup import elements, get_page
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Prompt, Venue, bet, forecast, sell
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, ModelAnswer, Prompt, Venue, bet, forecast, sell
 
 RAIN, SNOW, HAIL = "Will it rain?", "Will it snow?", "Will it hail?"
 WEEK, HOUR, MINUTE = timedelta(weeks=1), timedelta(hours=1), timedelta(minutes=1)
@@ -373,7 +374,7 @@ def test_archive_ends_where_the_first_seal_begins(sealed: Venue, tmp_path: Path,
 def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed: Venue) -> None:
     decision = Decision.objects.filter(reasoning=SECRET)[0]
     page, lists = f"/admin/agents/decision/{decision.pk}/change/", "/admin/agents/decision/"
-    operator, other = sign_in("operator"), sign_in("superuser")
+    operator, other = sign_in("operator"), sign_in("viewer")
     for path in (page, lists, "/admin/agents/trade/", "/admin/agents/modelcall/", "/admin/agents/position/", "/admin/"):
         page_text = operator.get(path).text
         assert not {secret for secret in IN_TRADES if secret in page_text}, path
@@ -384,7 +385,118 @@ def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed
     assert str(decision.pk) in [option.attributes["value"] for option in offered]
     perform(operator, "read-sealed", "a report of a fault", decision=decision.pk)
     assert SECRET in operator.get(page).text
-    assert SECRET not in other.get(page).text
+    seen_by_other = other.get(page)
+    assert (seen_by_other.status_code, SECRET in seen_by_other.text) == (200, False)
     (entry,) = AuditEntry.objects.filter(action="read-sealed")
     assert (entry.reason, entry.target) == ("a report of a fault", str(decision))
     assert SECRET not in json.dumps([entry.before, entry.after, entry.message])
+
+
+def listed(client: Client, path: str) -> list[str]:
+    """The paths of the rows that an admin list shows."""
+    links = elements(get_page(client, path), "#result_list tbody th a")
+    return [str(link.attributes["href"]).partition("?")[0] for link in links]
+
+
+DECISIONS, ELICITATIONS, AGENTS = (f"/admin/agents/{name}/" for name in ("decision", "elicitation", "agent"))
+
+
+@pytest.mark.parametrize("role", ["operator", "viewer"])
+def test_admin_shows_the_cash_of_before_the_freeze(sealed: Venue, settings: Any, role: str) -> None:
+    staff, agent = sign_in(role), Position.objects.get(market__question=SNOW).agent_id
+    paths = [AGENTS, f"{AGENTS}{agent}/change/", f"{AGENTS}csv/"]
+
+    def told() -> list[tuple[bool, bool]]:
+        pages = [
+            b"".join(staff.get(path)).decode().replace(",", "").replace("\N{NARROW NO-BREAK SPACE}", "")
+            for path in paths
+        ]
+        return [(CASH in page, "10000.00" in page) for page in pages]
+
+    assert told() == [(False, True)] * 3
+    ordered = [listed(staff, f"{AGENTS}?o={sign}6.3") for sign in ("", "-")]
+    assert all(rows[0] != paths[1] for rows in ordered), "the order tells no purchase"
+    for lookup in ("cash__lt=9999", "journal_length__gt=1", "updated_at__gte=2026-03-15", "positions__isnull=0"):
+        assert staff.get(f"{AGENTS}?{lookup}").status_code == 400, lookup
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert [has_cash for has_cash, _ in told()] == [True] * 3
+    assert staff.get(f"{AGENTS}?cash__lt=9999").status_code == 200
+
+
+def test_admin_finds_no_sealed_decision_by_its_content(sealed: Venue, settings: Any) -> None:
+    staff = sign_in("operator")
+    universe = Decision.objects.filter(reasoning=SECRET)[0].universe_id
+    of_week = {f"{DECISIONS}{pk}/change/" for pk in Decision.objects.filter(week=2).values_list("pk", flat=True)}
+    secret = {
+        f"{DECISIONS}{pk}/change/" for pk in Decision.objects.filter(reasoning=SECRET).values_list("pk", flat=True)
+    }
+    queries = (
+        f"q={SECRET}", f"q={SECRET}&week=2", "action__exact=SELL", "action__exact=BET", "action=BET",
+        f"reasoning__icontains={SECRET}", "fallback__exact=0", "preset=refused", "preset=expensive", "preset=fallback",
+        "action__in=BET,SELL", "o=5", "o=-6.1", "updated_at__gte=2026-03-15T00:00:00Z", "refusals=0",
+    )  # fmt: skip
+    for query in queries:
+        assert not of_week & set(listed(staff, f"{DECISIONS}?{query}")), query
+        assert not of_week & set(listed(staff, f"{DECISIONS}?{query}&universe__id__in={universe}")), query
+    suggested = "/admin/autocomplete/?app_label=agents&model_name=trade&field_name=decision&term="
+    assert staff.get(f"{suggested}{SECRET}").json()["results"] == []
+    assert staff.get(f"{DECISIONS}?trades__isnull=0").status_code == 400
+    for query in (
+        "",
+        "status__exact=completed",
+        "preset=week",
+        f"universe__id__in={universe}",
+        "decided_at__year=2026",
+    ):
+        assert of_week & set(listed(staff, f"{DECISIONS}?{query}")) >= secret, query
+    sold = Decision.objects.get(action="SELL").pk
+    assert listed(staff, f"{DECISIONS}?q={sold}") == [f"{DECISIONS}{sold}/change/"]
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert set(listed(staff, f"{DECISIONS}?q={SECRET}")) == secret
+    assert listed(staff, f"{DECISIONS}?action__exact=SELL") == [f"{DECISIONS}{sold}/change/"]
+
+
+def test_admin_finds_no_sealed_elicitation_by_its_content(sealed_forecasts: Venue) -> None:
+    staff = sign_in("operator")
+    assert listed(staff, ELICITATIONS)
+    assert listed(staff, f"{ELICITATIONS}?status__exact=completed") == listed(staff, ELICITATIONS)
+    for query in ("declined__exact=0", "preset=expensive", "q=gpt", "error=", "o=6"):
+        assert listed(staff, f"{ELICITATIONS}?{query}") == [], query
+
+
+def test_admin_list_is_sealed_whatever_the_method(sealed: Venue) -> None:
+    staff = sign_in("viewer")
+    for name in ("decision", "trade", "position", "modelcall", "agent", "journalentry"):
+        for path in (f"/admin/agents/{name}/", f"/admin/agents/{name}/csv/"):
+            text = b"".join(staff.post(path)).decode()
+            assert not {secret for secret in IN_TRADES if secret in text}, path
+
+
+def test_file_of_an_admin_list_has_sealed_decisions_without_content(sealed: Venue, settings: Any) -> None:
+    staff = sign_in("operator")
+
+    def actions() -> set[str]:
+        lines = b"".join(staff.get(f"{DECISIONS}csv/?week=2&status=completed")).decode().splitlines()
+        return {row["action"] for row in csv.DictReader(lines)}
+
+    assert actions() == {""}
+    settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
+    assert actions() == {"BET", "SELL", "HOLD"}
+
+
+def test_admin_tells_not_whether_a_sealed_elicitation_was_declined(sealed: Venue, settings: Any) -> None:
+    sealed.says(GPT, ModelAnswer(""))
+    assert run("run_forecasts", FORECAST_AT)["declined"] == 1
+    staff, declined = sign_in("operator"), Elicitation.objects.get(declined=True)
+    paths = [ELICITATIONS, f"{ELICITATIONS}csv/", f"{ELICITATIONS}{declined.pk}/change/"]
+    assert declined.error
+
+    def texts_of_pages() -> list[str]:
+        return [b"".join(staff.get(path)).decode() for path in paths]
+
+    settings.ARENA_CLOCK = FORECAST_AT + 5 * MINUTE
+    assert [declined.error in text for text in texts_of_pages()] == [False] * 3
+    assert "True" not in texts_of_pages()[0]
+    assert "True" not in texts_of_pages()[1]
+    settings.ARENA_CLOCK = FORECAST_AT + 15 * MINUTE
+    assert [declined.error in text for text in texts_of_pages()] == [True] * 3
