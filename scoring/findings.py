@@ -191,9 +191,9 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
         by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from forecast_rank.metrics.sample_mean import cluster_interval
+    from scoring.services.difference_intervals import difference_interval
 
-    interval = cluster_interval(gaps, events) if gaps else None
+    interval = difference_interval(gaps, events) if gaps else None
     if interval:
         low, high = interval
         questions_more = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)

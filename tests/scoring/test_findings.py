@@ -63,6 +63,18 @@ def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
     assert "worst" in by_topic()
 
 
+def test_interval_of_what_prices_bring_stays_within_the_scores_range() -> None:
+    for number, blind in enumerate((0.9, 0.89, 0.9, 0.85, 0.05)):
+        question = QuestionFactory(markets=[MarketFactory(question=f"Will it rain in town {number}?")])
+        for arm, p in (("priced", 0.9), ("blind", blind)):
+            ask(question, {GPT: [p, 1 - p]}, arm=arm)
+        end_question(question, "YES", at=WEEK + timedelta(days=3))
+    compute_scores(at=END)
+    gap = by_topic()["prices"]
+    assert -1 <= gap.low < gap.estimate < gap.high == 1
+    assert not gap.supported
+
+
 def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
     """The interval is corrected as p is: it leaves out 0 only where the pair is significant."""
     pair = {"first": "a", "second": "b", "difference": -0.03, "se": 0.01, "events": 12, "questions_more": 275.0}
