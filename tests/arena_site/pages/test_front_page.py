@@ -7,10 +7,12 @@ import pytest
 from django.test import Client
 
 from agents.models import Family
-from arena_site.pages.headlines import largest_bet_sentence, trading_headline
+from arena_site.pages.board_figures import leader_title
+from arena_site.pages.headlines import agents_headline, largest_bet_sentence, trading_headline
 from cohorts.models import Cohort
+from scoring.competition import competition_index
 from scoring.leaderboard_keys import LeaderboardKey
-from scoring.models import Leaderboard
+from scoring.models import AgentsBoard, Leaderboard
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import AgentFactory, CohortFactory
 from tests.markup import element, elements, get_page, visible_text
@@ -217,6 +219,63 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
             "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval +8.00 % to +10.00 %,"
             " paper money) over 3 cohorts; no model is shown to earn most."
         )
+
+
+def agents_words(protocol: str, p_holm: float | None, *, rivals: int = 2, **report: Any) -> tuple[str, str]:
+    """The headline of the external agents Ann, Bob and Cy, and the title of its chart."""
+    score = (
+        {"score": 0.1, "score_ci": [0.09, 0.11]} if protocol == "forecast" else {"score": 9.0, "score_ci": [8.0, 10.0]}
+    )
+    entries = [
+        {"forecaster": name.lower(), "display_name": name, "external": True, "rank": rank, "answered": 51, "cohorts": 2}
+        | score
+        for rank, name in enumerate(("Ann", "Bob", "Cy")[: rivals + 1], 1)
+    ]
+    pairs = [{"first": "ann", "second": "bob", "p_holm": p_holm}, {"first": "ann", "second": "cy", "p_holm": 0.2}]
+    board = AgentsBoard(
+        track="open", protocol=protocol, period="ALL", entries=entries, report={"pairs": pairs, **report}
+    )
+    headline = agents_headline(board, competition_index(), at=AT)
+    assert headline is not None
+    return headline.sentence.replace("\u202f", " "), leader_title(headline, "leads").replace("\u202f", " ")
+
+
+def test_headline_of_agents_names_their_prompt_condition() -> None:
+    words, title = agents_words("forecast", 0.01)
+    track = "of the open track when shown the market’s prices"
+    value = "0.100 (95 % interval 0.090–0.110, lower is better) on 51 resolved questions"
+    assert words == (
+        f"Ann leads the external agents {track} as of 15 March 2026: its adjusted Brier score of {value} is"
+        " statistically tied with those of Cy."
+    )
+    assert title == f"Ann leads {track}, statistically tied with 1 other."
+    for p_holm, rivals in ((0.05, 2), (None, 2), (None, 0)):
+        words, _ = agents_words("forecast", p_holm, rivals=rivals)
+        assert words == (
+            f"Ann has the lowest adjusted Brier score so far among the external agents {track} as of 15 March 2026:"
+            f" {value}; no agent is shown to be best."
+        )
+
+
+def test_headline_of_agents_says_how_old_the_leaders_unfinished_cohorts_are() -> None:
+    ended = {"status": Cohort.Status.COMPLETED, "completed_at": AT}
+    for number, age in enumerate((3, 2, 1, 0), 1):
+        CohortFactory(number=number, week_start=AT - timedelta(weeks=age), **(ended if age == 3 else {}))
+    weeks = {"ann": {"1": {}, "2": {}}, "bob": {"2": {}, "3": {}}}
+    value = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money) over 2 cohorts (1 unfinished, 2 weeks old)"
+    words, title = agents_words("trading", 0.01, weeks=weeks)
+    assert words == (
+        f"Ann leads the external agents of the open track as of 15 March 2026: its mean return of {value} is"
+        " statistically tied with those of Cy."
+    )
+    assert title.startswith(
+        "Ann leads of the open track over 2 cohorts (1 unfinished, 2 weeks old), statistically tied"
+    )
+    words, _ = agents_words("trading", None, weeks=weeks)
+    assert words == (
+        "Ann has the highest mean return so far among the external agents of the open track as of 15 March 2026:"
+        f" {value}; no agent is shown to earn most."
+    )
 
 
 def store_both(*, without: tuple[float, float, float, float], leads: Any = None) -> None:
