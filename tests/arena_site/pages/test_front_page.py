@@ -330,31 +330,60 @@ def test_sentence_counts_who_beats_the_market_under_each_condition(client: Clien
     assert trading.startswith("Trading. No portfolio has been valued yet.")
 
 
-def test_lead_over_time_names_who_leads_and_marks_changes_of_release(client: Client) -> None:
-    ends = ["2026-03-08T00:00:00+00:00", "2026-03-15T00:00:00+00:00"]
+ENDS = ["2026-03-08T00:00:00+00:00", "2026-03-15T00:00:00+00:00"]
+
+
+def test_lead_over_time_names_who_scores_best_and_marks_changes_of_release(client: Client) -> None:
     points = {
         "gpt-5.1": [[0.01, None, None, 3], [0.03, 0.01, 0.05, 8]], "grok-4": [[0.02, 0.01, 0.04, 5], None],
         "kimi-k2": [None, None],
     }  # fmt: skip
-    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ENDS, "forecasters": points})
     family = Family.objects.get(slug="gpt-5.1")
     for number, (start, model) in enumerate(((AT - timedelta(days=14), "openai/a"), (AT, "openai/b")), 1):
         cohort = CohortFactory(number=number, week_start=start.replace(hour=0))
         AgentFactory(cohort=cohort, family=family, model_id=model)
     page = get_page(client, "/")
     assert visible_text(page, "#leads .figure-title") == (
-        "GPT-5.2 leads the market’s prices most when shown the market’s prices, in forecasts of the four weeks to 15"
-        " Mar 2026 (+0.030, 95 % interval +0.010 to +0.050); Grok 4.1 did in the first."
+        "GPT-5.2 scores best against the market’s prices when shown the market’s prices, in forecasts of the four weeks"
+        " to 15 Mar 2026 (+0.030, 95 % interval of it alone +0.010 to +0.050); Grok 4.1 did in those to 8 Mar 2026."
     )
     marks = [visible_text(mark) for mark in elements(page, "#leads .events .release")]
     assert marks == ["GPT-5.2 is openai/b from 15 Mar 2026 on"]
     rows = client.get("/charts/leads.csv").content.decode().splitlines()
     assert rows[0] == "series,time_utc,difference_in_brier_score,low,high"
     assert len(rows) == 1 + 3 + 1
-    points["gpt-5.1"][1] = [0.03, -0.01, 0.07, 8]
-    Leaderboard.objects.filter(arm="priced").delete()
-    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
-    assert visible_text(get_page(client, "/"), "#leads .figure-title").endswith("no lead is shown.")
+
+
+FEW, MANY = [0.09, None, None, 3], [0.02, 0.01, 0.03, 4]
+UNSHOWN = [0.03, -0.01, 0.07, 8]
+
+
+@pytest.mark.parametrize(
+    ("gpt", "grok", "words"),
+    [
+        ([None, MANY], [FEW, None], "GPT-5.2 (+0.020, 95 % interval of it alone +0.010 to +0.030)."),
+        (
+            [MANY, MANY],
+            [FEW, FEW],
+            "GPT-5.2 (+0.020, 95 % interval of it alone +0.010 to +0.030); it also did in those to 8 Mar 2026.",
+        ),
+        (
+            [None, UNSHOWN],
+            [MANY, None],
+            "GPT-5.2 (+0.030, 95 % interval of it alone −0.010 to +0.070); no difference is shown.",
+        ),
+        ([MANY, None], [None, FEW], "Grok 4.1 (+0.090, no interval yet); no difference is shown."),
+    ],
+)
+def test_lead_over_time_claims_nothing_by_few_events_or_an_interval_with_0(
+    client: Client, gpt: Any, grok: Any, words: str
+) -> None:
+    leads = {"ends": ENDS, "forecasters": {"gpt-5.1": gpt, "grok-4": grok}}
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads=leads)
+    best = " scores best against the market’s prices when shown the market’s prices, in forecasts of the four weeks to"
+    title = visible_text(get_page(client, "/"), "#leads .figure-title")
+    assert title.replace(f"{best} 15 Mar 2026", "") == words
 
 
 @pytest.mark.parametrize(
