@@ -1,12 +1,12 @@
 """The answer to the site's question: who leads a leaderboard, and who is statistically tied with the leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
-from scoring.competition import CompetitionIndex
+from scoring.competition import CompetitionIndex, unfinished_ages
 from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
@@ -154,7 +154,7 @@ def agents_headline(board: AgentsBoard, competition: CompetitionIndex, *, at: da
     if board.protocol == FORECAST:
         conditions = competition.conditions
         condition = f"{of_track} {conditions.phrase(conditions.board())}"
-        whose, first, shown = condition, "lowest adjusted Brier score", "be best"
+        scope, lead, superlative = condition, "lowest adjusted Brier score", "be best"
         interval = _interval(leader["score_ci"], score, "–")
         name, value = "adjusted Brier score", f"{score(leader['score'])} ({interval}lower is better)"
         basis = f"on {count(leader['answered'])} resolved questions"
@@ -163,18 +163,18 @@ def agents_headline(board: AgentsBoard, competition: CompetitionIndex, *, at: da
         cohorts = [cohort for cohort in competition.cohorts.values() if cohort.number in numbers]
         basis = f"over {_cohorts(leader, cohorts, at)}"
         condition = f"{of_track} {basis}"
-        whose, first, shown = of_track, "highest mean return", "earn most"
+        scope, lead, superlative = of_track, "highest mean return", "earn most"
         interval = _interval(leader["score_ci"], signed_percent, " to ")
         name, value = "mean return", f"{signed_percent(leader['score'])} ({interval}paper money)"
     if len(tied) < len(rivals):
         sentence = (
-            f"{leader['display_name']} leads the external agents {whose} as of {_date(at)}: its {name} of {value}"
+            f"{leader['display_name']} leads the external agents {scope} as of {_date(at)}: its {name} of {value}"
             f" {basis} {_ties(tied, len(rivals), 'agent')}."
         )
     else:
         sentence = (
-            f"{leader['display_name']} has the {first} so far among the external agents {whose} as of {_date(at)}:"
-            f" {value} {basis}; no agent is shown to {shown}."
+            f"{leader['display_name']} has the {lead} so far among the external agents {scope} as of {_date(at)}:"
+            f" {value} {basis}; no agent is shown to {superlative}."
         )
     return Headline(leader, tied, sentence, condition)
 
@@ -218,20 +218,16 @@ def _named(names: Sequence[str]) -> str:
 
 def _cohorts(leader: Entry, cohorts: Iterable[Cohort], at: datetime) -> str:
     """The number of the leader's cohorts, with the age of those that have not ended."""
-    return f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
+    ages = unfinished_words(unfinished_ages(cohorts, at))
+    return f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{f' ({ages})' if ages else ''}"
 
 
-def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
-    """The number of cohorts that had not ended at an instant, and the weeks since the newest and the oldest began."""
-    ages = []
-    for cohort in cohorts:
-        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at):
-            ages.append((at - cohort.week_start) // timedelta(weeks=1))
+def unfinished_words(ages: Sequence[int]) -> str:
+    """The number of cohorts that had not ended, and the weeks since the newest and the oldest began, by their ages."""
     if not ages:
         return ""
-    ages.sort()
     span = str(ages[0]) if ages[0] == ages[-1] else f"{ages[0]} to {ages[-1]}"
-    return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
+    return f"{count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old"
 
 
 def _against_market(test: Mapping[str, Any] | None, market: Entry | None) -> str:

@@ -97,7 +97,8 @@ def _leads_title(
     The interval is of that model alone, not corrected for the choice of the best, so that no lead is claimed by it.
     """
     first, last = ({slug: row[place] for slug, row in points.items()} for place in (0, -1))
-    best, before = _best(last, MINIMUM_EVENTS) or _best(last), _best(first, MINIMUM_EVENTS)
+    best = _best(last, MINIMUM_EVENTS) or _best(last)
+    first_best = _best(first, MINIMUM_EVENTS)
     until = f"in forecasts of the four weeks to {day_text(ends[-1])}"
     if best is None:
         return f"No question with a forecast made {side.phrase}, {until}, has resolved yet."
@@ -107,9 +108,9 @@ def _leads_title(
         interval = f"95 % interval of it alone {signed_score(low)} to {signed_score(high)}"
     if low is None or low <= 0 <= high:
         ending = "; no difference is shown"
-    elif before is not None:
-        who = "it also" if before == best else families[before].display_name
-        ending = f"; {who} did in those to {day_text(ends[0])}"
+    elif first_best is not None:
+        subject = "it also" if first_best == best else families[first_best].display_name
+        ending = f"; {subject} did in those to {day_text(ends[0])}"
     size = f"{signed_score(lead)}, {interval}"
     return f"{name} scores best against the market’s prices {side.phrase}, {until} ({size}){ending}."
 

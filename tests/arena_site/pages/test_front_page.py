@@ -258,9 +258,9 @@ def test_headline_of_agents_names_their_prompt_condition() -> None:
 
 
 def test_headline_of_agents_says_how_old_the_leaders_unfinished_cohorts_are() -> None:
-    ended = {"status": Cohort.Status.COMPLETED, "completed_at": AT}
+    completion = {"status": Cohort.Status.COMPLETED, "completed_at": AT}
     for number, age in enumerate((3, 2, 1, 0), 1):
-        CohortFactory(number=number, week_start=AT - timedelta(weeks=age), **(ended if age == 3 else {}))
+        CohortFactory(number=number, week_start=AT - timedelta(weeks=age), **(completion if age == 3 else {}))
     weeks = {"ann": {"1": {}, "2": {}}, "bob": {"2": {}, "3": {}}}
     value = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money) over 2 cohorts (1 unfinished, 2 weeks old)"
     words, title = agents_words("trading", 0.01, weeks=weeks)
