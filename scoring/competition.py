@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -131,6 +132,15 @@ def _read() -> CompetitionIndex:
     with suppress(Methodology.DoesNotExist):
         current = Methodology.objects.current()
     return CompetitionIndex(families, cohorts, methodologies, agents, current)
+
+
+def unfinished_ages(cohorts: Iterable[Cohort], at: datetime) -> list[int]:
+    """The weeks since the beginning of each cohort that had not ended at an instant, in order."""
+    ages = []
+    for cohort in cohorts:
+        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at):
+            ages.append((at - cohort.week_start) // timedelta(weeks=1))
+    return sorted(ages)
 
 
 def attach_competition(agents: Iterable[Agent], index: CompetitionIndex | None = None) -> list[Agent]:

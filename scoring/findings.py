@@ -14,7 +14,7 @@ from django.core.cache import cache
 from agents.models import Forecast
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index, last_competition_index
+from scoring.competition import competition_index, last_competition_index, unfinished_ages
 from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
 from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_keys import Entry, ranking_score
@@ -74,7 +74,7 @@ def findings(*, at: datetime | None = None) -> Findings:
     if at is not None and board.pk is None:
         board = _past_board(at)
     version = current_versions().get(Scope.LEADERBOARDS) if at is None else None
-    key = f"comparisons:{version}"
+    key = f"findings:{version}"
     stored = cache.get(key) if version else None
     if stored is None:
         stored = []
@@ -110,10 +110,10 @@ def _comparisons(board: ForecastBoard, at: datetime | None) -> Iterator[Finding]
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
             yield from _ensemble_against_market(entry, condition)
-    yield from _stakes(board)
+    yield from _stakes(board, condition)
     yield from _profit(at)
     if models:
-        yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}))
+        yield from _calibration(best, board.report.get("curves__reliability", {}).get("forecasters", {}), condition)
         if runners_up[1:]:
             yield from _paired("runner-up", best, runners_up[0], pairs, condition)
 
@@ -191,16 +191,16 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
         by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from forecast_rank.metrics.sample_mean import cluster_interval
+    from scoring.services.difference_intervals import difference_interval
 
-    interval = cluster_interval(gaps, events) if gaps else None
+    interval = difference_interval(gaps, events) if gaps else None
     if interval:
         low, high = interval
         questions_more = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)
         yield Finding("prices", "", "", fmean(gaps), low, high, len(gaps), None, questions_more, {})
 
 
-def _stakes(board: ForecastBoard) -> Iterator[Finding]:
+def _stakes(board: ForecastBoard, condition: Mapping[str, str]) -> Iterator[Finding]:
     """The model whose stakes differ most from Kelly's at its own forecasts, and how many differ in that direction."""
     names = {entry["family"]: entry["display_name"] for entry in board.entries}
     models = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
@@ -213,13 +213,16 @@ def _stakes(board: ForecastBoard) -> Iterator[Finding]:
         low, high = model["over_kelly_ci"]
         alike += low > 0 if sign > 0 else high < 0
     low, high = row["over_kelly_ci"]
-    details = {"alike": alike, "models": len(models), "stake": row["stake"], "kelly": row["kelly_stake"]}
+    details = {"alike": alike, "models": len(models), "stake": row["stake"], "kelly": row["kelly_stake"], **condition}
     name = names.get(row["family"], row["family"])
     yield Finding("stakes", name, "", row["over_kelly"], low, high, row["bets"], None, None, details)
 
 
 def _profit(at: datetime | None) -> Iterator[Finding]:
-    """The highest mean return, in percent, its interval corrected for the number of models."""
+    """The highest mean return, in percent, its interval corrected for the number of models.
+
+    `ages` are those of its cohorts that had not ended, in weeks.
+    """
     if at is None:
         stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
         entries, weeks, at = stored.values_list("entries", "report__weeks", "computed_at").first() or ([], {}, None)
@@ -230,17 +233,22 @@ def _profit(at: datetime | None) -> Iterator[Finding]:
         entries, weeks = contents.entries, contents.report["weeks"]
     ranked = [entry for entry in entries if entry["rank"] is not None and not entry["external"]]
     best = next((entry for entry in ranked if entry["rank"] == 1 and entry["return_ci"]), None)
-    if best is None:
+    if best is None or at is None:
         return
     from scoring.return_tests import return_error
 
     interval = return_error(weeks[best["family"]], of=len(ranked)).interval
     if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, {}, at)
+        numbers = {int(number) for number in weeks[best["family"]]}
+        best_cohorts = [cohort for cohort in competition_index().cohorts.values() if cohort.number in numbers]
+        details = {"ages": unfinished_ages(best_cohorts, at)}
+        yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, details, at)
 
 
-def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:
+def _calibration(
+    best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, Any]]], condition: Mapping[str, str]
+) -> Iterator[Finding]:
     """The calibration of the best model's likely events.
 
     It is the share that happened less the mean forecast, in the bin of likely events that holds most forecasts.
@@ -253,7 +261,7 @@ def _calibration(best: Entry, bins_by_name: Mapping[str, Sequence[Mapping[str, A
         details = {key: largest[key] for key in ("from", "to", "forecast", "outcome", "low", "high")}
         yield Finding(
             "calibration", best["display_name"], "", largest["outcome"] - forecast, largest["low"] - forecast,
-            largest["high"] - forecast, largest["pairs"], None, None, details,
+            largest["high"] - forecast, largest["pairs"], None, None, {**details, **condition},
         )  # fmt: skip
 
 

@@ -95,7 +95,8 @@ def agents_figure(
         baselines=lines if is_forecast else {"Break-even": 0.0},
         tied=headline.tied if headline else [],
     )
-    title = leader_title(headline, "leads the external agents") if headline else "No external agent is ranked yet."
+    lead = f"has the {'lowest adjusted Brier score' if is_forecast else 'highest mean return'} of the external agents"
+    title = leader_title(headline, lead) if headline else "No external agent is ranked yet."
     note = "Adjusted Brier score" if is_forecast else "Mean return on paper money"
     return Figure("scores", title, chart, f"{note} and 95 % interval.", at=board.computed_at, **options)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
+from arena_site.pages.headlines import unfinished_words
 from scoring.findings import Finding
 
 
@@ -79,20 +80,23 @@ def _stakes(f: Finding) -> str:
     basis = f"{_interval(f, _points)} on {count(f.number)} bets"
     if not f.supported:
         return (
-            f"No model’s stakes differ significantly from Kelly’s rule at its own forecasts and prices: the largest"
-            f" mean difference is that of {f.first}, {_points(abs(f.estimate))} percentage points of cash ({basis})."
+            "No model’s stakes differ significantly from Kelly’s rule at the prices it paid and its own forecasts"
+            f" {f.details['condition']}: the largest mean difference is that of {f.first}, {_points(abs(f.estimate))}"
+            f" percentage points of cash ({basis})."
         )
     less = "less" if f.estimate < 0 else "more"
     return (
         f"{f.details['alike']} of {f.details['models']} models stake significantly {less} than Kelly’s rule would at"
-        f" their own forecasts and prices, most of all {f.first}: a bet takes {fraction(f.details['stake'])} of its"
-        f" cash on average, Kelly’s rule {fraction(f.details['kelly'])} (difference {_points(abs(f.estimate))}"
-        f" percentage points, {basis})."
+        f" the prices they paid and their own forecasts {f.details['condition']}, most of all {f.first}: a bet takes"
+        f" {fraction(f.details['stake'])} of its cash on average, Kelly’s rule {fraction(f.details['kelly'])}"
+        f" (difference {_points(abs(f.estimate))} percentage points, {basis})."
     )
 
 
 def _profit(f: Finding) -> str:
     basis = f"95 % interval {signed_percent(f.low)} to {signed_percent(f.high)} over {_plural(f.number, 'cohort')}"
+    if ages := unfinished_words(f.details["ages"]):
+        basis += f", {ages}"
     if f.supported:
         verb = "earns" if f.estimate > 0 else "loses"
         mean = signed_percent(f.estimate)
@@ -106,12 +110,12 @@ def _profit(f: Finding) -> str:
 
 def _calibration(f: Finding) -> str:
     bin_row = f.details
-    condition = f"When {f.first} states {fraction(bin_row['from'], 0)} to {fraction(bin_row['to'], 0)}"
+    span = f"{fraction(bin_row['from'], 0)} to {fraction(bin_row['to'], 0)} {bin_row['condition']}"
     basis = (
         f"95 % interval {fraction(bin_row['low'])} to {fraction(bin_row['high'])}, {count(f.number)} probabilities,"
         f" mean forecast {fraction(bin_row['forecast'])}"
     )
-    happens = f"{condition}, it happens {fraction(bin_row['outcome'])} of the time ({basis})"
+    happens = f"Of what {f.first} forecasts at {span}, {fraction(bin_row['outcome'])} happens ({basis})"
     if not f.supported:
         return f"{happens}: this does not differ significantly from its forecasts."
     return f"{happens}: it is {'under' if f.estimate > 0 else 'over'}confident there."

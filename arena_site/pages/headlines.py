@@ -1,11 +1,12 @@
 """The answer to the site's question: who leads a leaderboard, and who is statistically tied with the leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
+from scoring.competition import CompetitionIndex, unfinished_ages
 from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
@@ -24,7 +25,7 @@ Entry = Mapping[str, Any]
 class Headline(NamedTuple):
     """The leader of a leaderboard, the entries statistically tied with it, and a sentence that can be quoted.
 
-    `condition` is what the lead depends on: the prompt, the age of the cohorts, or the track.
+    `condition` is what the lead depends on: the prompt or the age of the cohorts, and of external agents the track.
     """
 
     leader: Entry
@@ -84,7 +85,7 @@ def trading_headline(
         return None
     leader, *rivals = ranked
     tied = _tied(leader, rivals, pairs, key="family")
-    number = f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{_unfinished(cohorts, at)}"
+    number = _cohorts(leader, cohorts, at)
     interval = _interval(leader["return_ci"], signed_percent, " to ")
     mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
     if len(tied) < len(rivals):
@@ -139,24 +140,43 @@ def largest_bet_sentence(entry: Entry) -> str:
     return f"One bet makes {part} of its profit: {remainder}"
 
 
-def agents_headline(board: AgentsBoard, *, at: datetime) -> Headline | None:
-    """The first external agent of a board; None while none is ranked."""
+def agents_headline(board: AgentsBoard, competition: CompetitionIndex, *, at: datetime) -> Headline | None:
+    """The first external agent of a board, under its prompt condition or by its cohorts; None while none is ranked.
+
+    Tied is who differs from it with a Holm-corrected p of SIGNIFICANCE or more in the paired tests, or has no test.
+    """
     ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
     if not ranked:
         return None
     leader, *rivals = ranked
     tied = _tied(leader, rivals, board.report["pairs"], key="forecaster")
+    of_track = f"of the {board.track} track"
     if board.protocol == FORECAST:
+        conditions = competition.conditions
+        condition = f"{of_track} {conditions.phrase(conditions.board())}"
+        scope, lead, superlative = condition, "lowest adjusted Brier score", "be best"
         interval = _interval(leader["score_ci"], score, "–")
-        value = f"adjusted Brier score of {score(leader['score'])} ({interval}lower is better)"
+        name, value = "adjusted Brier score", f"{score(leader['score'])} ({interval}lower is better)"
         basis = f"on {count(leader['answered'])} resolved questions"
     else:
+        numbers = {int(number) for number in board.report.get("weeks", {}).get(leader["forecaster"], ())}
+        cohorts = [cohort for cohort in competition.cohorts.values() if cohort.number in numbers]
+        basis = f"over {_cohorts(leader, cohorts, at)}"
+        condition = f"{of_track} {basis}"
+        scope, lead, superlative = of_track, "highest mean return", "earn most"
         interval = _interval(leader["score_ci"], signed_percent, " to ")
-        value = f"mean return of {signed_percent(leader['score'])} ({interval}paper money)"
-        basis = f"over {count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}"
-    condition = f"of the {board.track} track"
-    sentence = f"{leader['display_name']} leads the external agents {condition} as of {_date(at)}: its {value} {basis}"
-    return Headline(leader, tied, f"{sentence} {_ties(tied, len(rivals), 'agent')}.", condition)
+        name, value = "mean return", f"{signed_percent(leader['score'])} ({interval}paper money)"
+    if len(tied) < len(rivals):
+        sentence = (
+            f"{leader['display_name']} leads the external agents {scope} as of {_date(at)}: its {name} of {value}"
+            f" {basis} {_ties(tied, len(rivals), 'agent')}."
+        )
+    else:
+        sentence = (
+            f"{leader['display_name']} has the {lead} so far among the external agents {scope} as of {_date(at)}:"
+            f" {value} {basis}; no agent is shown to {superlative}."
+        )
+    return Headline(leader, tied, sentence, condition)
 
 
 def _tied(leader: Entry, rivals: Iterable[Entry], pairs: Sequence[Mapping[str, Any]], *, key: str) -> list[Entry]:
@@ -182,7 +202,7 @@ def _interval(interval: Sequence[float] | None, write: Any, to: str) -> str:
 
 def _ties(tied: Sequence[Entry], rivals: int, competitor: str = "model") -> str:
     if not tied:
-        return f"is significantly better than that of every other {competitor}" if rivals else "is the only one so far"
+        return f"is significantly better than that of every other {competitor}"
     if len(tied) == rivals > NAMED_TIES:
         return f"is statistically tied with those of all {rivals} others"
     return f"is statistically tied with those of {_named([entry['display_name'] for entry in tied])}"
@@ -196,17 +216,18 @@ def _named(names: Sequence[str]) -> str:
     return f"{', '.join(listed[:-1])}{' and ' if listed[1:] else ''}{listed[-1]}"
 
 
-def _unfinished(cohorts: Iterable[Cohort], at: datetime) -> str:
-    """The number of cohorts that had not ended at an instant, and the weeks since the newest and the oldest began."""
-    ages = []
-    for cohort in cohorts:
-        if cohort.week_start <= at and (cohort.completed_at is None or cohort.completed_at > at):
-            ages.append((at - cohort.week_start) // timedelta(weeks=1))
+def _cohorts(leader: Entry, cohorts: Iterable[Cohort], at: datetime) -> str:
+    """The number of the leader's cohorts, with the age of those that have not ended."""
+    ages = unfinished_words(unfinished_ages(cohorts, at))
+    return f"{count(leader['cohorts'])} cohort{'' if leader['cohorts'] == 1 else 's'}{f' ({ages})' if ages else ''}"
+
+
+def unfinished_words(ages: Sequence[int]) -> str:
+    """The number of cohorts that had not ended, and the weeks since the newest and the oldest began, by their ages."""
     if not ages:
         return ""
-    ages.sort()
     span = str(ages[0]) if ages[0] == ages[-1] else f"{ages[0]} to {ages[-1]}"
-    return f" ({count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old)"
+    return f"{count(len(ages))} unfinished, {span} week{'' if span == '1' else 's'} old"
 
 
 def _against_market(test: Mapping[str, Any] | None, market: Entry | None) -> str:

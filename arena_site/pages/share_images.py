@@ -56,7 +56,9 @@ def _trading(now: datetime) -> Figure:
 
 def _agents(now: datetime) -> Figure:
     board = read_agents_board(FORECAST)
-    return agents_figure(board, agents_headline(board, at=board.computed_at or now), competition_index().by_slug)
+    competition = competition_index()
+    headline = agents_headline(board, competition, at=board.computed_at or now)
+    return agents_figure(board, headline, competition.by_slug)
 
 
 FIGURES = {"trading": _trading, "forecasts": _forecasts, "agents": _agents}

@@ -15,9 +15,9 @@ from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import log_wealth
-from forecast_rank.metrics.sample_mean import cluster_interval
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
+from scoring.services.difference_intervals import difference_interval
 
 MAX_POINTS = 200
 
@@ -164,11 +164,11 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "confidence": _mean(confidence),
         "price": _mean(price),
         "over_betting": _mean(confidence - probability),
-        "over_betting_ci": cluster_interval(confidence - probability, events),
+        "over_betting_ci": difference_interval(confidence - probability, events),
         "stake": _mean(stake),
         "kelly_stake": _mean(kelly_stake),
         "over_kelly": _mean(stake - kelly_stake),
-        "over_kelly_ci": cluster_interval(stake - kelly_stake, events),
+        "over_kelly_ci": difference_interval(stake - kelly_stake, events),
         "spearman": to_json_value(spearman(probability, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
         "stake_edge": to_json_value(spearman(amount, edge)),

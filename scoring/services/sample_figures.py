@@ -12,9 +12,10 @@ from django.db.models import Sum
 
 from agents.models import Forecast, ModelCall
 from agents.samples import combine_samples
-from forecast_rank import brier, cluster_interval
+from forecast_rank import bounded_cluster_interval, brier
 from foundation.bulk import rows_with_json
 from markets.models import QuestionEntry
+from scoring.services.difference_intervals import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, entries_by_id, forecast_vector, single_forecasts_panel
 
 BINS = 5
@@ -55,7 +56,9 @@ def _by_spread(scored: Scored) -> list[dict[str, Any]]:
             of_bin = [scored[row] for row in rows.tolist()]
             scores = [list(running.values())[-1] for *_, running in of_bin]
             figures = {"low": of_bin[0][1], "high": of_bin[-1][1], "forecasts": len(of_bin), "brier": fmean(scores)}
-            bins.append(figures | {"brier_ci": cluster_interval(scores, [entry.event for entry, *_ in of_bin])})
+            events = [entry.event for entry, *_ in of_bin]
+            interval = bounded_cluster_interval([min(score, 1.0) for score in scores], events)
+            bins.append(figures | {"brier_ci": interval})
     return bins
 
 
@@ -70,7 +73,7 @@ def _later_samples(scored: Scored) -> list[dict[str, Any]]:
         calls = ModelCall.objects.filter(elicitation__sample=number)
         cost = float(calls.aggregate(total=Sum("cost_usd"))["total"] or 0) / read
         values, events = [gain for gain, _ in rows], [event for _, event in rows]
-        interval = cluster_interval(values, events)
+        interval = difference_interval(values, events)
         if cost > 0:
             row = {"sample": number, "forecasts": len(rows), "gain": fmean(values), "cost": cost}
             bounds = [bound / cost for bound in interval] if interval else None

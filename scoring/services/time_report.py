@@ -8,8 +8,9 @@ from operator import attrgetter, mul, sub
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from forecast_rank import bounded_cluster_interval, cluster_interval
+from forecast_rank import bounded_cluster_interval
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS
+from scoring.services.difference_intervals import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Vector
 from scoring.services.trading_leaderboards import LeaderboardContents
 
@@ -99,7 +100,7 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
         **_mean("revision", revisions, events),
         **_mean("price_move", prices, events),
         "difference": fmean(gaps),
-        "difference_ci": _clipped(cluster_interval(gaps, list(events.values()), level=level)),
+        "difference_ci": difference_interval(gaps, list(events.values()), level=level),
         **_mean("same_direction", directions, events),
     }
 
@@ -130,8 +131,3 @@ def _mean(name: str, values: Mapping[int, float], events: Mapping[int, str]) -> 
     clusters = [events[question] for question in values]
     interval = bounded_cluster_interval([min(value, 1.0) for value in values.values()], clusters)
     return {name: fmean(values.values()), f"{name}_ci": interval}
-
-
-def _clipped(interval: tuple[float, float] | None) -> list[float] | None:
-    """An interval of a difference of two values from 0 to 1."""
-    return None if interval is None else [max(interval[0], -1.0), min(interval[1], 1.0)]

@@ -254,7 +254,8 @@ def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client
         family=Family.objects.get(slug="steady"), number=2, began_at=WEEK + 40 * DAY, note="Reads <b>polls</b>"
     )
     page = client.get("/agents/").content.decode()
-    assert "Steady leads the external agents of the closed track as of 7 May 2026" in page
+    track = "of the closed track when shown the market’s prices"
+    assert f"among the external agents {track} as of 7 May 2026" in page
     assert "on 51 resolved questions" in page
     assert '<a href="/agents/sparse/">' in page
     assert "None" not in page

@@ -202,3 +202,20 @@ def test_samples_show_spread_against_error_and_what_later_ones_bring(client: Cli
     assert later[1].startswith("Sample 2,16.0,")
     question = get_page(client, f"/questions/{Question.objects.earliest('pk').pk}/")
     assert "2 of 2 samples" in visible_text(question)
+
+
+def test_interval_by_spread_stays_within_0_and_1() -> None:
+    chances = [0.99, 0.95, 0.99, 0.9, 0.05] * 5  # in each fifth of the spreads one forecast is far off
+    for number in range(len(chances)):
+        rain(number, priced=0.7)
+    resolve_all()
+    with guards_removed():
+        for number, (forecast, chance) in enumerate(zip(Forecast.objects.order_by("pk"), chances, strict=True)):
+            forecast.samples = {"1": {"YES": chance, "NO": round(1 - chance, 2)}}
+            forecast.samples_asked, forecast.samples_read, forecast.spread = 1, 1, 1.0 + number / 100
+            forecast.save()
+    fifths = condition_figures(at=END).spread
+    assert [row["forecasts"] for row in fifths] == [5] * 5
+    for row in fifths:
+        low, high = row["brier_ci"]
+        assert 0 <= low < row["brier"] < high <= 1

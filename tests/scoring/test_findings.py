@@ -14,11 +14,12 @@ from scoring.models import ForecastScore, Leaderboard
 from scoring.return_tests import return_error
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
-from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
+from tests.factories import WEEK, CohortFactory, MarketFactory, QuestionFactory, ask, end_question
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
 GPT, GROK = "gpt-5.1", "grok-4"
+SHOWN = "when shown the market’s prices"
 
 
 def by_topic() -> dict[str, Finding]:
@@ -63,6 +64,18 @@ def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
     assert "worst" in by_topic()
 
 
+def test_interval_of_what_prices_bring_stays_within_the_scores_range() -> None:
+    for number, blind in enumerate((0.9, 0.89, 0.9, 0.85, 0.05)):
+        question = QuestionFactory(markets=[MarketFactory(question=f"Will it rain in town {number}?")])
+        for arm, p in (("priced", 0.9), ("blind", blind)):
+            ask(question, {GPT: [p, 1 - p]}, arm=arm)
+        end_question(question, "YES", at=WEEK + timedelta(days=3))
+    compute_scores(at=END)
+    gap = by_topic()["prices"]
+    assert -1 <= gap.low < gap.estimate < gap.high == 1
+    assert not gap.supported
+
+
 def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
     """The interval is corrected as p is: it leaves out 0 only where the pair is significant."""
     pair = {"first": "a", "second": "b", "difference": -0.03, "se": 0.01, "events": 12, "questions_more": 275.0}
@@ -105,6 +118,9 @@ def test_market_tests_are_those_of_the_library_with_the_market_as_a_forecaster()
 
 
 def test_highest_mean_return_has_an_interval_corrected_for_the_number_of_models() -> None:
+    CohortFactory(number=1, week_start=END - timedelta(weeks=4))
+    CohortFactory(number=2, week_start=END - timedelta(weeks=3), status="completed", completed_at=END)
+    CohortFactory(number=3, week_start=END - timedelta(weeks=2))  # one that they did not play
     weeks = {"1": {"2026-03-01": 4.0, "2026-03-08": 3.0, "2026-03-15": 5.0}, "2": {"2026-03-08": 2.0}}
     rows = [
         {"family": slug, "display_name": slug, "rank": rank, "external": False, "return_percent": 7.0 - rank,
@@ -116,6 +132,7 @@ def test_highest_mean_return_has_an_interval_corrected_for_the_number_of_models(
     profit, one = by_topic()["profit"], return_error(weeks).interval
     assert one is not None
     assert profit.low < one[0] < one[1] < profit.high
+    assert profit.details == {"ages": [4]}
 
 
 def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:
@@ -134,7 +151,13 @@ def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:
     store([entry("a")], forecasts_and_trades=rows)
     stakes = by_topic()["stakes"]
     assert (stakes.first, stakes.estimate, stakes.number) == ("A", -0.3, 50)
-    assert stakes.details == {"alike": 1, "models": 3, "stake": 0.1, "kelly": 0.4}
+    assert stakes.details == {"alike": 1, "models": 3, "stake": 0.1, "kelly": 0.4, "condition": SHOWN}
+
+
+def test_calibration_names_its_condition() -> None:
+    bins = [{"from": 0.8, "to": 0.9, "forecast": 0.85, "outcome": 0.7, "low": 0.6, "high": 0.8, "pairs": 50}]
+    store([entry("a")], curves={"reliability": {"forecasters": {"a": bins}}})
+    assert by_topic()["calibration"].details["condition"] == SHOWN
 
 
 def test_comparisons_are_read_once_for_each_version_of_the_leaderboards() -> None:

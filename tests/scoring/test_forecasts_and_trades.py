@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent
 from markets.models import Market
-from scoring.services.forecasts_and_trades import family_figures, forecast_bets
+from scoring.services.forecasts_and_trades import ForecastBet, family_figures, forecast_bets
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -149,3 +149,20 @@ def test_a_cancelled_market_is_compared_and_not_scored(ada: Agent) -> None:
     resolve(bet_and_forecast(ada, "YES", "500.00", [0.6, 0.4]), None)
     row = figures()
     assert (row["bets"], row["resolved"], row["bet_brier"], row["kelly"]["markets"]) == (1, 0, None, 0)
+
+
+@pytest.mark.parametrize("events", [3, 4])
+def test_intervals_of_differences_stay_within_their_range_and_need_four_events(events: int) -> None:
+    """Stake less Kelly's is -0.24, -0.23, 0.05 and 0.06."""
+    stated = ((0.9, 0.04), (0.9, 0.08), (0.5, 0.2), (0.5, 0.24))
+    bets = []
+    for number, (probability, confidence) in enumerate(stated):
+        event = f"event {min(number, events - 1)}"
+        bets.append(ForecastBet("a", number, number, event, probability, confidence, 0.5, 0.5, 0.5, 100.0, None, 0.25))
+    (row,) = family_figures(bets)
+    for name in ("over_betting", "over_kelly"):
+        interval = row[f"{name}_ci"]
+        if events < 4:
+            assert interval is None
+        else:
+            assert -1 <= interval[0] < row[name] < interval[1] <= 1

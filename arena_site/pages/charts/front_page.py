@@ -12,7 +12,7 @@ from arena_site.pages.charts.lines import ChartEvent, family_curve, line_chart
 from arena_site.pages.charts.markers import marker_of
 from arena_site.pages.charts.slopes import SlopeRow, slope_chart
 from arena_site.pages.filters import count, day_text, signed_score
-from arena_site.pages.headlines import Headline
+from arena_site.pages.headlines import MINIMUM_EVENTS, Headline
 from scoring.constants import MARKET
 from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_keys import ranked_by
@@ -85,29 +85,39 @@ def leads_figure(
         ends, curves, y_title="Lead over the market in Brier score", unit="signed_score", baseline=Decimal(0),
         height=380, events=events,
     )  # fmt: skip
-    title = _leads_title(side, ends[-1], points, families)
+    title = _leads_title(side, ends, points, families)
     return Figure("leads", title, chart, LEADS_NOTE, at=side.board.computed_at, query=query) if chart else None
 
 
-def _leads_title(side: Side, end: datetime, points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]) -> str:
-    first, last = (_best({slug: row[place] for slug, row in points.items()}) for place in (0, -1))
-    until = f"in forecasts of the four weeks to {day_text(end)}"
-    if last is None:
+def _leads_title(
+    side: Side, ends: Sequence[datetime], points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]
+) -> str:
+    """Who scores best against the market in the last window, and who did in the first if that rests on enough events.
+
+    The interval is of that model alone, not corrected for the choice of the best, so that no lead is claimed by it.
+    """
+    first, last = ({slug: row[place] for slug, row in points.items()} for place in (0, -1))
+    best = _best(last, MINIMUM_EVENTS) or _best(last)
+    first_best = _best(first, MINIMUM_EVENTS)
+    until = f"in forecasts of the four weeks to {day_text(ends[-1])}"
+    if best is None:
         return f"No question with a forecast made {side.phrase}, {until}, has resolved yet."
-    lead, low, high, _ = points[last][-1]
-    interval = "no interval yet" if low is None else f"95 % interval {signed_score(low)} to {signed_score(high)}"
-    before = ""
-    if first is not None:
-        before = "; it also did in the first" if first == last else f"; {families[first].display_name} did in the first"
-    name = families[last].display_name
+    name, (lead, low, high, _) = families[best].display_name, last[best]
+    interval, ending = "no interval yet", ""
+    if low is not None:
+        interval = f"95 % interval of it alone {signed_score(low)} to {signed_score(high)}"
+    if low is None or low <= 0 <= high:
+        ending = "; no difference is shown"
+    elif first_best is not None:
+        subject = "it also" if first_best == best else families[first_best].display_name
+        ending = f"; {subject} did in those to {day_text(ends[0])}"
     size = f"{signed_score(lead)}, {interval}"
-    if low is not None and low > 0:
-        return f"{name} leads the market’s prices most {side.phrase}, {until} ({size}){before}."
-    return f"{name} scores best against the market’s prices {side.phrase}, {until} ({size}); no lead is shown."
+    return f"{name} scores best against the market’s prices {side.phrase}, {until} ({size}){ending}."
 
 
-def _best(points: Mapping[str, Any]) -> str | None:
-    scored = {slug: point[0] for slug, point in points.items() if point}
+def _best(points: Mapping[str, Any], events: int = 0) -> str | None:
+    """Whose point is the highest of those that rest on so many events."""
+    scored = {slug: point[0] for slug, point in points.items() if point and point[3] >= events}
     return max(scored, key=scored.__getitem__) if scored else None
 
 

@@ -48,7 +48,7 @@ def agents_board(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     competition = competition_index()
     families = competition.by_slug
-    headline = agents_headline(board, at=board.computed_at or now)
+    headline = agents_headline(board, competition, at=board.computed_at or now)
     return render(
         request,
         "agents_board.html",
@@ -79,8 +79,9 @@ def agents_board(request: HttpRequest) -> HttpResponse:
 def agents_board_figures(request: HttpRequest) -> list[Figure]:
     """The chart of the board."""
     selection, board = _selected_board(request)
-    headline = agents_headline(board, at=board.computed_at or timezone.now())
-    figure = agents_figure(board, headline, competition_index().by_slug, query=selection.suffix)
+    competition = competition_index()
+    headline = agents_headline(board, competition, at=board.computed_at or timezone.now())
+    figure = agents_figure(board, headline, competition.by_slug, query=selection.suffix)
     return [figure] if figure else []
 
 

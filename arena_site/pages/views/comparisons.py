@@ -56,7 +56,9 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     result = comparison_of(first_family, second_family, competition)
     ranked = [family for family in competition.families.values() if not family.external]
     returns = _returns_figure(first_family, second_family, competition, as_of)
-    calibration = _calibration_figure(result, competition.conditions.board(at=as_of), as_of)
+    conditions = competition.conditions
+    board_condition = conditions.board(at=as_of)
+    calibration = _calibration_figure(result, board_condition, as_of)
     return render(
         request,
         "comparison.html",
@@ -64,7 +66,8 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "first": first_family,
             "second": second_family,
             "comparison": result,
-            "forecasts": [(arm, competition.conditions.label(arm.arm)) for arm in result.forecasts],
+            "forecasts": [(arm, conditions.label(arm.arm)) for arm in result.forecasts],
+            "board_label": conditions.label(board_condition),
             "returns": returns,
             "calibration": calibration,
             "shared_figure": returns or calibration,

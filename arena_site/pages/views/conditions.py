@@ -99,7 +99,7 @@ def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) 
         rows, "brier", {}, interval="brier_ci", x_title="Brier score (0 is best)", unit="score", baselines={}
     )
     title = "The Brier score of forecasts by the spread of their samples."
-    note = "Fifths of the forecasts by the standard deviation of their samples’ log odds; intervals resample events."
+    note = "Fifths of the forecasts by the standard deviation of their samples’ log odds; 95 % intervals over events."
     source = f"{count(sum(row['forecasts'] for row in bins))} forecasts of several samples"
     return Figure("spread", title, chart, note, source=source, at=at, query=query)
 

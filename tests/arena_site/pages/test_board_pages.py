@@ -285,6 +285,21 @@ def test_opposite_bets_and_biggest_disagreements_are_linked(client: Client, seas
     assert links(disagreements, 'a[href^="/questions/"]')
 
 
+@pytest.mark.parametrize(("arm", "label"), [("priced", "with the market’s prices"), ("blind", "without prices")])
+def test_comparison_names_the_condition_of_its_forecasts(
+    client: Client, monkeypatch: pytest.MonkeyPatch, season: None, arm: str, label: str
+) -> None:
+    """Whichever is that of the boards."""
+    monkeypatch.setattr("cohorts.conditions.Conditions.board", lambda *_, **__: arm)
+    ask(QuestionFactory(), {GPT: [0.7, 0.3], GROK: [0.4, 0.6]}, arm=arm)
+    pair = {"first": GPT, "second": GROK, "difference": -0.03, "margin": 0.01, "p_holm": 0.01, "n": 40, "events": 12}
+    contents = LeaderboardContents([], {"pairs": [pair]})
+    store_leaderboards({LeaderboardKey("forecast", arm=arm): contents}, at=END)
+    page = get_page(client, BOTH)
+    assert visible_text(elements(page, ".headlines .headline")[-1]) == f"GPT-5.2 ahead, {label}"
+    assert f"Forecasts {label}, in the latest" in visible_text(section(page, "disagreements"))
+
+
 def test_families_without_a_common_cohort_have_a_page_that_says_so(client: Client) -> None:
     text = visible_text(get_page(client, BOTH))
     assert "They have no common cohort yet." in text

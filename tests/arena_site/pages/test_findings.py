@@ -64,19 +64,25 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
             "prices", (0.02, -0.01, 0.05), {"questions_more": 0},
         ),
         (
-            "6 of 7 models stake significantly less than Kelly’s rule would at their own forecasts and prices, most of"
-            " all GPT-5.2: a bet takes 5.0 % of its cash on average, Kelly’s rule 20.0 % (difference 15.0 percentage"
-            " points, 95 % interval 10.0 to 20.0 on 1,270 bets).",
+            "6 of 7 models stake significantly less than Kelly’s rule would at the prices they paid and their own"
+            " forecasts when shown the market’s prices, most of all GPT-5.2: a bet takes 5.0 % of its cash"
+            " on average, Kelly’s rule 20.0 % (difference 15.0 percentage points, 95 % interval 10.0 to 20.0 on"
+            " 1,270 bets).",
             "stakes", (-0.15, -0.2, -0.1), {"details": {"alike": 6, "models": 7, "stake": 0.05, "kelly": 0.2}},
         ),
         (
             "No model is shown to earn money: the mean return of GPT-5.2, the highest, is +2.00 %, and its interval"
             " includes 0 (95 % interval −1.00 % to +5.00 % over 1 cohort); only more cohorts can tell.",
-            "profit", (2.0, -1.0, 5.0), {"number": 1},
+            "profit", (2.0, -1.0, 5.0), {"number": 1, "details": {"ages": []}},
         ),
         (
-            "When GPT-5.2 states 80 % to 90 %, it happens 75.0 % of the time (95 % interval 70.0 % to 80.0 %, 1,270"
-            " probabilities, mean forecast 85.0 %): it is overconfident there.",
+            "GPT-5.2, the model with the highest mean return, earns money on paper: its mean return is +2.00 % (95 %"
+            " interval +1.00 % to +3.00 % over 3 cohorts, 2 unfinished, 1 to 4 weeks old).",
+            "profit", (2.0, 1.0, 3.0), {"number": 3, "details": {"ages": [1, 4]}},
+        ),
+        (
+            "Of what GPT-5.2 forecasts at 80 % to 90 % when shown the market’s prices, 75.0 % happens (95 %"
+            " interval 70.0 % to 80.0 %, 1,270 probabilities, mean forecast 85.0 %): it is overconfident there.",
             "calibration", (-0.1, -0.15, -0.05),
             {"details": {"from": 0.8, "to": 0.9, "outcome": 0.75, "low": 0.7, "high": 0.8, "forecast": 0.85}},
         ),

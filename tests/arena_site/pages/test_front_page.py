@@ -7,10 +7,12 @@ import pytest
 from django.test import Client
 
 from agents.models import Family
-from arena_site.pages.headlines import largest_bet_sentence, trading_headline
+from arena_site.pages.board_figures import leader_title
+from arena_site.pages.headlines import agents_headline, largest_bet_sentence, trading_headline
 from cohorts.models import Cohort
+from scoring.competition import competition_index
 from scoring.leaderboard_keys import LeaderboardKey
-from scoring.models import Leaderboard
+from scoring.models import AgentsBoard, Leaderboard
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import AgentFactory, CohortFactory
 from tests.markup import element, elements, get_page, visible_text
@@ -219,6 +221,63 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
         )
 
 
+def agents_words(protocol: str, p_holm: float | None, *, rivals: int = 2, **report: Any) -> tuple[str, str]:
+    """The headline of the external agents Ann, Bob and Cy, and the title of its chart."""
+    score = (
+        {"score": 0.1, "score_ci": [0.09, 0.11]} if protocol == "forecast" else {"score": 9.0, "score_ci": [8.0, 10.0]}
+    )
+    entries = [
+        {"forecaster": name.lower(), "display_name": name, "external": True, "rank": rank, "answered": 51, "cohorts": 2}
+        | score
+        for rank, name in enumerate(("Ann", "Bob", "Cy")[: rivals + 1], 1)
+    ]
+    pairs = [{"first": "ann", "second": "bob", "p_holm": p_holm}, {"first": "ann", "second": "cy", "p_holm": 0.2}]
+    board = AgentsBoard(
+        track="open", protocol=protocol, period="ALL", entries=entries, report={"pairs": pairs, **report}
+    )
+    headline = agents_headline(board, competition_index(), at=AT)
+    assert headline is not None
+    return headline.sentence.replace("\u202f", " "), leader_title(headline, "leads").replace("\u202f", " ")
+
+
+def test_headline_of_agents_names_their_prompt_condition() -> None:
+    words, title = agents_words("forecast", 0.01)
+    track = "of the open track when shown the market’s prices"
+    value = "0.100 (95 % interval 0.090–0.110, lower is better) on 51 resolved questions"
+    assert words == (
+        f"Ann leads the external agents {track} as of 15 March 2026: its adjusted Brier score of {value} is"
+        " statistically tied with those of Cy."
+    )
+    assert title == f"Ann leads {track}, statistically tied with 1 other."
+    for p_holm, rivals in ((0.05, 2), (None, 2), (None, 0)):
+        words, _ = agents_words("forecast", p_holm, rivals=rivals)
+        assert words == (
+            f"Ann has the lowest adjusted Brier score so far among the external agents {track} as of 15 March 2026:"
+            f" {value}; no agent is shown to be best."
+        )
+
+
+def test_headline_of_agents_says_how_old_the_leaders_unfinished_cohorts_are() -> None:
+    completion = {"status": Cohort.Status.COMPLETED, "completed_at": AT}
+    for number, age in enumerate((3, 2, 1, 0), 1):
+        CohortFactory(number=number, week_start=AT - timedelta(weeks=age), **(completion if age == 3 else {}))
+    weeks = {"ann": {"1": {}, "2": {}}, "bob": {"2": {}, "3": {}}}
+    value = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money) over 2 cohorts (1 unfinished, 2 weeks old)"
+    words, title = agents_words("trading", 0.01, weeks=weeks)
+    assert words == (
+        f"Ann leads the external agents of the open track as of 15 March 2026: its mean return of {value} is"
+        " statistically tied with those of Cy."
+    )
+    assert title.startswith(
+        "Ann leads of the open track over 2 cohorts (1 unfinished, 2 weeks old), statistically tied"
+    )
+    words, _ = agents_words("trading", None, weeks=weeks)
+    assert words == (
+        "Ann has the highest mean return so far among the external agents of the open track as of 15 March 2026:"
+        f" {value}; no agent is shown to earn most."
+    )
+
+
 def store_both(*, without: tuple[float, float, float, float], leads: Any = None) -> None:
     """The board of store_forecasts, and one without prices with these scores; every model is compared with the market.
 
@@ -271,31 +330,60 @@ def test_sentence_counts_who_beats_the_market_under_each_condition(client: Clien
     assert trading.startswith("Trading. No portfolio has been valued yet.")
 
 
-def test_lead_over_time_names_who_leads_and_marks_changes_of_release(client: Client) -> None:
-    ends = ["2026-03-08T00:00:00+00:00", "2026-03-15T00:00:00+00:00"]
+ENDS = ["2026-03-08T00:00:00+00:00", "2026-03-15T00:00:00+00:00"]
+
+
+def test_lead_over_time_names_who_scores_best_and_marks_changes_of_release(client: Client) -> None:
     points = {
         "gpt-5.1": [[0.01, None, None, 3], [0.03, 0.01, 0.05, 8]], "grok-4": [[0.02, 0.01, 0.04, 5], None],
         "kimi-k2": [None, None],
     }  # fmt: skip
-    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ENDS, "forecasters": points})
     family = Family.objects.get(slug="gpt-5.1")
     for number, (start, model) in enumerate(((AT - timedelta(days=14), "openai/a"), (AT, "openai/b")), 1):
         cohort = CohortFactory(number=number, week_start=start.replace(hour=0))
         AgentFactory(cohort=cohort, family=family, model_id=model)
     page = get_page(client, "/")
     assert visible_text(page, "#leads .figure-title") == (
-        "GPT-5.2 leads the market’s prices most when shown the market’s prices, in forecasts of the four weeks to 15"
-        " Mar 2026 (+0.030, 95 % interval +0.010 to +0.050); Grok 4.1 did in the first."
+        "GPT-5.2 scores best against the market’s prices when shown the market’s prices, in forecasts of the four weeks"
+        " to 15 Mar 2026 (+0.030, 95 % interval of it alone +0.010 to +0.050); Grok 4.1 did in those to 8 Mar 2026."
     )
     marks = [visible_text(mark) for mark in elements(page, "#leads .events .release")]
     assert marks == ["GPT-5.2 is openai/b from 15 Mar 2026 on"]
     rows = client.get("/charts/leads.csv").content.decode().splitlines()
     assert rows[0] == "series,time_utc,difference_in_brier_score,low,high"
     assert len(rows) == 1 + 3 + 1
-    points["gpt-5.1"][1] = [0.03, -0.01, 0.07, 8]
-    Leaderboard.objects.filter(arm="priced").delete()
-    store_both(without=(0.24, 0.26, 0.28, 0.3), leads={"ends": ends, "forecasters": points})
-    assert visible_text(get_page(client, "/"), "#leads .figure-title").endswith("no lead is shown.")
+
+
+FEW, MANY = [0.09, None, None, 3], [0.02, 0.01, 0.03, 4]
+UNSHOWN = [0.03, -0.01, 0.07, 8]
+
+
+@pytest.mark.parametrize(
+    ("gpt", "grok", "words"),
+    [
+        ([None, MANY], [FEW, None], "GPT-5.2 (+0.020, 95 % interval of it alone +0.010 to +0.030)."),
+        (
+            [MANY, MANY],
+            [FEW, FEW],
+            "GPT-5.2 (+0.020, 95 % interval of it alone +0.010 to +0.030); it also did in those to 8 Mar 2026.",
+        ),
+        (
+            [None, UNSHOWN],
+            [MANY, None],
+            "GPT-5.2 (+0.030, 95 % interval of it alone −0.010 to +0.070); no difference is shown.",
+        ),
+        ([MANY, None], [None, FEW], "Grok 4.1 (+0.090, no interval yet); no difference is shown."),
+    ],
+)
+def test_lead_over_time_claims_nothing_by_few_events_or_an_interval_with_0(
+    client: Client, gpt: Any, grok: Any, words: str
+) -> None:
+    leads = {"ends": ENDS, "forecasters": {"gpt-5.1": gpt, "grok-4": grok}}
+    store_both(without=(0.24, 0.26, 0.28, 0.3), leads=leads)
+    best = " scores best against the market’s prices when shown the market’s prices, in forecasts of the four weeks to"
+    title = visible_text(get_page(client, "/"), "#leads .figure-title")
+    assert title.replace(f"{best} 15 Mar 2026", "") == words
 
 
 @pytest.mark.parametrize(
