@@ -47,7 +47,8 @@ def test_a_finding_is_copied_with_its_dated_address(visitor: Visitor, places: Pl
     link.click()
     expect(link).to_have_text("Copied")
     copied = visitor.page.evaluate("navigator.clipboard.readText()")
-    assert " ".join(copied.split()) == f"{' '.join(sentence.split())} {visitor.url}{address}"
+    quote = f"{' '.join(sentence.split())} (demo with invented data)"
+    assert " ".join(copied.split()) == f"{quote} {visitor.url}{address}"
     visitor.page.goto(copied.rpartition(" ")[2])
     expect(visitor.page.locator("#market")).to_be_in_viewport()
     assert visitor.faults == []
