@@ -49,6 +49,7 @@ def test_every_service_of_the_arena_gets_all_settings_and_no_password_of_the_fil
     assert re.findall(r"PASSWORD: (?!\$\{POSTGRES_PASSWORD:\?)", text) == []
     for name in ("web", "worker", "migrate"):
         assert services[name]["env_file"] == ".env"
+        assert "/etc/machine-id:/etc/machine-id:ro" in services[name]["volumes"], "a copied disk would work on"
         assert "@db:" in services[name]["environment"]["DATABASE_URL"]
         assert "${POSTGRES_PASSWORD:?" in services[name]["environment"]["DATABASE_URL"]
     assert "POSTGRES_PASSWORD" in (PROJECT / ".env.example").read_text()
