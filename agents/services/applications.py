@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
 from django.core.signing import BadSignature, Signer
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from agents.models import Application, Family, Maker, Registration
 from agents.services.registrations import check_name, register_external_agent
@@ -50,10 +50,11 @@ def submit_application(application: Application, *, at: datetime) -> None:
 
 
 def _is_current(at: datetime) -> Q:
-    """Applications that may still lead to a token, or whose registration is in force."""
+    """Applications that may still lead to a token, or whose agent has one in force, its first or a later one."""
     since = at - LINK_LIFETIME
     pending = Q(requested_at__gt=since) | Q(decided_at__gt=since) | Q(status=Status.WAITING)
-    return Q(registration=None) & pending | Q(registration__isnull=False, registration__revoked_at=None)
+    in_force = Registration.objects.filter(family=OuterRef("registration__family"), revoked_at=None)
+    return Q(registration=None) & pending | Q(registration__isnull=False) & Q(Exists(in_force))
 
 
 def send_link(application: Application, subject: str) -> None:

@@ -129,6 +129,14 @@ def test_limits_per_maker_and_per_client(client: Client, open_registration: None
     assert int(refused["Retry-After"]) > 0
 
 
+def test_rotated_token_frees_no_place_of_its_maker(client: Client, open_registration: None) -> None:
+    for name in ("One", "Two", "Three"):
+        token = take_token(client, apply(client, name=name))
+        assert client.post(OWNER, {"token": token, "action": "rotate"}).status_code == 200
+    with time_machine.travel(timezone.now() + timedelta(days=1), tick=False):
+        assert "3 agents of this maker" in client.post(NEW, FIELDS | {"name": "Four"}).text
+
+
 def test_links_are_signed_expire_and_name_the_arenas_own_host(client: Client, open_registration: None) -> None:
     link = apply(client)
     assert "evil.example" not in str(mail.outbox[-1].body)
