@@ -118,7 +118,8 @@ def _calibration(f: Finding) -> str:
     happens = f"Of what {f.first} forecasts at {span}, {fraction(bin_row['outcome'])} happens ({basis})"
     if not f.supported:
         return f"{happens}: this does not differ significantly from its forecasts."
-    return f"{happens}: it is {'under' if f.estimate > 0 else 'over'}confident there."
+    often = "more" if f.estimate > 0 else "less"
+    return f"{happens}: {often} often than it forecasts there, by an interval that is too short for related events."
 
 
 def _interval(f: Finding, write: Callable[[float], str]) -> str:
