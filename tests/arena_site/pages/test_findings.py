@@ -82,8 +82,8 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
         ),
         (
             "Of what GPT-5.2 forecasts at 80 % to 90 % when shown the market’s prices, 75.0 % happens (95 %"
-            " interval 70.0 % to 80.0 %, 1,270 probabilities, mean forecast 85.0 %): less often than it forecasts there, by an interval that is too short"
-            " for related events.",
+            " interval 70.0 % to 80.0 %, 1,270 probabilities, mean forecast 85.0 %): less often than it"
+            " forecasts there, by an interval that is too short for related events.",
             "calibration", (-0.1, -0.15, -0.05),
             {"details": {"from": 0.8, "to": 0.9, "outcome": 0.75, "low": 0.7, "high": 0.8, "forecast": 0.85}},
         ),
