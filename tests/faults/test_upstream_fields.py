@@ -300,7 +300,7 @@ FIELDS = {
     "choices.message": ('null 7 true "x" [] ""', "{}"),
     "choices.message.role": ("", ""),
     "choices.message.content": ("7 true {}", 'null "x" [] ""'),
-    "choices.message.refusal": ("", '"x"'),
+    "choices.message.refusal": ("", ""),
     "choices.message.reasoning": ("", ""),
     "usage": ("", ""),
     "usage.prompt_tokens": ("", ""),
