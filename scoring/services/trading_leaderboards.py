@@ -26,7 +26,7 @@ from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
 from scoring.services.bet_calibration import bet_calibration
-from scoring.services.trading_risk import trading_risk
+from scoring.services.trading_risk import NO_BETTOR, trading_risk
 from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
 from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
@@ -34,7 +34,7 @@ SCORED = (
     "brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets", "resolved_events",
 )  # fmt: skip
 """The fields of an entry that follow from scores alone: as long as these are the same, so are the fields."""
-FORMAT = 4
+FORMAT = 5
 """The format of the stored SCORED fields: those of an older one are computed anew, although scores are the same."""
 
 
@@ -91,19 +91,27 @@ def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, methodology)._asdict()).first()
     if not (reuse_scores and stored and stored.report.get("scores") == scores):
         stored = None
-    scored = None
+    scored = bettors = None
     if stored:
         scored = {}
+        bettors = {
+            family: {name: row[name] for name in NO_BETTOR} for family, row in stored.report["risk"]["families"].items()
+        }
         for entry in stored.entries:
             scored[entry["family"]] = {name: entry[name] for name in SCORED}
     contents = trading_leaderboard(methodology, scored, after_costs=after_costs)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
-    parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology)}
+    parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology, bettors=bettors)}
     return contents._replace(report={**parts, **contents.report})
 
 
-def board_risk(contents: LeaderboardContents, methodology: str, at: datetime | None = None) -> dict[str, Any]:
-    """Luck and risk of the families of a leaderboard, now or as of an instant."""
+def board_risk(
+    contents: LeaderboardContents,
+    methodology: str,
+    at: datetime | None = None,
+    bettors: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Luck and risk of the families of a leaderboard, now or as of an instant; `bettors` as for `trading_risk`."""
     ranked = sorted((entry for entry in contents.entries if entry["rank"]), key=itemgetter("rank", "family"))
     return trading_risk(
         *board_participants(methodology, at),
@@ -112,6 +120,7 @@ def board_risk(contents: LeaderboardContents, methodology: str, at: datetime | N
         leaderboard_scores(methodology, at),
         past_scores_version(methodology, at),
         until=at,
+        bettors=bettors,
     )
 
 

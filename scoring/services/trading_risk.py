@@ -74,19 +74,20 @@ def trading_risk(
     scores_version: Any,
     *,
     until: datetime | None = None,
+    bettors: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The figures of families by slug, and the number of calendar weeks, as JSON values; `ranked` are slugs.
 
     `values` are those of the participants by id, `weeks` the weekly returns by family and cohort in per cent of the
     starting balance, `scores` those of the resolved bets, and `scores_version` the key under which what follows from
-    them alone is cached for a past instant.
+    them alone is cached for a past instant. `bettors` are stored figures of `odds_bettors`, of the same scores.
     """
     families = sorted(weeks)
     contributions, running = _weekly_tables([weeks[family] for family in families])
     counts = resample_counts(contributions.shape[1], RISK_RESAMPLES, SEED).astype(np.float64)
     locked = locked_returns(participants, values, until)
     if until is None:
-        bettors = odds_bettors(scores, ranked)
+        bettors = odds_bettors(scores, ranked) if bettors is None else bettors
     else:
         bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
     in_ranking = [place for place, family in enumerate(families) if family in ranked]

@@ -1,16 +1,19 @@
 """Luck and risk by hand: drawdowns, Sharpe ratios, first places of resamples, locked capital and simulated bettors."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 
 from agents.models import Agent
 from forecast_rank.metrics.uncertainty import resample_counts
-from scoring.models import BrierScore
+from scoring.models import BrierScore, Leaderboard
 from scoring.services.scores import compute_scores
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from scoring.services.trading_risk import (
     first_shares,
     locked_returns,
@@ -171,6 +174,25 @@ def test_page_and_list_tell_how_far_luck_goes(season: None, client: Client) -> N
     for extension in ("csv", "svg", "png"):
         assert client.get(f"/risk/charts/sharpe.{extension}").status_code == 200
     assert client.get("/embed/risk/charts/sharpe/").status_code == 200
+
+
+def test_change_of_money_alone_simulates_no_bettor_again(season: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated: list[Sequence[str]] = []
+
+    def simulate(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
+        simulated.append(ranked)
+        return odds_bettors(scores, ranked)
+
+    monkeypatch.setattr("scoring.services.trading_risk.odds_bettors", simulate)
+    at = WEEK + timedelta(weeks=10)
+    stored = Leaderboard.objects.get(protocol="trading", methodology="").report["risk"]
+    assert refresh_trading_leaderboards(at=at)
+    assert (simulated, Leaderboard.objects.get(protocol="trading", methodology="").report["risk"]) == ([], stored)
+    market = MarketFactory()
+    bet(AgentFactory(cohort=CohortFactory(), slug="gpt-5.1"), market, "YES", "400.00")
+    resolve(market, "YES", at=at)
+    compute_scores(at=at)
+    assert simulated != []
 
 
 def test_past_instants_have_their_own_figures(season: None, client: Client) -> None:
