@@ -76,7 +76,7 @@ TASK_PRESETS = (
         _tasks_of_week(rows, now).filter(cost_usd__gt=0), "cost_usd")),
 )  # fmt: skip
 PRESETS_OF_STATES = frozenset({"week", "failed", "missed", "expired"})
-"""Those that select nothing by an answer or its cost."""
+"""The presets that tell nothing of an answer or its cost, so that they hold while tasks are sealed."""
 
 
 class VerbatimCallFields:

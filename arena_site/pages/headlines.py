@@ -102,7 +102,9 @@ def trading_headline(
 
 
 def market_sentence(sides: Iterable[tuple[Sequence[Entry], Mapping[str, Any], str]]) -> str:
-    """Who beats the market's prices by the corrected tests, under each condition: entries, tests by name, its words.
+    """A sentence that names the models that beat the market's prices, by the corrected tests of each condition.
+
+    A side holds the entries of a condition, its tests by forecaster, and its name in words.
 
     Empty where no model has a test.
     """

@@ -1,4 +1,4 @@
-"""What costs take from the returns of traders: a sentence and a chart."""
+"""The returns of traders before and after costs: a sentence and a chart."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ NOTE = (
 
 
 def costs_sentence(entries: Sequence[Entry], condition: str) -> str:
-    """What costs take from the first of the entries with books, and how many models keep a profit.
+    """A sentence on the loss of the first entry to costs, and on the number of models that keep a profit.
 
     `condition` tells of the cohorts.
     """

@@ -31,7 +31,7 @@ NOTE = (
 
 
 class DisagreementsPage(NamedTuple):
-    """What a request selects: the record, the choices, the questions by id, and the chart."""
+    """The contents of the page for a request: the record, the choices, the questions by id, and the chart."""
 
     record: MarketRecord
     selection: PageSelection
