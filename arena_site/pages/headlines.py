@@ -102,7 +102,7 @@ def trading_headline(
 
 
 def market_sentence(sides: Iterable[tuple[Sequence[Entry], Mapping[str, Any], str]]) -> str:
-    """A sentence that names the models that beat the market's prices, by the corrected tests of each condition.
+    """A sentence on the models that beat the market's prices, by the corrected tests of each condition.
 
     A side holds the entries of a condition, its tests by forecaster, and its name in words.
 

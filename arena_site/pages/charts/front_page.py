@@ -92,7 +92,7 @@ def leads_figure(
 def _leads_title(
     side: Side, ends: Sequence[datetime], points: Mapping[str, Sequence[Any]], families: Mapping[str, Family]
 ) -> str:
-    """A title that names the best model against the market in the last window, and in the first if it has enough events.
+    """The best model against the market in the last window, and in the first if it has enough events, as a title.
 
     The interval is of that model alone, not corrected for the choice of the best, so that no lead is claimed by it.
     """

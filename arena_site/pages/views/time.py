@@ -26,7 +26,7 @@ LEAST_EVENTS = 4
 
 @require_safe
 def time(request: HttpRequest) -> HttpResponse:
-    """Who is early, scores by days to the close, and revisions beside the moves of prices."""
+    """The page: the early forecasts, scores by days to the close, revisions beside the moves of prices."""
     page = selected_part(request, "time")
     bins = page.figures["bins"]
     names: dict[str, str] = {}
