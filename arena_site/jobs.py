@@ -76,9 +76,9 @@ class Lane(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function of this module with its schedule (cron, UTC), its time limit in seconds and the command that it runs.
+    """A function of this module, its schedule (cron, UTC) and time limit in seconds, and its words on the dashboard.
 
-    A job without a command leaves no run.
+    A job without a command leaves no run; one without a title can not be enqueued from the dashboard.
     """
 
     function: str
@@ -87,6 +87,7 @@ class Job:
     description: str
     command: str = ""
     lane: Lane = Lane.ORDINARY
+    title: str = ""
 
     @property
     def name(self) -> str:
@@ -99,35 +100,55 @@ class Job:
 
 
 JOBS = (
-    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN, "the catalogue, every 5 minutes", "sync_markets"),
-    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots",
-        Lane.PROMPT),
-    Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly", "check_resolutions"),
-    Job("cohort", "0 * * * *", 5 * MINUTES,
-        "the week's cohort, Sunday 00:00; later hours record a missed week", "start_cohort"),
+    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN,
+        "Reads the catalogue of every source and each market with a position or a question, every 5 minutes.",
+        "sync_markets", title="Sync markets now"),
     Job("decisions", "5 * * * 0", HOURS - MARGIN,
-        "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions", Lane.LONG),
-    Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
-    Job("forecasts", "0 2 * * *", HOURS - MARGIN, "the day's forecasts, 02:00", "run_forecasts", Lane.LONG),
+        "Asks each agent that has no final decision this week, Sunday 00:05; later hours retry failed ones.",
+        "run_decisions", Lane.LONG, "Run or resume the week's decisions"),
+    Job("forecasts", "0 2 * * *", HOURS - MARGIN,
+        "Asks each family for the question batches of the day that it has not answered, daily 02:00.",
+        "run_forecasts", Lane.LONG, "Run or resume the day's forecasts"),
     Job("retry_forecasts", "0 8,14,20 * * *", HOURS - MARGIN,
-        "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts", Lane.LONG),
+        "Asks again for the day's failed forecasts, 08:00, 14:00 and 20:00.", "run_forecasts", Lane.LONG),
     Job("resume_forecasts", "0 3-7,9-13,15-19,21-23 * * *", HOURS - MARGIN,
-        "a forecast run that was killed or cut short, hourly", "run_forecasts", Lane.LONG),
-    Job("costs", "10-59/15 * * * *", 10 * MINUTES,
-        "the true cost of calls whose bill never came, every 15 minutes", "reconcile_costs"),
+        "Goes on with a forecast run that was killed or cut short, hourly.", "run_forecasts", Lane.LONG),
+    Job("resolutions", "0 * * * *", 50 * MINUTES,
+        "Looks up every unresolved market at its venue, settles final ones and scores their bets, hourly.",
+        "check_resolutions", title="Check resolutions now"),
+    Job("snapshots", "*/10 * * * *", 8 * MINUTES,
+        "Values every portfolio that has no snapshot of the last instant of its grid, every 10 minutes.",
+        "take_snapshots", Lane.PROMPT, "Take snapshots now"),
     Job("scores", "20 4 * * *", 2 * HOURS,
-        "leaderboards with their slow fits, daily 04:20", "compute_scores", Lane.LONG),
+        "Scores resolved bets and forecasts, and computes every leaderboard with its slow fits, daily 04:20.",
+        "compute_scores", Lane.LONG, "Recompute scores"),
     Job("ledger", "10 5 * * *", 2 * HOURS,
-        "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger", Lane.LONG),
-    Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive", Lane.LONG),
+        "Recomputes every balance, payout, forecast and hash, and changes nothing, daily 05:10.",
+        "verify_ledger", Lane.LONG, "Verify the ledger"),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
-        "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
-    Job("backup", "25 3 * * *", 2 * HOURS, "a backup, checked, the oldest ones deleted, daily 03:25", "backup",
-        Lane.LONG),
+        "Compares the line-up with the gateway's catalogue and proposes a new one where a release has changed, "
+        "Wednesday and Saturday 06:30.", "check_lineup", title="Check the line-up now"),
+    Job("backup", "25 3 * * *", 2 * HOURS,
+        "Writes a checked backup into ARENA_BACKUP_DIR and deletes the oldest ones, daily 03:25.",
+        "backup", Lane.LONG, "Back up now"),
+    Job("costs", "10-59/15 * * * *", 10 * MINUTES,
+        "Asks the gateway for the true cost of calls whose bill never came, every 15 minutes.",
+        "reconcile_costs", title="Reconcile costs"),
+    Job("missed_decisions", "10 0 * * 1", 30 * MINUTES,
+        "Records decisions past their window as missed and asks no model, Monday 00:10.",
+        title="Record missed decisions"),
+    Job("archive", "40 5 * * *", 2 * HOURS,
+        "Builds the day's public archive of every table under /data/, daily 05:40.",
+        "publish_archive", Lane.LONG, "Publish the day's archive"),
     Job("alerts", "2-59/5 * * * *", 5 * MINUTES - MARGIN,
-        "alerts by mail and webhook, every 5 minutes", "send_alerts", Lane.PROMPT),
-    Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
+        "Sends open alerts by mail and webhook, every 5 minutes.", "send_alerts", Lane.PROMPT, "Send alerts now"),
+    Job("prune", "40 3 * * *", 30 * MINUTES,
+        "Thins old snapshots and prices and deletes old runs, never data behind results, daily 03:40.",
+        "prune", title="Prune old detail"),  # when no other job starts
+    Job("cohort", "0 * * * *", 5 * MINUTES,
+        "Starts the week's cohort, Sunday 00:00; later hours record a missed week.", "start_cohort"),
 )  # fmt: skip
+"""In the order of the dashboard's actions."""
 
 
 def install() -> list[Schedule]:
