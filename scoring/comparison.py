@@ -13,8 +13,7 @@ from scoring.competition import CompetitionIndex
 from scoring.constants import FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
-from scoring.leaderboard_keys import Entry
-from scoring.methodologies import arms_asked
+from scoring.leaderboard_keys import Entry, arms_asked
 
 Pair = Mapping[str, Any]
 

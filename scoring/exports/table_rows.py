@@ -11,13 +11,13 @@ from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
-from scoring.agents_boards import ALL_TIME
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
-from scoring.methodologies import versions_in_play
+from scoring.leaderboard_entries import ALL_TIME
+from scoring.leaderboard_keys import versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys

@@ -10,8 +10,8 @@ from django.db.models import Count, Min, Q
 
 from agents.models import Release
 from markets.models import QuestionOption
+from scoring.services.forecast_inputs import NO_PARTICIPATION
 from scoring.services.forecast_panels import ResolvedEntry
-from scoring.services.forecast_participation import NO_PARTICIPATION
 from scoring.services.trading_leaderboards import LeaderboardContents
 
 

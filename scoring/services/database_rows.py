@@ -7,7 +7,7 @@ from typing import Any
 from django.apps import apps
 
 from agents.records import sha256
-from agents.services.anchors import chain_heads
+from agents.services.signing_keys import chain_heads
 from arena_verifier.rows import Row, Tables
 from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe

@@ -21,13 +21,19 @@ from forecast_rank.metrics.studentised import has_no_spread
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_keys import LeaderboardKey, ranking_score
-from scoring.methodologies import arms_asked, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, arms_asked, ranking_score, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.consistency_report import consistency_report
 from scoring.services.cost_report import cost_report
 from scoring.services.cutoff_report import cutoff_report
-from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
+from scoring.services.forecast_inputs import (
+    NO_PARTICIPATION,
+    inputs_version,
+    is_current,
+    is_fit_due,
+    participation_by_family,
+    refused_forecasts,
+)
 from scoring.services.forecast_panels import (
     Panels,
     ResolvedEntry,
@@ -37,7 +43,6 @@ from scoring.services.forecast_panels import (
     panels,
     resolved_entries,
 )
-from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
 from scoring.services.release_report import release_report

@@ -20,8 +20,7 @@ from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs
-from scoring.methodologies import separate_versions, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs, separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
