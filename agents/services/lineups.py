@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
-from agents.gateway.model_ids import alias_fault
+from agents.model_ids import alias_fault
 from agents.models import Family, LineUp, LineUpEntry, Release
 from agents.prices import Prices
 from cohorts.models import Cohort

@@ -18,8 +18,8 @@ from agents.answers import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
-from agents.gateway.model_ids import same_model
 from agents.gateway.searches import read_searches, search_parameters
+from agents.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer

@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
-from agents.gateway.model_ids import alias_fault, product_line, version_numbers
 from agents.lineup_2026 import CURRENT_LINEUP
+from agents.model_ids import alias_fault, product_line, version_numbers
 from agents.models import Family, LineUp, Release
 from agents.models.family import name_slug
 from agents.services.lineups import (
