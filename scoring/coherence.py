@@ -30,9 +30,9 @@ def exclusive_profit(options: Sequence[Statements], *, complete: bool) -> float:
         low, high = low + lower, high + upper
         profit += sum(abs(value - upper) for value in ordered)
     if low > 1:
-        return profit + _cheapest_way(low - 1, [_steps_down(statements) for statements in options])
+        return profit + _cheapest_way(low - 1, list(map(_steps_down, options)))
     if complete and high < 1:
-        return profit + _cheapest_way(1 - high, [_steps_up(statements) for statements in options])
+        return profit + _cheapest_way(1 - high, list(map(_steps_up, options)))
     return profit
 
 

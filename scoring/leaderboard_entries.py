@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from foundation.bulk import mappings_by
 from foundation.raw_sql import parse_timestamp
 from scoring.competition import last_competition_index
 from scoring.constants import AGENT_PERIODS, ALL_METHODOLOGIES, CLOSED, FORECAST, TRADING
@@ -31,7 +32,7 @@ def leaderboard_entries(
         from scoring.forecast_boards import forecast_board
 
         board = forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=True)
-        return [dict(entry) for entry in board.entries]
+        return list(map(dict, board.entries))
     arm = "" if protocol == TRADING else arm or last_competition_index().conditions.board(methodology, at)
     if protocol == TRADING and (at is not None or category):
         from scoring.services.trading_leaderboards import category_entries, trading_leaderboard
@@ -83,7 +84,7 @@ def overall_leaderboards(*parts: Sequence[str]) -> dict[tuple[str, str], StoredL
         # A copy is decompressed once, and OFFSET keeps the planner from inlining the original.
         leaderboards = f"(SELECT *, report || '{{}}' AS opened FROM {leaderboards} OFFSET 0) AS leaderboards"  # noqa: S608 - our own names
         listed, part = "jsonb_build_array", "opened #> %s"
-        paths: list[Any] = [list(keys) for keys in parts]
+        paths: list[Any] = list(map(list, parts))
     else:
         listed, part = "json_array", "json_extract(report, %s)"
         paths = ["".join(["$", *map('."{}"'.format, keys)]) for keys in parts]
@@ -95,7 +96,7 @@ def overall_leaderboards(*parts: Sequence[str]) -> dict[tuple[str, str], StoredL
     stored = {}
     for protocol, arm, *columns in rows:
         at, entries, parts_of_report = columns
-        entry_by_family = {entry["family"]: entry for entry in json.loads(entries)}
+        entry_by_family = mappings_by("family", json.loads(entries))
         stored[protocol, arm] = StoredLeaderboard(parse_timestamp(at), entry_by_family, json.loads(parts_of_report))
     return stored
 

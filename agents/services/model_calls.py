@@ -27,6 +27,7 @@ from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, search_price, worst_case
 from agents.services.run_settings import spend_limit
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from foundation.site_hosts import site_hosts
 
@@ -38,7 +39,7 @@ LARGER = 2
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
 
-TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
+TASK_MODELS: dict[str, type[Task]] = rows_by("PROTOCOL", (Decision, Elicitation))
 """The task of each protocol."""
 
 log = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from agents.services.lineups import (
 )
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
+from foundation.bulk import rows_by
 from foundation.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope, save_competition_row
 
@@ -139,7 +140,7 @@ def raise_unusable_alerts(releases: Iterable[Release], unusable: Sequence[Unusab
             kind=UNUSABLE_ALERT,
             subject="line-up",
             items=items,
-            message=f"No cohort can start with {listing([str(fault) for fault in unusable])}.",
+            message=f"No cohort can start with {listing(list(map(str, unusable)))}.",
             at=at,
             path="/admin/agents/lineup/",
             remedy=approval(unusable),
@@ -250,7 +251,7 @@ def stored_or_new(release: Release, *, at: datetime) -> Release:
 
 def current_releases(*, at: datetime) -> list[Release]:
     """The releases of the current line-up that ships with the arena, of active families."""
-    families = {family.slug: family for family in Family.objects.active()}
+    families = rows_by("slug", Family.objects.active())
     releases = []
     for competitor in CURRENT_LINEUP:
         if competitor.slug in families:

@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
-from foundation.bulk import FieldValues, field_values, update_changed
+from foundation.bulk import FieldValues, field_values, rows_by, update_changed
 from foundation.run_log import FailureLines, ReportLines
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
@@ -87,7 +87,7 @@ def store_markets(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> 
 def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Creates and updates markets, then adds to the report, of which nothing is to remain where that fails."""
     stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")
-    markets = {market.external_id: market for market in stored}
+    markets = rows_by("external_id", stored)
     outcomes: list[Outcome] = []
     markets_before: dict[int, FieldValues] = {}
     for market in markets.values():

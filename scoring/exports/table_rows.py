@@ -11,6 +11,7 @@ from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
+from foundation.bulk import mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
@@ -162,7 +163,7 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
                 protocol=FORECAST, arm=forecasts_selection.arm, methodology=version, category=""
             )
             entries_fitted = stored.values_list("entries", flat=True).first() or []
-            fitted = {entry["forecaster"]: entry for entry in entries_fitted}
+            fitted = mappings_by("forecaster", entries_fitted)
             for category, leaderboard in by_category.items():
                 key = {"arm": forecasts_selection.arm, "methodology": version, "category": category}
                 for entry in leaderboard:

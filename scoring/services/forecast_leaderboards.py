@@ -19,6 +19,7 @@ from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.skill import alpha
 from forecast_rank.metrics.studentised import has_no_spread
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from foundation.bulk import mappings_by, subset
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_keys import LeaderboardKey, arms_asked, ranking_score, versions_in_play
@@ -335,7 +336,7 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     figures_by_name = report["forecasters"] | report["references"]
     return {
         "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
-        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes")},
+        **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }
@@ -377,7 +378,7 @@ def _add_fits(leaderboard: LeaderboardContents, fits: SlowFits) -> None:
 
 def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:
     """Copies the results of the last slow fits from the stored leaderboard."""
-    entries = {entry["forecaster"]: entry for entry in before.entries}
+    entries = mappings_by("forecaster", before.entries)
     for entry in leaderboard.entries:
         entry |= {key: entries.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
     leaderboard.report["agreement"] = _agreement(leaderboard.entries)

@@ -16,6 +16,7 @@ from agents.models.ledger import to_cents
 from agents.sealing import respecting_seals
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
+from foundation.bulk import rows_by, subset
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.competition import AgentSummary, attach_competition, competition_index
@@ -93,11 +94,9 @@ def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores
     scored = bettors = None
     if stored:
         scored = {}
-        bettors = {
-            family: {name: row[name] for name in NO_BETTOR} for family, row in stored.report["risk"]["families"].items()
-        }
+        bettors = {family: subset(row, NO_BETTOR) for family, row in stored.report["risk"]["families"].items()}
         for entry in stored.entries:
-            scored[entry["family"]] = {name: entry[name] for name in SCORED}
+            scored[entry["family"]] = subset(entry, SCORED)
     contents = trading_leaderboard(methodology, scored, after_costs=after_costs)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
     parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology, bettors=bettors)}
@@ -276,7 +275,7 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
     slugs = [entry["family"] for entry in entries]
-    families = {family.slug: family for family in Family.objects.filter(slug__in=slugs)}
+    families = rows_by("slug", Family.objects.filter(slug__in=slugs))
     scored = _scored(methodology, None, category, families.values())
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 

@@ -10,6 +10,7 @@ from typing import Any
 from arena_verifier.rows import Row, mismatches
 from cohorts.conditions import Conditions
 from cohorts.models import Methodology
+from foundation.bulk import mappings_by, subset
 from scoring.constants import FORECAST
 from scoring.exports.tables.results import CONDITION_DIFFERENCES
 from scoring.exports.verification.archive_reader import Archive
@@ -130,15 +131,15 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
         expected_rows = records.leaderboard(arm, methodology, category)
         computed = {}
         for row in expected_rows:
-            computed[row["forecaster"]] = {name: row[name] for name in (*IDENTITY, *FIGURES)}
-        archived = {row["forecaster"]: row for row in leaderboard}
+            computed[row["forecaster"]] = subset(row, (*IDENTITY, *FIGURES))
+        archived = mappings_by("forecaster", leaderboard)
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
         if archived.keys() != computed.keys():
             yield f"{name} lists {sorted(archived)}, asked families and references are {sorted(computed)}"
             continue
         for forecaster, figures in computed.items():
             yield from mismatches(f"{name}, {forecaster}", archived[forecaster], figures)
-            published = {figure: archived[forecaster][figure] for figure in ("rank", *FIGURES)}
+            published = subset(archived[forecaster], ("rank", *FIGURES))
             yield from mismatches(f"{name}, figures of {forecaster}", archived[forecaster]["figures"], published)
     for arm, *_ in sorted(missing):
         yield f"leaderboard_forecast: the leaderboard of arm {arm} is missing"
@@ -169,7 +170,7 @@ def check_agents_boards(archive: Archive) -> Iterator[str]:
         for entry in forecast_agents_board(resolved, models, agents, first, {}, {}).entries:
             if archived := board.get(entry["forecaster"]):
                 name = f"leaderboard_agents: {track} {FORECAST}, {entry['forecaster']}"
-                yield from mismatches(name, archived, {column: entry[column] for column in AGENT_FIGURES})
+                yield from mismatches(name, archived, subset(entry, AGENT_FIGURES))
 
 
 PAIR_KEY = ("family", "condition_a", "condition_b")
