@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from agents.services.run_settings import paused_conditions
+from markets.prompt_conditions import EVIDENCE, SEARCH
 from markets.question_selection import QuestionCandidate
-from markets.selection_rule import EVIDENCE, SEARCH
 from markets.services.evidence import Evidence, EvidenceGatherer
 from markets.sources.registry import evidence_source
 
