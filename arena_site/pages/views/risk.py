@@ -16,8 +16,8 @@ from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, RISK_RESAMPLES, RISK_SIMULATIONS, TRADING
-from scoring.methodologies import versions_in_play
-from scoring.trading_risk import SIGNIFICANCE, RiskFigures, risk_figures
+from scoring.leaderboard_entries import SIGNIFICANCE, RiskFigures, risk_figures
+from scoring.leaderboard_keys import versions_in_play
 
 
 class RiskPage(NamedTuple):
