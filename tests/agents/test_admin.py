@@ -51,7 +51,7 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     assert "$0.0050" in page
 
 
-def test_failure_18_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:
+def test_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:
     trade = bet(AgentFactory(), MarketFactory(question=HOSTILE, prices={HOSTILE: "0.5", "Other": "0.5"}), HOSTILE)
     decision = trade.decision
     with guards_removed(Decision):
