@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from croniter import croniter
@@ -28,6 +29,7 @@ from arena_site.queue_messages import STARTED, messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Run
 from foundation.services.alerts import raise_alert
 from foundation.services.runs import mark_lost_runs
@@ -149,6 +151,8 @@ JOBS = (
         "Starts the week's cohort, Sunday 00:00; later hours record a missed week.", "start_cohort"),
 )  # fmt: skip
 """In the order of the dashboard's actions."""
+JOBS_BY_PATH = rows_by("path", JOBS)
+NAMES = tuple(map(attrgetter("name"), JOBS))
 
 
 def install() -> list[Schedule]:
@@ -157,7 +161,7 @@ def install() -> list[Schedule]:
         if not croniter.is_valid(job.cron) or job.function not in globals():
             raise ValueError(f"job {job.function}: {job.cron!r} is not a valid cron line of a job")
     with transaction.atomic():
-        Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=[j.name for j in JOBS]).delete()
+        Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=NAMES).delete()
         schedules = []
         for job in JOBS:
             values = {
@@ -174,11 +178,12 @@ def install() -> list[Schedule]:
 def enqueue(function: str, *args: Any) -> bool:
     """Enqueues a job; False where the same is queued or running already, also by a request of the same moment."""
     path = f"{__name__}.{function}"
-    timeout = next((job.timeout for job in JOBS if job.function == function), UNSCHEDULED_TIMEOUT_S)
+    job = JOBS_BY_PATH.get(path)
+    timeout = job.timeout if job else UNSCHEDULED_TIMEOUT_S
     with transaction.atomic():
         lock_scope(Scope.COMPETITION)
         present = messages(timezone.now())
-        if _was_killed(function):
+        if job and _was_killed(job):
             present = present.exclude(key=STARTED)
         if any((message.task.get("func"), message.task.get("args")) == (path, args) for message in present):
             return False
@@ -186,16 +191,16 @@ def enqueue(function: str, *args: Any) -> bool:
     return True
 
 
-def _was_killed(function: str) -> bool:
+def _was_killed(job: Job) -> bool:
     """Whether a job's newest run is lost: its message looks at work for a minute more."""
-    command = next((job.command for job in JOBS if job.function == function), "")
-    newest = Run.objects.filter(kind=command).defer("log").first()
+    newest = Run.objects.filter(kind=job.command).defer("log").first()
     return newest is not None and newest.status == Run.Status.LOST
 
 
 def lane_of(function: str) -> Lane:
     """The lane of a job by its function's path; jobs without a schedule (a retry, an archive) take long."""
-    return next((job.lane for job in JOBS if job.path == function), Lane.LONG)
+    job = JOBS_BY_PATH.get(function)
+    return job.lane if job else Lane.LONG
 
 
 def skip_waiting_schedules(now: datetime) -> list[str]:
@@ -203,9 +208,7 @@ def skip_waiting_schedules(now: datetime) -> list[str]:
 
     A job does all that is to be done when it starts: the same one behind it would do nothing but wait.
     """
-    late_schedules = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(
-        repeats=PAUSED
-    )
+    late_schedules = Schedule.objects.filter(name__in=NAMES, next_run__lt=now).exclude(repeats=PAUSED)
     if not late_schedules.exists():
         return []
     waiting = {message.task.get("func") for message in messages(now).filter(key=Conf.PREFIX)}
@@ -224,7 +227,7 @@ def reset_late_schedules(now: datetime) -> list[str]:
     schedule would stay silent for as long as the clock was ahead.
     """
     reset = []
-    for schedule in Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__gt=now):
+    for schedule in Schedule.objects.filter(name__in=NAMES, next_run__gt=now):
         if not croniter.is_valid(schedule.cron or ""):
             continue  # one broken schedule must not stop the others
         if schedule.next_run > croniter(schedule.cron, now + CLOCK_TOLERANCE).get_next(datetime):
@@ -259,10 +262,11 @@ def cohort() -> str:
 
 
 def _alert_missed_weeks(number: int, at: datetime) -> None:
-    weeks = list(MissedWeek.objects.order_by("-week_start")[:number])
+    weeks = MissedWeek.objects.order_by("-week_start")[:number]
+    days = [f"{week.week_start:%Y-%m-%d}" for week in reversed(weeks)]
     raise_alert(
         kind="week-missed",
-        items={f"{week.week_start:%Y-%m-%d}": f"{week.week_start:%Y-%m-%d}" for week in reversed(weeks)},
+        items=dict(zip(days, days, strict=True)),
         message=f"{number} week{'s' if number > 1 else ''} without a cohort: none started within a day of the start.",
         at=at,
         path="/cohorts/",

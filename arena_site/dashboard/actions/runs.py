@@ -104,7 +104,7 @@ class RunDecisions(EnqueueJob):
         if not estimate.calls:
             reason = "No decision is due: all of this week are final or paused, or no cohort decides this week."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = [str(call) for call in estimate.calls]
+        lines = list(map(str, estimate.calls))
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}. {costs}"
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
@@ -119,7 +119,7 @@ class RunForecasts(EnqueueJob):
         if not estimate.releases:
             reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = [str(requests) for requests in estimate.releases]
+        lines = list(map(str, estimate.releases))
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
@@ -186,7 +186,7 @@ class ExportForm(forms.Form):
         Cohort.objects.all(), required=False, empty_label="everything", to_field_name="number"
     )
     formats = forms.MultipleChoiceField(
-        choices=[(name, name) for name in FORMATS], initial=[CSV], widget=forms.CheckboxSelectMultiple
+        choices=list(zip(FORMATS, FORMATS, strict=True)), initial=[CSV], widget=forms.CheckboxSelectMultiple
     )
 
 

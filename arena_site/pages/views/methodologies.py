@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -89,7 +90,7 @@ def _prompts(rules: Methodology | ForecastRules, prefix: str = "") -> list[tuple
 def pitfalls_page(request: HttpRequest) -> HttpResponse:
     """Each known pitfall of evaluating forecasters with what is done about it and a figure."""
     rows = pitfalls()
-    counts = Counter(pitfall.guard for pitfall in rows)
+    counts = Counter(map(attrgetter("guard"), rows))
     sentence = (
         f"Of {len(rows)} pitfalls the arena guards against {counts[GUARDED]}, partly against {counts[PARTLY]}, and "
         f"not against {counts[UNGUARDED]}."
