@@ -242,7 +242,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["foundation.rest.bodies.BoundedJsonParser"],
+    "DEFAULT_PARSER_CLASSES": ["foundation.rest.parsers.BoundedJsonParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "foundation.rest.negotiation.StrictNegotiation",
     "EXCEPTION_HANDLER": "foundation.rest.problems.problem_details",
     "UNAUTHENTICATED_USER": None,

@@ -1,18 +1,13 @@
-"""Bodies of requests: their type and length are checked before they are read, and how deeply they are nested."""
+"""Bodies of requests: their type and length are checked before they are read."""
 
-import io
 from http import HTTPStatus
-from typing import Any
 
-from rest_framework.exceptions import ParseError, UnsupportedMediaType
-from rest_framework.parsers import JSONParser
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 
 from foundation.rest.problems import Refused
 
 JSON = "application/json"
-MAX_CONTAINERS = 100
-"""Objects and lists in a body; each may be nested in the one before."""
 
 
 def check_body(request: Request, most: int) -> None:
@@ -25,13 +20,3 @@ def check_body(request: Request, most: int) -> None:
         raise Refused(HTTPStatus.LENGTH_REQUIRED, "the body's length must be stated in Content-Length")
     if int(length) > most:
         raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {most:,} bytes")
-
-
-class BoundedJsonParser(JSONParser):
-    """Parses JSON of few objects, since reading or quoting what is nested deeply exhausts the stack."""
-
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        body = stream.read()
-        if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS:
-            raise ParseError(f"holds more than {MAX_CONTAINERS} objects and lists")
-        return super().parse(io.BytesIO(body), media_type, parser_context)
