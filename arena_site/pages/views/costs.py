@@ -3,7 +3,7 @@
 from operator import itemgetter
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
@@ -36,13 +36,7 @@ def costs(request: HttpRequest) -> HttpResponse:
         "figure": _figure(page),
         "questions": QUESTIONS,
     }
-    return render(request, "costs.html", context)
-
-
-def costs_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    figure = _figure(selected_part(request, "costs"))
-    return [figure] if figure else []
+    return TemplateResponse(request, "costs.html", context)
 
 
 def _sentences(page: SelectedPart) -> list[str]:
