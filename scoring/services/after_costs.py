@@ -38,19 +38,22 @@ def agents_after_costs(agents: Iterable[Agent | AgentSummary], at: datetime | No
     """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id."""
     openings = {agent.pk: agent.cohort.methodology.starting_balance for agent in agents}
     trades: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    outcomes, markets = set(), set()
+    outcomes, markets, traded = set(), set(), set()
     rows = Trade.objects.filter(agent__in=openings, **_until("executed_at", at)).order_by("pk")
     for row in rows.values_list(*TRADE_COLUMNS.values()):
         trade = dict(zip(TRADE_COLUMNS, row, strict=True))
         trades[trade["agent"]].append(trade)
         outcomes.add(trade["outcome"])
         markets.add(trade["market"])
+        traded.add((trade["universe"], trade["outcome"]))
     keys = _book_keys(outcomes, at)
-    traded = {(trade["universe"], trade["outcome"]) for of_agent in trades.values() for trade in of_agent}
-    last = {outcome: universe for universe, outcome in keys}
-    ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
-    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
-    last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
+    last = {}
+    for key in keys:
+        last[key[1]] = key
+    books = {}
+    for book in _stored_books(map(keys.__getitem__, keys.keys() & {*traded, *last.values()})):
+        books[book["universe"], book["outcome"]] = TakerBook(book)
+    last_books = {outcome: books[key] for outcome, key in last.items()}
     results = dict(_results(markets, at))
     if at is None:
         prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
@@ -88,7 +91,10 @@ def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, 
     """The ids of all books of outcomes by universe and outcome, in the order of the freezes."""
     books = OrderBook.objects.filter(**_until("universe__frozen_at", at))
     rows = sorted(_rows(books, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
-    return {(universe, outcome): pk for _, universe, outcome, pk in rows}
+    keys = {}
+    for _, *key, pk in rows:
+        keys[key[0], key[1]] = pk
+    return keys
 
 
 def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:

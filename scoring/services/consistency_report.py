@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import repeat, starmap
+from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -48,6 +50,16 @@ class AskedQuestion:
     @property
     def is_yes_no(self) -> bool:
         return [side for _, side in self.options.values()] == ["YES", "NO"]
+
+
+class DayForecast(NamedTuple):
+    """A family's forecast of a question on a day."""
+
+    pk: int
+    family: str
+    day: datetime
+    question: int
+    probabilities: Probabilities
 
 
 class EventMarkets(NamedTuple):
@@ -97,15 +109,18 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
         forecasts = forecasts.filter(made_at__lte=selection.until)
     columns = ("pk", "family__slug", "entry__question_set__day", "question")
     rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="probabilities")
+    answers = list(starmap(DayForecast, rows))
     before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
-    questions = _asked_questions({row[3] for row in rows})
+    questions = _asked_questions(set(map(attrgetter("question"), answers)))
     events = _events(questions.values())
-    answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
-    for pk, family, day, question, probabilities in rows:
-        if probabilities.keys() >= questions[question].options.keys():
-            answers[family, day, questions[question].event][question] = before_scaling.get(pk, probabilities)
+    by_event: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
+    for answer in answers:
+        question = questions[answer.question]
+        if answer.probabilities.keys() >= question.options.keys():
+            probabilities = before_scaling.get(answer.pk, answer.probabilities)
+            by_event[answer.family, answer.day, question.event][answer.question] = probabilities
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
-    for (family, day, event), group in answers.items():
+    for (family, day, event), group in by_event.items():
         pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]
         profit, checks = portfolio_profit(pairs, events[event])
         per_question = min(1.0, profit / len(pairs)) if profit > EXACT else 0.0
@@ -116,10 +131,12 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
 def _asked_questions(pks: set[int]) -> dict[int, AskedQuestion]:
     """These questions by id. The duplicate of a question at another venue states what that one states."""
     columns = ("question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side")
-    rows = QuestionOption.objects.filter(question__in=pks).order_by("question", "index").values_list(*columns)
+    rows = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
     questions: dict[int, AskedQuestion] = {}
-    for pk, event, exclusive, name, market, side in rows:
-        questions.setdefault(pk, AskedQuestion(event, exclusive)).options[name] = market, side or ""
+    for row in rows.values_list(*columns, named=True):
+        question = AskedQuestion(row.question__event_key, row.question__exclusive)
+        proposition = row.outcome__market, row.outcome__side or ""
+        questions.setdefault(row.question, question).options[row.name] = proposition
     pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
     for original, duplicate in pairs.values_list("question", "duplicate").distinct():
         if questions[duplicate].options.keys() <= questions[original].options.keys():
@@ -134,10 +151,11 @@ def _events(questions: Iterable[AskedQuestion]) -> dict[str, EventMarkets]:
         event_of |= {market: question.event for market, _ in question.options.values() if market is not None}
     events = {question.event: EventMarkets("", False, {}) for question in questions}
     columns = ("pk", "option", "question", "event_title", "event_exclusive")
-    for pk, option, text, title, is_exclusive in Market.objects.filter(pk__in=event_of).values_list(*columns):
-        before = events[event_of[pk]]
-        exclusive = before.exclusive or bool(is_exclusive)
-        events[event_of[pk]] = EventMarkets(title, exclusive, {**before.names, pk: option or text})
+    for market in Market.objects.filter(pk__in=event_of).values_list(*columns, named=True):
+        before = events[event_of[market.pk]]
+        exclusive = before.exclusive or bool(market.event_exclusive)
+        names = {**before.names, market.pk: market.option or market.question}
+        events[event_of[market.pk]] = EventMarkets(market.event_title, exclusive, names)
     return events
 
 
@@ -169,7 +187,7 @@ def portfolio_profit(
     for market_chain in nested_chains(event.title, {pk: name for pk, name in event.names.items() if pk in statements}):
         chain = [statements.pop(market) for market in market_chain]
         profit += nested_profit(chain)
-        checks += [("thresholds", value) for value in pair_profits(chain)]
+        checks += zip(repeat("thresholds"), pair_profits(chain), strict=False)
     return profit + sum(map(repeated_profit, statements.values())), checks
 
 

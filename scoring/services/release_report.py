@@ -120,8 +120,8 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
     )
     points = []
     xs = np.unique(np.rint(np.linspace(trend_dates.min(), last, LINE_POINTS)))
-    for x, (value, lower, upper) in zip(xs, trend.values(xs).T.tolist(), strict=True):
-        points.append({"date": _day(x), "value": value, "low": lower, "high": upper})
+    for x, values in zip(xs, trend.values(xs).T.tolist(), strict=True):
+        points.append({"date": _day(x), **dict(zip(("value", "low", "high"), values, strict=True))})
     return {
         "releases": len(trend_dates),
         "events": int((sums.weights > 0).any(axis=0).sum()),
