@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.answers import Malformed, parse_answer
+from agents.answer_texts import Malformed
+from agents.answers import parse_answer
 from agents.forecast_answers import PromptQuestion, check_forecasts, parse_forecasts
 from agents.models import Agent
 from agents.services.registrations import register_external_agent
