@@ -26,8 +26,8 @@ from markets.models import (
     Universe,
     UniverseEntry,
 )
+from scoring.exports.archive_record import MANIFEST
 from scoring.exports.dictionary import FORMATS
-from scoring.exports.manifest import MANIFEST
 from scoring.exports.table_files import read_table
 from scoring.exports.tables import TABLES_BY_NAME
 

@@ -19,7 +19,7 @@ from forecast_rank.metrics.returns import log_wealth
 from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
-from scoring.services.difference_intervals import difference_interval
+from scoring.return_tests import difference_interval
 
 MAX_POINTS = 200
 

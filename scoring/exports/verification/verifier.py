@@ -16,8 +16,8 @@ from arena_verifier.program import is_left_out
 from arena_verifier.rows import Violations
 from forecast_rank.files.archives import unpacked
 from forecast_rank.files.checksums import check_zip_checksum
+from scoring.exports.archive_record import InvalidManifest, read_manifest
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
-from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.answers import check_answers
 from scoring.exports.verification.archive_reader import Archive, check_tables

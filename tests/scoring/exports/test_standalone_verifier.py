@@ -16,7 +16,7 @@ import pytest
 from arena_verifier import intervals
 from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
-from scoring.exports.manifest import MANIFEST, manifest_text
+from scoring.exports.archive_record import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
 from scoring.return_tests import return_error, return_tests
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, standalone_violations, update_manifest

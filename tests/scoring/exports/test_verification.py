@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from agents.records import GENESIS, link_sha256
 from forecast_rank.files.checksums import check_zip_checksum, file_sha256
-from scoring.exports.manifest import MANIFEST, InvalidManifest, read_manifest
+from scoring.exports.archive_record import MANIFEST, InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
