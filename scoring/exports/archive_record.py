@@ -9,7 +9,6 @@ from typing import Any
 
 from agents.records import ARCHIVE, canonical, sha256
 from cohorts.weeks import week_start
-from forecast_rank.files.checksums import file_sha256
 from scoring.exports.dictionary import ArchiveTable
 
 MANIFEST, ANCHOR = "manifest.json", "anchor.json"
@@ -103,6 +102,8 @@ def archive_record(
     `chains` are the lengths and heads of the chains of tasks. `tables` has the rows of each table, and the SHA-256 of
     its CSV file, whether or not the archive holds that format.
     """
+    from forecast_rank.files.checksums import file_sha256  # the library is not loaded at every start
+
     return {
         "protocol": ARCHIVE,
         "made_at": made_at,
