@@ -28,7 +28,7 @@ from scoring.models import (
     QuestionDifficulty,
     Snapshot,
 )
-from scoring.services.agents_boards import BoardKey, agents_board, store_agents_boards
+from scoring.services.agents_boards import BoardKey, agents_board
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
@@ -150,7 +150,7 @@ def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
         if difference is not None:
             yield f"board of agents, {row}: {difference}"
             if repair:
-                store_agents_boards({key: computed}, at=computed_at)
+                store_leaderboards({key: computed}, at=computed_at, model=AgentsBoard)
 
 
 def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
