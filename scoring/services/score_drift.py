@@ -9,11 +9,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import Forecast
+from arena_verifier.rows import same
 from foundation.bulk import in_batches, rows_by
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades, unscored_trades
-from scoring.stored_json import is_same
 
 NOT_COMPARED = {"id", "trade", "forecast", "scored_at", "updated_at"}
 GRACE = timedelta(days=2)
@@ -59,7 +59,7 @@ def _compare_rows(stored: dict[int, Any], key: str, computed: dict[int, Any], *,
             wrong = []
             for field in fields:
                 value, right = getattr(row, field.attname), getattr(expected, field.name)
-                if not is_same(value, right):
+                if not same(value, right):
                     wrong.append(f"{field.attname} is {value}, should be {right}")
             if not wrong:
                 continue
