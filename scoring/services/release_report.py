@@ -146,9 +146,9 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
     }
 
 
-def parity(trend: ScoreTrend, reference: float = 0.0) -> Crossing | None:
-    """The dates at which a falling trend meets a reference; None if it does not fall, or no calendar holds them."""
-    crossing = trend.crossing(reference)
+def parity(trend: ScoreTrend) -> Crossing | None:
+    """The dates at which a falling trend meets the market; None if it does not fall, or no calendar holds them."""
+    crossing = trend.crossing()
     if crossing is None or trend.slope >= 0 or crossing.low < 1 or crossing.high > date.max.toordinal():
         return None
     return crossing
