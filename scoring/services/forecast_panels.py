@@ -304,8 +304,8 @@ class _EntryColumns(NamedTuple):
 
 
 def _entry_columns(entries: Sequence[ResolvedEntry]) -> _EntryColumns:
-    event, event_names = _codes(entry.event for entry in entries)
-    category, category_names = _codes(entry.category for entry in entries)
+    event, event_names = _codes([entry.event for entry in entries])
+    category, category_names = _codes([entry.category for entry in entries])
     questions = Questions(
         offsets=np.cumsum([0, *(len(entry.options) for entry in entries)]),
         outcome=_joined(entry.happened for entry in entries),
@@ -323,10 +323,11 @@ def _entry_columns(entries: Sequence[ResolvedEntry]) -> _EntryColumns:
     return _EntryColumns(questions, ids, quote, odds, no_odds)
 
 
-def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
-    place: dict[str, int] = {}
-    codes = [place.setdefault(name, len(place)) for name in names]
-    return np.array(codes, dtype=np.int64), list(place)
+def _codes(names: Sequence[str]) -> tuple[Codes, list[str]]:
+    """Codes by sorted name, as `forecast_rank` numbers the names of a file: the same sums and resamples."""
+    sorted_names = sorted(set(names))
+    place = {name: code for code, name in enumerate(sorted_names)}
+    return np.array([place[name] for name in names], dtype=np.int64), sorted_names
 
 
 def _vector_panel(names: Collection[str], columns: _EntryColumns, vectors: Sequence[Mapping[str, Vector]]) -> Panel:

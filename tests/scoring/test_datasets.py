@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from django.test import Client
 
-from agents.models import Forecast
+from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
 from tests.commands import run
 from tests.guards import guards_removed
@@ -70,6 +70,9 @@ def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Ven
     assert {task["task"]: task["blocks"]["QUESTIONS"] for task in tasks} == {
         f"batch-{pk}": block for pk, block in blocks.items()
     }
+    for task in tasks:
+        (call, *_) = ModelCall.objects.filter(elicitation__batch=task["task"].removeprefix("batch-"))
+        assert (task["system_prompt"], task["user_prompt"]) == (call.system_prompt, call.user_prompt)
     assert "outcome" not in (tmp_path / "data" / "tasks.jsonl").read_text()
     outcomes = lines(tmp_path / "data" / "outcomes.jsonl")
     assert [(row["option"], row["outcome"]) for row in outcomes] == [("YES", 1), ("NO", 0)] * 2

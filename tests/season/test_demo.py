@@ -1,5 +1,6 @@
 """The main job as a newcomer runs it: `demo` as a real process, a season over real HTTP, and the live process tree."""
 
+import json
 import os
 import re
 import shutil
@@ -252,6 +253,10 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     assert "sample-decision: ok" in told
     assert "cautious beside the models" in told
     assert "\n0 faults. " in told
+    report = json.loads((tmp_path / "newcomer" / "report.json").read_text())
+    board = httpx.get(f"http://127.0.0.1:{port}/api/v1/leaderboard/?protocol=forecast").json()["results"]
+    (market,) = [row for row in board if row["forecaster"] == "market"]
+    assert all(market[name] == report["references"]["market"][name] for name in ("brier", "brier_ci", "alpha"))
     assert "7 answered, 0 refused, 0 failed, 0 pending" in told
     assert re.findall(r"^answered \S+: (.*), receipt 1, received ", told, re.MULTILINE) == ["BET"]
     assert len(re.findall(r"^[0-9a-f]{64}: ok$", told, re.MULTILINE)) == 7
