@@ -36,7 +36,7 @@ def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
         from scoring.services.condition_differences import condition_differences
         from scoring.services.sample_figures import sample_figures
 
-        rows = [asdict(row) for row in condition_differences(competition_index().conditions, at=at)]
+        rows = list(map(asdict, condition_differences(competition_index().conditions, at=at)))
         stored = {"differences": rows, **sample_figures(at=at), "at": at or now()}
         cache.set(key, stored, LIFETIME_S)
     differences = [ConditionDifference(**values) for values in stored["differences"]]

@@ -26,6 +26,7 @@ from agents.services.forecasts import releases_to_ask
 from agents.services.release_check import set_catalogue_terms
 from agents.services.run_settings import paused_families
 from cohorts.models import Methodology
+from foundation.bulk import rows_by
 from markets.models import QuestionBatch, QuestionEntry
 from markets.models.question import day_of
 from markets.services.questions import FreezeParameters, draft_question_blocks
@@ -116,7 +117,7 @@ def estimate_forecasts(
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]
     expected = None if todays else _expected_day(methodology, rules, at, questions=questions)
     final_samples = _final_samples(is_open)
-    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
+    conditions = rows_by("name", conditions_to_ask(rules))
     requests: list[ExpectedRequests] = []
     cost = Decimal(0)
     for release in releases:

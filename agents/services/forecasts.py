@@ -30,6 +30,7 @@ from agents.services.runs import RunReport, run_task
 from agents.services.samples import new_forecast, read_sample, record_sampled_forecasts
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
@@ -123,7 +124,7 @@ def _work(
     sets: Iterable[QuestionSet], releases: Sequence[Release], rules: ForecastRules, report: ForecastReport
 ) -> Iterator[Request]:
     """The requests of a run: each release, each batch of the conditions that are on, each sample."""
-    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
+    conditions = rows_by("name", conditions_to_ask(rules))
     for question_set in sets:
         for name, reason in question_set.left_out.items():
             report.failures.write(f"{question_set}: the condition {name} is not asked: {reason}")
@@ -197,7 +198,7 @@ def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[in
 
 def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
     """The releases of the line-up in force, and on the day of decisions those of the deciding agents too."""
-    releases = {release.pk: release for release in lineup_releases(at)}
+    releases = rows_by("pk", lineup_releases(at))
     if day_of(at) == week_start(at):
         cohorts = Cohort.objects.active(at).filter(methodology=methodology, week_start__lte=at)
         deciding = [cohort.pk for cohort in cohorts.select_related("methodology") if cohort.is_deciding(at)]

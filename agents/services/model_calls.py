@@ -18,8 +18,8 @@ from agents.answers import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
-from agents.gateway.model_ids import same_model
 from agents.gateway.searches import read_searches, search_parameters
+from agents.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
@@ -27,6 +27,7 @@ from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, search_price, worst_case
 from agents.services.run_settings import spend_limit
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from foundation.site_hosts import site_hosts
 
@@ -38,7 +39,7 @@ LARGER = 2
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
 
-TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
+TASK_MODELS: dict[str, type[Task]] = rows_by("PROTOCOL", (Decision, Elicitation))
 """The task of each protocol."""
 
 log = logging.getLogger(__name__)

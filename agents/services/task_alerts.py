@@ -115,7 +115,7 @@ def _name(task: Task) -> str:
 
 def _message(tasks: Sequence[Task], day: datetime, verb: str) -> str:
     """How many of each protocol, and the most frequent reason."""
-    counts = Counter(type(task) for task in tasks)
+    counts = Counter(map(type, tasks))
     parts = []
     for model, singular, plural in NOUNS:
         if counts[model]:

@@ -61,7 +61,7 @@ def open_catalogues(total_s: float) -> Iterator[list[Catalogue]]:
         clients = [source.client() for name, source in SOURCES.items() if name in settings.ARENA_SOURCES]
         for place, client in enumerate(clients, start=1):
             client.limit_total(total_s * place / len(clients))
-        yield [stack.enter_context(client) for client in clients]
+        yield list(map(stack.enter_context, clients))
 
 
 @contextmanager

@@ -9,7 +9,9 @@ from typing import Any
 
 from django.db import IntegrityError, models, transaction
 
+from arena_verifier.rows import Row
 from cohorts.models import Methodology
+from foundation.bulk import rows_by
 from markets.models import (
     EvidenceSnippet,
     Market,
@@ -23,8 +25,9 @@ from markets.models import (
     Universe,
     UniverseEntry,
 )
-from scoring.exports.archive_tables import ArchiveTables, Row, instant
+from scoring.exports.sound_archives import block_texts, instant, methodologies
 from scoring.exports.tables import TABLES_BY_NAME
+from scoring.exports.verification.archive_reader import Archive
 
 BATCH = 500
 STATE_OF_MARKETS = ("status", "closed_at", "resolved_at", "winning_outcome")
@@ -53,7 +56,7 @@ class Timeline:
     """The last instant of each day at which the archive has a snapshot."""
 
 
-def read_timeline(tables: ArchiveTables, *, start: datetime, end: datetime) -> Timeline:
+def read_timeline(tables: Archive, *, start: datetime, end: datetime) -> Timeline:
     """The weeks and the days of snapshots of a span. Raises UnplayableArchive where it has no week and no questions."""
     timeline = Timeline(start, end)
     for row in tables.rows("cohorts"):
@@ -71,7 +74,7 @@ def read_timeline(tables: ArchiveTables, *, start: datetime, end: datetime) -> T
     return timeline
 
 
-def load_past(tables: ArchiveTables, timeline: Timeline) -> None:
+def load_past(tables: Archive, timeline: Timeline) -> None:
     """Fills an empty, migrated database with an archive's markets, prices, universes and questions.
 
     What changes in the span goes into the timeline. Raises UnplayableArchive where rows are missing.
@@ -80,17 +83,17 @@ def load_past(tables: ArchiveTables, timeline: Timeline) -> None:
         with transaction.atomic():
             _load_methodologies(tables)
             _load_markets(tables, timeline)
-            texts = tables.block_texts()
+            texts = block_texts(tables)
             _load_universes(tables, timeline, texts)
             _load_questions(tables, timeline, texts)
     except (IntegrityError, LookupError) as error:  # sound as far as it goes, but a part
         raise UnplayableArchive(f"the archive lacks rows that others refer to: {error}") from error
 
 
-def _load_methodologies(tables: ArchiveTables) -> None:
+def _load_methodologies(tables: Archive) -> None:
     """Adds the versions that this release does not bring; one that differs from its own is refused."""
-    stored = {methodology.version: methodology for methodology in Methodology.objects.all()}
-    for methodology, sha256 in tables.methodologies():
+    stored = rows_by("version", Methodology.objects.all())
+    for methodology, sha256 in methodologies(tables):
         version = methodology.version
         if version not in stored:
             methodology.save()
@@ -98,7 +101,7 @@ def _load_methodologies(tables: ArchiveTables) -> None:
             raise UnplayableArchive(f"the archive's methodology {version} is not the {version} of this release")
 
 
-def _load_markets(tables: ArchiveTables, timeline: Timeline) -> None:
+def _load_markets(tables: Archive, timeline: Timeline) -> None:
     start, end = timeline.start, timeline.end
 
     def state(row: Row) -> Row:
@@ -123,7 +126,7 @@ def _load_markets(tables: ArchiveTables, timeline: Timeline) -> None:
     _load(tables, "prices", PriceObservation, keep=lambda row: instant(row["observed_at"]) <= end)
 
 
-def _load_universes(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_universes(tables: Archive, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     universes = _load(
         tables, "universes", Universe,
         keep=lambda row: instant(row["frozen_at"]) < timeline.end,
@@ -133,7 +136,7 @@ def _load_universes(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tu
     timeline.universes += Universe.objects.filter(frozen_at__gte=timeline.start).order_by("frozen_at")
 
 
-def _load_questions(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_questions(tables: Archive, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     """Loads the question sets frozen in the span, with all that they ask, not resolved yet."""
     sets = _load(
         tables, "question_sets", QuestionSet,
@@ -160,7 +163,7 @@ def _load_questions(tables: ArchiveTables, timeline: Timeline, texts: Mapping[tu
 
 
 def _load(
-    tables: ArchiveTables,
+    tables: Archive,
     name: str,
     model: type[models.Model],
     *,
@@ -169,7 +172,7 @@ def _load(
     complete: Callable[[Row], Row] = lambda row: {},
 ) -> set[int]:
     """Stores those rows of a table that `keep` takes, with the values that `complete` adds; returns their ids."""
-    fields = {field.attname: field for field in model._meta.concrete_fields}
+    fields = rows_by("attname", model._meta.concrete_fields)
     columns = [
         column for column in TABLES_BY_NAME[name].columns if column.path in fields and column.name not in without
     ]

@@ -17,13 +17,15 @@ from typing import Any
 
 from agents.records import canonical, sha256
 from arena_agent.dataset import FORECASTS, FORMAT, MANIFEST, OUTCOMES, TASKS
+from arena_verifier.rows import Row
 from cohorts.conditions import Conditions
 from cohorts.forecast_rules import ForecastRules
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256
 from foundation.json_lines import instant_text
 from markets.models import Question
-from scoring.exports.archive_tables import ArchiveTables, Row, instant
+from scoring.exports.sound_archives import block_texts, instant, methodologies, open_archive
+from scoring.exports.verification.archive_reader import Archive
 from scoring.services.forecast_panels import ResolvedEntry, resolved_entry
 
 
@@ -49,7 +51,7 @@ def build_dataset(archive: Path, *, folder: Path, start: datetime, end: datetime
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotADataset(f"{folder}: holds something else than a dataset")
-    tables = ArchiveTables(archive)
+    tables = open_archive(archive)
     past = PastTasks(tables, start=start, end=end, at=at)
     forecasts = list(past.forecasts())
     with atomic_folder(folder) as draft:
@@ -72,7 +74,7 @@ ForecastRow = tuple[str, str, str, str, float]
 class PastTasks:
     """The batches of an archive that were frozen in [start, end) and have a question resolved by `at`."""
 
-    tables: ArchiveTables
+    tables: Archive
     start: datetime
     end: datetime
     at: datetime
@@ -125,12 +127,12 @@ class PastTasks:
     @cached_property
     def rules(self) -> dict[str, ForecastRules]:
         """The rules of each methodology with a forecast protocol, by version."""
-        rules = {methodology.version: methodology.forecast_rules for methodology, _ in self.tables.methodologies()}
+        rules = {methodology.version: methodology.forecast_rules for methodology, _ in methodologies(self.tables)}
         return {version: value for version, value in rules.items() if value is not None}
 
     @cached_property
     def texts(self) -> dict[tuple[str, int], str]:
-        return self.tables.block_texts()
+        return block_texts(self.tables)
 
     @cached_property
     def revealed(self) -> set[int]:
@@ -221,9 +223,7 @@ def _write_forecasts(path: Path, rows: Sequence[ForecastRow]) -> int:
     return len(rows)
 
 
-def _manifest(
-    draft: Path, counts: Mapping[str, int], tables: ArchiveTables, window: Mapping[str, str]
-) -> dict[str, Any]:
+def _manifest(draft: Path, counts: Mapping[str, int], tables: Archive, window: Mapping[str, str]) -> dict[str, Any]:
     """Writes the manifest: the archive, the hash, size and rows of each file, and its own hash over the rest."""
     files = {
         name: {"sha256": file_sha256(draft / name), "bytes": (draft / name).stat().st_size, "rows": rows}
@@ -238,9 +238,8 @@ def _manifest(
     return manifest
 
 
-def _board_condition(tables: ArchiveTables) -> str:
-    methodologies = []
-    for number, (methodology, _) in enumerate(tables.methodologies()):
+def _board_condition(tables: Archive) -> str:
+    versions = [methodology for methodology, _ in methodologies(tables)]
+    for number, methodology in enumerate(versions):
         methodology.pk = number  # breaks ties of the publication date by the version
-        methodologies.append(methodology)
-    return Conditions(methodologies).board()
+    return Conditions(versions).board()

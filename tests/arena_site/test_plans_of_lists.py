@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from agents.list_filters import decision_changed, settlement_changed, trade_changed
 from agents.models import Decision, Forecast, Settlement, Trade
 from arena_site.api import ENDPOINTS
-from scoring.changes import brier_score_changed, forecast_changed
+from scoring.api.agents import brier_score_changed
+from scoring.api.forecasts import forecast_changed
 from scoring.models import BrierScore
 from tests.factories import WEEK, play_week
 from tests.shared_rows import shared_rows

@@ -2,8 +2,8 @@
 
 import pytest
 
-from markets.categories import canonical_category
 from markets.models import Market
+from markets.services.market_storage import canonical_category
 from tests.commands import run
 from tests.venue import SUNDAY, Venue
 

@@ -196,9 +196,9 @@ def test_orphans_of_a_killed_process_end_by_themselves(
 
 def follow_tutorial(folder: Path, address: str, token: str) -> str:
     """The output of the commands of docs/agents.md, in a fresh environment with the wheels of this workspace."""
-    for package in ("arena-agent", "arena-verifier", "forecast-rank"):
-        build = ["uv", "build", "--quiet", "--package", package, "--wheel", "--out-dir", str(folder / "wheels")]
-        subprocess.run(build, cwd=ROOT, check=True)
+    build = "uv build --all-packages --wheel --out-dir"
+    assert f"`{build} ../wheels`" in (ROOT / "docs" / "agents.md").read_text()
+    subprocess.run([*build.split(), str(folder.parent / "wheels"), "--quiet"], cwd=ROOT, check=True)
     venv.create(folder / "venv", with_pip=True)
     # The dependencies are those of this environment, which a path lends; its editable packages are not on it.
     (site,) = folder.glob("venv/lib/python*/site-packages")
@@ -207,7 +207,6 @@ def follow_tutorial(folder: Path, address: str, token: str) -> str:
         PATH=f"{folder}/venv/bin:{os.environ['PATH']}",
         ARENA_AGENT_HOME=str(folder / "home"),
         PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(folder / "wheels"),
     )
     (agent,) = code_blocks("In ten minutes", "python")
     first, *rest = code_blocks("In ten minutes", "sh")

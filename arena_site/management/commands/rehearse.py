@@ -28,7 +28,8 @@ from arena_site.processes import StopRequested, manage_command, start, stop, sto
 from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult, table_text
-from scoring.exports.archive_tables import ArchiveTables, UnsoundArchive, check_archive
+from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
+from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
 from scoring.rehearsals.board import forecast_boards, trading_board
 from scoring.rehearsals.past import UnplayableArchive, load_past, read_timeline
@@ -139,14 +140,14 @@ class Command(ArenaCommand):
         if str(settings.DATABASES["default"]["NAME"]) != str(folder / "scratch.sqlite3"):
             self.refuse("--scratch: this process has another database")
         try:
-            with _player(options["agent"]) as player, unpacked(archive) as tables:
-                result: dict[str, Any] = {"summary": self._rehearse(ArchiveTables(tables), player, options)}
+            with _player(options["agent"]) as player, unpacked(archive) as tables_folder:
+                result: dict[str, Any] = {"summary": self._rehearse(open_archive(tables_folder), player, options)}
         except (UnplayableArchive, UnusableAgent) as error:
             result = {"refused": str(error)}
         (folder / RESULT).write_text(json.dumps(result, cls=DjangoJSONEncoder), encoding="utf-8")
         return CommandResult({})
 
-    def _rehearse(self, tables: ArchiveTables, player: Player, options: dict[str, Any]) -> dict[str, Any]:
+    def _rehearse(self, tables: Archive, player: Player, options: dict[str, Any]) -> dict[str, Any]:
         timeline = read_timeline(tables, start=options["start"], end=options["end"])
         call_command("migrate", verbosity=0)
         with self.progress("playing") as progress:

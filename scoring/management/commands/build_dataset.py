@@ -13,9 +13,10 @@ from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult
 from markets.models import Question
 from scoring.exports.archive import build_archive
-from scoring.exports.archive_tables import ArchiveTables, UnsoundArchive, check_archive
 from scoring.exports.dictionary import CSV
+from scoring.exports.manifest import read_manifest
 from scoring.exports.selection import ExportSelection
+from scoring.exports.sound_archives import UnsoundArchive, check_archive
 from scoring.management.commands.export_dataset import window_bound
 from scoring.services.datasets import NotADataset, build_dataset
 from scoring.services.public_archives import public_folder, published_days
@@ -75,7 +76,7 @@ def _published_archive(at: datetime) -> Path | None:
     """The folder of the newest published archive, unless a question resolved by `at` and after it was made."""
     for day in published_days()[:1]:
         archive = public_folder() / day
-        made_at = ArchiveTables(archive).manifest["made_at"]
+        made_at = read_manifest(archive)["made_at"]
         if not Question.objects.filter(resolved_at__gt=made_at, resolved_at__lte=at).exists():
             return archive
     return None
