@@ -6,7 +6,7 @@ follows from the archive's tables, and the manifest names the archive.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -61,7 +61,7 @@ def build_dataset(archive: Path, *, folder: Path, start: datetime, end: datetime
             FORECASTS: _write_forecasts(draft / FORECASTS, forecasts),
         }
         window = {"from": instant_text(start), "to": instant_text(end), "made_at": instant_text(at)}
-        manifest = _manifest(draft, counts, tables, window)
+        manifest = _manifest(draft, counts, tables, window, {row[0] for row in forecasts})
     questions = {entry.question for entry in past.entries.values()}
     return BuiltDataset(len(past.tasks), len(questions), len({row[0] for row in forecasts}), manifest["sha256"])
 
@@ -223,15 +223,19 @@ def _write_forecasts(path: Path, rows: Sequence[ForecastRow]) -> int:
     return len(rows)
 
 
-def _manifest(draft: Path, counts: Mapping[str, int], tables: Archive, window: Mapping[str, str]) -> dict[str, Any]:
-    """Writes the manifest: the archive, the hash, size and rows of each file, and its own hash over the rest."""
+def _manifest(
+    draft: Path, counts: Mapping[str, int], tables: Archive, window: Mapping[str, str], forecasters: Collection[str]
+) -> dict[str, Any]:
+    """Writes the manifest, with the archive, the forecasters' display names, and its own hash over the rest."""
+    names = {row["slug"]: row["display_name"] for row in tables.rows("families") if row["slug"] in forecasters}
     files = {
         name: {"sha256": file_sha256(draft / name), "bytes": (draft / name).stat().st_size, "rows": rows}
         for name, rows in counts.items()
     }
     archive = {name: tables.manifest[name] for name in ("made_at", "selection", "sha256")}
     manifest: dict[str, Any] = {
-        "format": FORMAT, **window, "archive": archive, "board_condition": _board_condition(tables), "files": files,
+        "format": FORMAT, **window, "archive": archive, "board_condition": _board_condition(tables), "names": names,
+        "files": files,
     }  # fmt: skip
     manifest["sha256"] = sha256(canonical(manifest))
     (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -10,6 +10,9 @@ from django.utils._os import safe_join
 
 from scoring.services.public_archives import days_to_drop, public_folder, published_day
 
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+"""No question was asked before it."""
+
 
 def publish_dataset(*, at: datetime) -> dict[str, Any]:
     """Cuts the dataset of a day from its archive, of all tasks with a question resolved by then, and removes what the
@@ -23,7 +26,7 @@ def publish_dataset(*, at: datetime) -> dict[str, Any]:
     day = published_day(at)
     folder = _root() / day
     folder.parent.mkdir(parents=True, exist_ok=True)
-    built = build_dataset(public_folder() / day, folder=folder, start=datetime.min.replace(tzinfo=UTC), end=at, at=at)
+    built = build_dataset(public_folder() / day, folder=folder, start=FIRST_DAY, end=at, at=at)
     if not built.tasks:
         shutil.rmtree(folder)
         return {"dataset": None}

@@ -19,7 +19,8 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
 
     def total(values: Floats) -> Floats:
         """The sum over the options of each option's question, as for forecasts: the market's alpha is 0."""
-        return np.bincount(owner, values, len(questions))[owner]
+        sums: Floats = np.bincount(owner, values, len(questions)).astype(np.float64)
+        return sums[owner]
 
     vectors = np.full((max(len(families.forecasters), 1), len(quote)), np.nan)
     vectors[families.spread(families.forecaster), families.cell_option] = families.probability

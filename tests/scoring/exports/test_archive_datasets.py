@@ -61,6 +61,7 @@ def test_every_row_of_a_dataset_is_proven_by_the_archive(exported: Path, tmp_pat
     assert set(pl.read_parquet(data / "forecasts.parquet").rows()) == published
     manifest = json.loads((data / "manifest.json").read_text())
     assert manifest["archive"]["sha256"] == read_manifest(archive)["sha256"]
+    assert manifest["names"]["gpt-5.1"] == "GPT-5.2"
     assert cut(exported / "whole.zip", tmp_path / "again")["sha256"] == built["sha256"]
 
 

@@ -62,6 +62,7 @@ def evaluate(
         "track": card.track,
         "dataset": dataset.sha256,
         "condition": condition or None,
+        "names": dataset.names,
         "faults": {"count": len(faults), "first": faults[:FAULTS_SHOWN]},
         "caution": CAUTION,
     }

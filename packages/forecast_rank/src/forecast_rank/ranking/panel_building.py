@@ -51,7 +51,7 @@ def build_panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
     other_side = np.isnan(no_odds)
     no_odds[other_side] = 1 - odds[other_side]
     quote = validator.quote[rows]
-    quote = None if np.isnan(quote).all() else np.where(np.isnan(quote), (odds + 1 - no_odds) / 2, quote)
+    is_quoted = ~np.isnan(quote)
     return Panel(
         questions=Questions(
             offsets=option_offsets,
@@ -74,7 +74,7 @@ def build_panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
         no_odds=no_odds,
         weight=validator.weight[first],
         made_at=validator.made_at[first],
-        quote=quote,
+        quote=np.where(is_quoted, quote, (odds + 1 - no_odds) / 2) if is_quoted.any() else None,
     )
 
 
