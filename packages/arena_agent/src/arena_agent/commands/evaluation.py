@@ -9,7 +9,7 @@ from typing import Any
 
 from arena_agent.commands import OK, REFUSED, CommandFailed
 
-WIDTH = 110
+WIDTH = 116
 """Characters of the widest table: a narrower terminal wraps its lines, and no figure is cut."""
 
 
@@ -103,13 +103,17 @@ def _print_report(report: dict[str, Any]) -> None:
         rival = pair["second" if first else "first"]
         console.print(
             f"{report['agent']} against {names.get(rival, rival)}: {difference:+.4f} "
-            f"on {pair['n']:g} questions, p = {_figure(pair['p_holm'])} (Holm)",
+            f"on {pair['n']:g} common forecasts, p {_probability(pair['p_holm'])} (Holm)",
             markup=False,
         )
     for fault in report["faults"]["first"]:
         console.print(f"fault: {fault}", markup=False)
     console.print(f"{report['faults']['count']} faults. {report['caution']}")
     console.print(f"digest {report['digest']}")
+
+
+def _probability(value: float | None) -> str:
+    return "< 0.0001" if value is not None and value < 0.0001 else f"= {_figure(value)}"
 
 
 def _figure(value: Any) -> str:
