@@ -68,7 +68,7 @@ def _unsubmitted_elicitations(batch: QuestionBatch, at: datetime) -> Iterator[El
             status=Elicitation.Status.MISSED,
             error=NOT_SUBMITTED,
         )
-        if at >= task.window_ends_at:
+        if task.is_open_to_agents and at >= task.window_ends_at:
             yield task
 
 

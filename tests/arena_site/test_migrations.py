@@ -79,7 +79,7 @@ def may_block(operation: Any, app: str) -> bool:
     return not isinstance(operation, BRIEF) and (model is None or f"{app}.{model.lower()}" in BIG)
 
 
-def test_failure_17_no_migration_locks_or_rewrites_a_big_table_for_long() -> None:
+def test_no_migration_locks_or_rewrites_a_big_table_for_long() -> None:
     assert set(LOADER.disk_migrations) >= INITIAL
     assert {f"{app}.{model}" for app, model in LOADER.project_state().models} >= BIG
     for migration in later_migrations():
@@ -146,7 +146,7 @@ def migrate(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.thorough
 @pytest.mark.postgres
-def test_failure_17_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -> None:
+def test_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -> None:
     with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
         applied = page.execute(APPLIED).fetchall()
         snapshots.execute("SELECT count(*) FROM scoring_snapshot")  # and its transaction goes on
