@@ -21,6 +21,7 @@ from tests.venue import GPT, SUNDAY, Venue, forecast
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 DAY = timedelta(days=1)
+FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 AGENT = """
 from arena_agent import Agent
 
@@ -97,12 +98,14 @@ def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> Non
         assert (report["n"], report["brier"], report["coverage"]) == (1, pytest.approx(0.25), 1.0)
         assert report["condition"] == condition
         assert report["forecasters"]["gpt-5.1"]["brier"] == pytest.approx(gpt_brier)
+        assert run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json").code == 0
+        ranked = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]
+        for name in ("even", "gpt-5.1"):
+            figures = report if name == "even" else report["forecasters"][name]
+            assert {key: figures[key] for key in FIGURES} == {key: ranked[name][key] for key in FIGURES}
+        assert report["adjusted_brier"] is not None
     ran = subprocess.run([*command, "--condition", "full"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, "no task is of the condition full; there are blind, priced" in ran.stderr) == (2, True)
-    ranked = run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json")
-    assert ranked.code == 0
-    figures = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]["even"]
-    assert {name: figures[name] for name in ("brier", "alpha")} == {name: report[name] for name in ("brier", "alpha")}
 
 
 def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address(
