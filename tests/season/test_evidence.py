@@ -469,6 +469,13 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     assert Forecast.objects.filter(question__text=RAIN).count() == 4
     listed = client.get(f"/api/v1/question-sets/{QuestionSet.objects.get().pk}/").json()["snippets"]
     assert [row["states_outcome"] for row in listed] == [True, False, False, False, None]
+    data, window = folder.parent / "data", ("--from=2026-03-09", "--to=2026-03-10")
+    assert run("build_dataset", ask_later + timedelta(hours=1), *window, out=data).code == 0
+    tasks = [json.loads(line) for line in (data / "tasks.jsonl").read_text().splitlines()]
+    scored = {json.loads(line)["task"] for line in (data / "outcomes.jsonl").read_text().splitlines()}
+    assert {task["arm"] for task in tasks} == {"priced", "blind", "evidence", "full"}
+    assert {task["arm"] for task in tasks if task["task"] in scored} == {"priced", "blind"}
+    assert {task["arm"] for task in tasks if "It rained all day." in task["user_prompt"]} == {"evidence", "full"}
 
 
 def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, client: Client) -> None:

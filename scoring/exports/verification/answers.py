@@ -6,7 +6,8 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
-from agents.answers import Malformed, parse_answer
+from agents.answer_texts import Malformed
+from agents.answers import parse_answer
 from agents.forecast_answers import (
     CheckedForecast,
     PromptQuestion,
