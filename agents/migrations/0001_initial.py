@@ -1,3 +1,4 @@
+import foundation.row_hashes
 import agents.models.task
 import django.core.validators
 import django.db.models.deletion
@@ -43,6 +44,7 @@ class Migration(migrations.Migration):
                 ('decided_by', models.CharField(blank=True, max_length=150)),
                 ('decision_reason', models.TextField(blank=True)),
                 ('effective_from', models.DateTimeField(blank=True, help_text='Applies to cohorts that start from this time on, never to earlier ones.', null=True)),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'verbose_name': 'line-up',
@@ -129,6 +131,7 @@ class Migration(migrations.Migration):
                 ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
                 ('track', models.CharField(blank=True, choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What an external agent may use, as its registration declared; never changed. Empty for models.', max_length=6)),
                 ('maker', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='families', to='agents.maker')),
+                ('row_sha256', foundation.row_hashes.RowHashField(but=('slug', 'display_name', 'provider', 'color', 'active', 'maker'))),
             ],
             options={
                 'verbose_name_plural': 'families',
@@ -144,6 +147,7 @@ class Migration(migrations.Migration):
                 ('number', models.PositiveSmallIntegerField(help_text='From 1 on.')),
                 ('began_at', models.DateTimeField()),
                 ('note', models.CharField(blank=True, help_text="The maker's own words, shown on the agent's page.", max_length=200)),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['family_id', 'number'],
@@ -228,6 +232,7 @@ class Migration(migrations.Migration):
                 ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='line_up_entries', to='agents.family')),
                 ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='line_up_entries', to='agents.release')),
                 ('position', models.PositiveSmallIntegerField()),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'verbose_name_plural': 'line-up entries',
@@ -367,6 +372,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, max_length=500)),
                 ('key', models.CharField(help_text="The report's Idempotency-Key, or the arena's own.", max_length=255)),
                 ('noted_at', models.DateTimeField()),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['-pk'],
@@ -516,6 +522,7 @@ class Migration(migrations.Migration):
                 ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
                 ('response', models.JSONField()),
                 ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['-pk'],
@@ -623,6 +630,7 @@ class Migration(migrations.Migration):
                 ('reason', models.TextField()),
                 ('reversed_by', models.CharField(max_length=150)),
                 ('reversed_at', models.DateTimeField()),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['pk'],

@@ -12,6 +12,7 @@ from agents.models.agent import Agent
 from agents.models.registration import Registration, Submission
 from agents.models.sealed_rows import SealableQuerySet, Seals
 from foundation.json_lines import instant_text
+from foundation.row_hashes import RowHashField
 from markets.models import QuestionBatch, Universe
 
 
@@ -113,6 +114,7 @@ class Attempt(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     key = models.CharField(max_length=255, help_text="The report's Idempotency-Key, or the arena's own.")
     noted_at = models.DateTimeField()
+    row_sha256 = RowHashField()
 
     objects = SealableQuerySet.as_manager()
 

@@ -1,3 +1,4 @@
+import foundation.row_hashes
 import django.core.serializers.json
 from django.db import migrations, models
 
@@ -38,6 +39,7 @@ class Migration(migrations.Migration):
                 ('form_data', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
                 ('before', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
                 ('after', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'verbose_name_plural': 'audit log',

@@ -1,3 +1,4 @@
+import foundation.row_hashes
 import django.db.models.deletion
 import foundation.fields
 from django.db import migrations, models
@@ -45,6 +46,7 @@ class Migration(migrations.Migration):
                 ('scoring', models.JSONField(help_text='Each published score and its formula.')),
                 ('forecast', models.JSONField(blank=True, default=dict, help_text="The forecast protocol's rules and prompts; empty in versions without it.")),
                 ('trading', models.JSONField(blank=True, default=dict, help_text='Rules of the trading protocol that came later; empty in versions without them.')),
+                ('row_sha256', foundation.row_hashes.RowHashField(but=('title', 'published_at'))),
             ],
             options={
                 'verbose_name_plural': 'methodologies',
@@ -76,6 +78,7 @@ class Migration(migrations.Migration):
                 ('completed_at', models.DateTimeField(blank=True, null=True)),
                 ('voided_at', models.DateTimeField(blank=True, help_text='From then on it is asked nothing more and counts on no leaderboard.', null=True)),
                 ('void_reason', models.CharField(blank=True, max_length=200)),
+                ('row_sha256', foundation.row_hashes.RowHashField(but=('status', 'completed_at', 'voided_at', 'void_reason'))),
             ],
             options={
                 'ordering': ['-number'],

@@ -1,3 +1,4 @@
+import foundation.row_hashes
 import django.db.models.deletion
 import foundation.fields
 import markets.sources.registry
@@ -181,6 +182,7 @@ class Migration(migrations.Migration):
                 ('asks', models.JSONField(help_text='[[price, shares], …], the lowest price first.')),
                 ('fee_rate', foundation.fields.RateField(blank=True, help_text="Of the taker's fee; null where the venue states none.", null=True)),
                 ('fee_exponent', foundation.fields.RateField(blank=True, null=True)),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['universe_id', 'pk'],
@@ -226,6 +228,7 @@ class Migration(migrations.Migration):
                 ('gamma', foundation.fields.PriceField(blank=True, null=True)),
                 ('bid', foundation.fields.PriceField(blank=True, null=True)),
                 ('ask', foundation.fields.PriceField(blank=True, null=True)),
+                ('row_sha256', foundation.row_hashes.RowHashField()),
             ],
             options={
                 'ordering': ['-observed_at', '-pk'],
@@ -291,6 +294,7 @@ class Migration(migrations.Migration):
                 ('states_outcome', models.BooleanField(blank=True, help_text='Whether it states what happened; null until the question has resolved.', null=True)),
                 ('audited_at', models.DateTimeField(blank=True, null=True)),
                 ('entry', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='snippets', to='markets.questionentry')),
+                ('row_sha256', foundation.row_hashes.RowHashField(but=('states_outcome', 'audited_at'))),
             ],
             options={
                 'ordering': ['entry_id', 'position'],
