@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import starmap
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ def scored_answers(family: Family, *, until: datetime | None = None) -> list[Sco
         priced_brier=Sum("score__brier", filter=priced),
         market_brier=Sum(F("score__market_brier")),
     )  # fmt: skip
-    return [ScoredAnswer(*row) for row in rows]
+    return list(starmap(ScoredAnswer, rows))
 
 
 def version_records(

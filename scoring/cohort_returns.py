@@ -68,7 +68,7 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
     for agent in valued:
         since_start = values[agent.pk][(agent.cohort.week_start - first) // step :]
         by_family[agent.family.slug].append(_returns(since_start, agent.cohort.methodology.starting_balance))
-    ages = max(len(returns) for returns in chain.from_iterable(by_family.values()))
+    ages = max(map(len, chain.from_iterable(by_family.values())))
     weeks = [index * step / WEEK for index in range(ages)]
     families = {slug: _means(returns, ages) for slug, returns in by_family.items()}
     return CohortReturns(newest, weeks, families)

@@ -19,6 +19,7 @@ from agents.models import Agent, Family
 from agents.models.family import name_slug
 from cohorts.conditions import Conditions
 from cohorts.models import Cohort, Methodology
+from foundation.bulk import rows_by
 from markets.services.cache_versions import Scope, current_versions
 
 
@@ -60,7 +61,7 @@ class CompetitionIndex:
 
     @cached_property
     def by_slug(self) -> dict[str, Family]:
-        return {family.slug: family for family in self.families.values()}
+        return rows_by("slug", self.families.values())
 
     @cached_property
     def releases(self) -> dict[int, str]:
@@ -119,9 +120,9 @@ def competition_index() -> CompetitionIndex:
 
 
 def _read() -> CompetitionIndex:
-    families = {family.pk: family for family in Family.objects.order_by("pk")}
-    methodologies = {methodology.pk: methodology for methodology in Methodology.objects.order_by("version")}
-    cohorts = {cohort.pk: cohort for cohort in Cohort.objects.order_by("number")}
+    families = rows_by("pk", Family.objects.order_by("pk"))
+    methodologies = rows_by("pk", Methodology.objects.order_by("version"))
+    cohorts = rows_by("pk", Cohort.objects.order_by("number"))
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
     agents = []

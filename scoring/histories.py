@@ -237,7 +237,7 @@ def newest_values(agents: Sequence[int], instants: Sequence[datetime]) -> Iterat
 
 def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
     """The instants with their indexes as a table `edge` of a statement, and its parameters."""
-    instants = [_published(instant) for instant in instants]
+    instants = list(map(_published, instants))
     # One parameter for all: to parse a statement with hundreds of them takes longer than to execute it.
     if connection.vendor == "postgresql":
         rows = "SELECT place - 1, instant FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS edges(instant, place)"

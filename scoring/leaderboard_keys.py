@@ -1,4 +1,4 @@
-"""What names a leaderboard, what its entries are ranked by, and the cache of those of past instants."""
+"""Keys of leaderboards, the scores that rank their entries, and the cache of those of past instants."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 
 from django.core.cache import cache
 from django.core.serializers.json import DjangoJSONEncoder
+
+from cohorts.models import Cohort
+from markets.models import QuestionBatch, QuestionSet
+from scoring.constants import ALL_METHODOLOGIES, TRADING
 
 Entry = Mapping[str, Any]
 PAST_LIFETIME_S = 30 * 24 * 3600
@@ -57,3 +61,21 @@ def ranking_interval(entry: Entry) -> Sequence[float] | None:
     """The 95 % interval of that score."""
     interval: Sequence[float] | None = entry[f"{entry['ranked_by']}_ci"]
     return interval
+
+
+def versions_in_play(protocol: str) -> list[str]:
+    """The versions that cohorts of the trading protocol, or question sets of the forecast protocol, follow."""
+    if protocol == TRADING:
+        return sorted(Cohort.objects.order_by().values_list("methodology__version", flat=True).distinct())
+    return sorted(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
+
+
+def separate_versions(protocol: str) -> list[str]:
+    """All methodologies together, and each by itself where there are several: one alone has the leaderboard of all."""
+    versions = versions_in_play(protocol)
+    return [ALL_METHODOLOGIES, *(versions if len(versions) > 1 else [])]
+
+
+def arms_asked() -> list[str]:
+    """The arms of the forecast protocol that have question batches."""
+    return sorted(QuestionBatch.objects.order_by().values_list("arm", flat=True).distinct())

@@ -48,7 +48,7 @@ def pitfalls() -> list[Pitfall]:
     key = f"pitfalls:{version}"
     stored = cache.get(key) if version else None
     if stored is None:
-        stored = [asdict(pitfall) for pitfall in _pitfalls()]
+        stored = list(map(asdict, _pitfalls()))
         cache.set(key, stored, LIFETIME_S)
     return [Pitfall(**values) for values in stored]
 

@@ -161,7 +161,7 @@ class TaskAdmin(ReadOnlyAdmin):
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         """The tasks that a search finds. One for words, which looks into texts, finds no sealed task."""
         rows, has_duplicates = super().get_search_results(request, queryset, search_term)
-        if search_term and not all(ID_SEARCH_FIELD.fullmatch(name) for name in self.get_search_fields(request)):
+        if search_term and not all(map(ID_SEARCH_FIELD.fullmatch, self.get_search_fields(request))):
             rows = without_sealed(rows)
         return rows, has_duplicates
 

@@ -158,9 +158,10 @@ class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
-    every family. A task is open for 15 minutes after its prices are frozen, on the open track until the
-    `open_window` of the methodology (12 hours). With `wait` the answer comes as soon as a task is open, at the latest
-    after so many seconds; at once where too many others wait.
+    every family, but for those of conditions with a tool: the gateway offers it to models alone. A task is open for 15
+    minutes after its prices are frozen, on the open track until the `open_window` of the methodology (12 hours). With
+    `wait` the answer comes as soon as a task is open, at the latest after so many seconds; at once where too many
+    others wait.
     """
 
     serializer_class = OpenTasksSerializer
@@ -342,7 +343,10 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
         release = registration.family.release_at(batch.question_set.frozen_at) if batch is not None else None
         if batch is None or release is None:
             raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
-        return batch_target(release, batch)
+        prompt = batch_target(release, batch)
+        if not prompt.task.is_open_to_agents:
+            raise ValidationError({"batch": [f"batch {batch.pk} is for models that are offered a search tool"]})
+        return prompt
     if names != {"agent", "universe"}:
         raise ValidationError(
             {

@@ -104,6 +104,11 @@ class Elicitation(Task):
         return self.condition.tools
 
     @property
+    def is_open_to_agents(self) -> bool:
+        """Whether external agents are asked too: what the gateway's tool shows is part of no task."""
+        return self.search_tool is None
+
+    @property
     def answer_schema(self) -> dict[str, Any]:
         return forecast_schema(rationale_first=self.rules.rationale_first)
 

@@ -11,13 +11,14 @@ from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
-from scoring.agents_boards import ALL_TIME
+from foundation.bulk import mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
-from scoring.methodologies import versions_in_play
+from scoring.leaderboard_entries import ALL_TIME
+from scoring.leaderboard_keys import versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
@@ -162,7 +163,7 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
                 protocol=FORECAST, arm=forecasts_selection.arm, methodology=version, category=""
             )
             entries_fitted = stored.values_list("entries", flat=True).first() or []
-            fitted = {entry["forecaster"]: entry for entry in entries_fitted}
+            fitted = mappings_by("forecaster", entries_fitted)
             for category, leaderboard in by_category.items():
                 key = {"arm": forecasts_selection.arm, "methodology": version, "category": category}
                 for entry in leaderboard:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.models import Agent, Family
 from agents.models.ledger import CENT
+from foundation.bulk import subset
 from markets.models import QuestionBatch
 from scoring.rehearsals.past import PastTables, Row, Timeline, instant
 from scoring.services.forecast_leaderboards import forecast_leaderboard
@@ -50,7 +51,7 @@ def forecast_boards(tables: PastTables, timeline: Timeline, family: Family) -> d
 def _forecast_row(entry: Mapping[str, Any]) -> dict[str, Any]:
     names = {"forecaster": entry["forecaster"], "display_name": entry["display_name"]}
     kinds = {"rehearsed": entry["external"], "reference": entry["reference"]}
-    return names | kinds | {name: entry[name] for name in FIGURES}
+    return names | kinds | subset(entry, FIGURES)
 
 
 def _model_names(tables: PastTables) -> dict[str, str]:
@@ -95,7 +96,7 @@ def _models_results(tables: PastTables, timeline: Timeline) -> list[dict[str, An
         figures = newest.get(pk, start | {"brier": None, "resolved_bets": 0})
         names = ("cash", "total_value", "brier", "resolved_bets")
         identity = {"family": agent["family"], "cohort": agent["cohort"]}
-        results.append(identity | {name: figures[name] for name in names})
+        results.append(identity | subset(figures, names))
     return results
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import IntegrityError, models, transaction
 
 from cohorts.models import Methodology
+from foundation.bulk import rows_by
 from markets.models import (
     EvidenceSnippet,
     Market,
@@ -112,7 +113,7 @@ def instant(text: str) -> datetime:
 
 def _load_methodologies(folder: Path) -> None:
     """Adds the versions that this release does not bring; one that differs from its own is refused."""
-    stored = {methodology.version: methodology for methodology in Methodology.objects.all()}
+    stored = rows_by("version", Methodology.objects.all())
     for row in json.loads((folder / "methodologies.json").read_text(encoding="utf-8")):
         version = row["version"]
         if version not in stored:
@@ -199,7 +200,7 @@ def _load(
     complete: Callable[[Row], Row] = lambda row: {},
 ) -> set[int]:
     """Stores those rows of a table that `keep` takes, with the values that `complete` adds; returns their ids."""
-    fields = {field.attname: field for field in model._meta.concrete_fields}
+    fields = rows_by("attname", model._meta.concrete_fields)
     columns = [
         column for column in TABLES_BY_NAME[name].columns if column.path in fields and column.name not in without
     ]

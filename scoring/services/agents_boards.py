@@ -17,6 +17,7 @@ from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
 from agents.sealing import respecting_seals
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
+from foundation.bulk import subset
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import (
     AGENT_PERIODS,
@@ -59,7 +60,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(
      *FORECAST_FIGURES, *TRADING_FIGURES, *FAILURES)
 )  # fmt: skip
 """An entry of which nothing is known: a board of one protocol has no figures of the other."""
-LINES = {name: REFERENCE_NAMES[name] for name in (MARKET, UNIFORM)}
+LINES = subset(REFERENCE_NAMES, (MARKET, UNIFORM))
 
 
 class BoardKey(NamedTuple):
@@ -240,7 +241,7 @@ def trading_agents_board(
     for row in contents.entries:
         slug = row["family"]
         entry = empty_entry(slug, row["display_name"], external=row["external"])
-        entry |= {name: row[name] for name in ("rank_low", "rank_high", *TRADING_FIGURES)}
+        entry |= subset(row, ("rank_low", "rank_high", *TRADING_FIGURES))
         entry |= {"score": row["return_percent"], "score_ci": row["return_ci"]}
         if row["external"]:
             entry |= {"answered": answered[slug], "asked": tasks_by_agent[slug], **_failures(slug, tasks, attempts)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from forecast_rank import Settings, rank_panel
 from forecast_rank.metrics.panel import from_arrays
+from foundation.bulk import subset
 from scoring.constants import MARKET
 from scoring.models import BrierScore
 
@@ -42,6 +43,6 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
     bins = report["curves"]["reliability"]["forecasters"]
     families = {}
     for name, figures in report["forecasters"].items():
-        families[name] = {figure: figures[figure] for figure in FIGURES} | {"bins": bins[name]}
+        families[name] = subset(figures, FIGURES) | {"bins": bins[name]}
     market = families.pop(MARKET)
     return {"bets": len(bets), "families": families, MARKET: market if market["n"] else None}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q, Sum
 
 from agents.models import Forecast, ModelCall
+from foundation.bulk import mappings_by, subset
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.services.forecast_panels import ResolvedEntry, Selection
 from scoring.services.time_report import Ranking
@@ -100,7 +101,7 @@ def _row(
     for place, column in enumerate(COLUMNS):
         means[column] = fmean(fmean(answer[place] for answer in answers) for answers in by_question.values())
     return {
-        **{column: row[column] for column in ("forecaster", "display_name", "n", "forecasts", "coverage", "ranked_by")},
+        **subset(row, ("forecaster", "display_name", "n", "forecasts", "coverage", "ranked_by")),
         "score": ranking_score(row),
         "score_ci": ranking_interval(row),
         "brier": row["brier"],
@@ -131,7 +132,7 @@ def _steps(
     0.01 (c_b - c_a) / (s_a - s_b), with costs c and scores s of the cheaper model a and the better model b. The
     difference of the scores has a paired test, corrected for all pairs of models.
     """
-    by_name = {row["forecaster"]: row for row in rows}
+    by_name = mappings_by("forecaster", rows)
     tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
     steps = []
     for place in range(1, len(frontier)):

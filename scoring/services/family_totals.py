@@ -1,4 +1,4 @@
-"""Family totals, kept equal to the sums of the snapshots that they are derived from, those of voided cohorts apart."""
+"""Family totals, kept equal to the sums of their snapshots, and the voiding of cohorts, whose totals stand apart."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -7,6 +7,7 @@ from decimal import Decimal
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
 
+from cohorts.models import Cohort
 from markets.services.cache_versions import Scope, lock_scope, renew_versions
 from scoring.models import FamilyTotal, Snapshot
 
@@ -65,3 +66,17 @@ def _summed(snapshots: QuerySet[Snapshot]) -> Sums:
 
 def _text(total: tuple[int, Decimal] | None) -> str:
     return "missing" if total is None else f"{total[1]} of {total[0]} agents"
+
+
+def void_cohort(cohort: Cohort, *, reason: str, at: datetime) -> bool:
+    """Voids a cohort for good; False if it is voided already. The leaderboards are to be recomputed afterwards."""
+    with transaction.atomic():
+        lock_scope(Scope.SNAPSHOTS)
+        if not Cohort.objects.filter(pk=cohort.pk, voided_at=None).update(voided_at=at, void_reason=reason):
+            return False
+        snapshots = Snapshot.objects.filter(agent__cohort=cohort).order_by()
+        instants = sorted(snapshots.values_list("taken_at", flat=True).distinct())
+        for start in range(0, len(instants), WINDOW):
+            refresh_family_totals(instants[start : start + WINDOW])
+        renew_versions(Scope.COMPETITION, Scope.SNAPSHOTS)
+    return True

@@ -19,15 +19,22 @@ from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.skill import alpha
 from forecast_rank.metrics.studentised import has_no_spread
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from foundation.bulk import mappings_by, subset
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_keys import LeaderboardKey, ranking_score
-from scoring.methodologies import arms_asked, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, arms_asked, ranking_score, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services.consistency_report import consistency_report
 from scoring.services.cost_report import cost_report
 from scoring.services.cutoff_report import cutoff_report
-from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
+from scoring.services.forecast_inputs import (
+    NO_PARTICIPATION,
+    inputs_version,
+    is_current,
+    is_fit_due,
+    participation_by_family,
+    refused_forecasts,
+)
 from scoring.services.forecast_panels import (
     Panels,
     ResolvedEntry,
@@ -37,7 +44,6 @@ from scoring.services.forecast_panels import (
     panels,
     resolved_entries,
 )
-from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
 from scoring.services.release_report import release_report
@@ -330,7 +336,7 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     figures_by_name = report["forecasters"] | report["references"]
     return {
         "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
-        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes")},
+        **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }
@@ -372,7 +378,7 @@ def _add_fits(leaderboard: LeaderboardContents, fits: SlowFits) -> None:
 
 def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:
     """Copies the results of the last slow fits from the stored leaderboard."""
-    entries = {entry["forecaster"]: entry for entry in before.entries}
+    entries = mappings_by("forecaster", before.entries)
     for entry in leaderboard.entries:
         entry |= {key: entries.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
     leaderboard.report["agreement"] = _agreement(leaderboard.entries)

@@ -15,6 +15,7 @@ from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import log_wealth
+from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
 from scoring.services.difference_intervals import difference_interval
@@ -123,7 +124,7 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     if at is not None:
         purchases = purchases.filter(executed_at__lte=at)
     # Columns, since a model with its relations for each row would take three quarters of the time.
-    rows = [Purchase._make(row) for row in purchases.order_by("pk").values_list(*PURCHASE_COLUMNS)]
+    rows = list(map(Purchase._make, purchases.order_by("pk").values_list(*PURCHASE_COLUMNS)))
     markets = Market.objects.only("source", "event_id", "status", "winning_outcome", "resolved_at")
     market_of = markets.in_bulk({purchase.market for purchase in rows})
     forecasts = _market_forecasts(market_of.keys(), {day_of(purchase.frozen_at) for purchase in rows}, arm)
@@ -213,7 +214,7 @@ def _market_forecasts(
         options[option.question][option.outcome__market][option.outcome] = option.name
     entries = QuestionEntry.objects.filter(question__in=options, question_set__day__in=days).order_by()
     columns = ("pk", "question", "question_set__day", "prices")
-    entry_by_id = {entry.pk: entry for entry in entries.values_list(*columns, named=True)}
+    entry_by_id = rows_by("pk", entries.values_list(*columns, named=True))
     rows = Forecast.objects.counted().filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
     market_forecasts = {}
     for row in rows.values_list("pk", "entry", "release", "methodology", "probabilities", named=True):

@@ -14,6 +14,7 @@ from django.utils import timezone
 from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
 from cohorts.models import Cohort
+from foundation.bulk import rows_by
 from foundation.models import Run
 from markets.services.cache_versions import Scope, current_versions, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -89,9 +90,7 @@ def _have_portfolios_changed(since: datetime) -> bool:
 def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:
     """The drift of an arm's leaderboards of every category, those of earlier inputs left out."""
     inputs = inputs_version(selection)
-    by_version = {
-        version: {row.category: row for row in stored_leaderboards(selection.arm, version)} for version in versions
-    }
+    by_version = {version: rows_by("category", stored_leaderboards(selection.arm, version)) for version in versions}
     leaderboard = next((stored[""] for stored in by_version.values() if "" in stored), None)
     if leaderboard is None or not is_current("", leaderboard.report.get("inputs"), inputs):
         return

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils._os import safe_join
 
 from agents.records import sha256
-from agents.services.anchors import record_daily_anchor
+from agents.services.signing_keys import record_daily_anchor
 from foundation.raw_sql import database_name
 from scoring.exports.dictionary import FORMATS
 from scoring.exports.manifest import ANCHOR

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import Forecast
-from foundation.bulk import in_batches
+from foundation.bulk import in_batches, rows_by
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades, unscored_trades
@@ -24,7 +24,7 @@ def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     for batch in in_batches(BrierScore.objects.all()):
         stored = BrierScore.objects.in_bulk([pk for (pk,) in batch])
         trades = scored_trades().filter(brier_score__in=list(stored))
-        computed = {score.trade: score for score in bet_scores(trades, at=at)}
+        computed = rows_by("trade", bet_scores(trades, at=at))
         yield from _compare_rows(stored, "trade_id", computed, repair=repair)
     missing = unscored_trades(until=at - GRACE)
     yield from _missing(missing, score_trades, at=at, repair=repair)
@@ -35,7 +35,7 @@ def forecast_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]
     for batch in in_batches(ForecastScore.objects.all()):
         stored = ForecastScore.objects.in_bulk([pk for (pk,) in batch])
         forecasts = Forecast.objects.resolved().filter(score__in=list(stored))
-        computed = {score.forecast: score for score in forecast_scores(forecasts, at=at)}
+        computed = rows_by("forecast", forecast_scores(forecasts, at=at))
         yield from _compare_rows(stored, "forecast_id", computed, repair=repair)
     missing = Forecast.objects.resolved().filter(score=None, question__resolved_at__lte=at - GRACE)
     yield from _missing(missing, score_forecasts, at=at, repair=repair)

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from forecast_rank import bounded_cluster_interval
+from foundation.bulk import subset
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS
 from scoring.services.difference_intervals import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Vector
@@ -47,12 +48,12 @@ def _scores(entries: Sequence[ResolvedEntry], rank: Ranking, parts: Sequence[str
     scored = []
     for row in contents.entries:
         if row["brier"] is not None:
-            scored.append({name: row[name] for name in FIGURES})
+            scored.append(subset(row, FIGURES))
     numbers = {
         "questions": len({entry.question for entry in entries}),
         "events": len({entry.event for entry in entries}),
     }
-    return {**numbers, "entries": scored, **{part: contents.report[part] for part in parts}}
+    return {**numbers, "entries": scored, **subset(contents.report, parts)}
 
 
 class Move(NamedTuple):

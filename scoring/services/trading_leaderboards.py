@@ -16,12 +16,12 @@ from agents.models.ledger import to_cents
 from agents.sealing import respecting_seals
 from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interval
+from foundation.bulk import rows_by, subset
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs
-from scoring.methodologies import separate_versions, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs, separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
 from scoring.return_tests import return_error, return_tests
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
@@ -94,11 +94,9 @@ def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores
     scored = bettors = None
     if stored:
         scored = {}
-        bettors = {
-            family: {name: row[name] for name in NO_BETTOR} for family, row in stored.report["risk"]["families"].items()
-        }
+        bettors = {family: subset(row, NO_BETTOR) for family, row in stored.report["risk"]["families"].items()}
         for entry in stored.entries:
-            scored[entry["family"]] = {name: entry[name] for name in SCORED}
+            scored[entry["family"]] = subset(entry, SCORED)
     contents = trading_leaderboard(methodology, scored, after_costs=after_costs)
     calibration = stored.report["calibration"] if stored else bet_calibration(methodology)
     parts = {"scores": scores, "calibration": calibration, "risk": board_risk(contents, methodology, bettors=bettors)}
@@ -277,7 +275,7 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
     slugs = [entry["family"] for entry in entries]
-    families = {family.slug: family for family in Family.objects.filter(slug__in=slugs)}
+    families = rows_by("slug", Family.objects.filter(slug__in=slugs))
     scored = _scored(methodology, None, category, families.values())
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 

@@ -120,7 +120,7 @@ def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Flo
             for week, value in returns.items():
                 totals[row, places[week]] += value
                 cohorts_running[row, places[week]] += 1
-    cohorts_played = np.array([len(cohorts) for cohorts in families])
+    cohorts_played = np.array(list(map(len, families)))
     with np.errstate(invalid="ignore"):
         return totals / cohorts_played[:, None], totals / cohorts_running
 

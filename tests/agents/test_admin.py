@@ -1,17 +1,20 @@
 """Admin of families, releases, decisions and the ledger."""
 
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.models import Decision, Family, Release
+from agents.models import Decision, Family, Registration, Release
+from agents.services.registrations import hash_token
 from arena_site.models import AuditEntry
 from tests.factories import (
     AgentFactory,
@@ -20,6 +23,7 @@ from tests.factories import (
     InstructionFactory,
     MarketFactory,
     ModelCallFactory,
+    RegistrationFactory,
     ReleaseFactory,
     bet,
 )
@@ -51,7 +55,7 @@ def test_a_decision_shows_its_prompt_calls_instructions_and_trades(admin_client:
     assert "$0.0050" in page
 
 
-def test_failure_18_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:
+def test_text_of_models_and_venues_is_escaped(admin_client: Client) -> None:
     trade = bet(AgentFactory(), MarketFactory(question=HOSTILE, prices={HOSTILE: "0.5", "Other": "0.5"}), HOSTILE)
     decision = trade.decision
     with guards_removed(Decision):
@@ -224,3 +228,56 @@ def test_invalid_form_changes_nothing_and_adds_no_audit_entry(admin_client: Clie
     path = reverse("admin:agents_family_change", args=[family.pk])
     assert admin_client.post(path, {"display_name": "", "provider": "Acme", "color": "red"}).status_code == 200
     assert not AuditEntry.objects.exists()
+
+
+# --- Admin of external agents: registration, lists, revocation
+
+LIST = reverse("admin:agents_registration_changelist")
+ADD = reverse("admin:agents_registration_add")
+
+
+def test_registering_shows_the_token_once_and_is_in_the_audit_log(admin_client: Client) -> None:
+    page = admin_client.post(ADD, {"name": "Deep Thought", "protocol": "trading"})
+    assert page.status_code == 200
+    (token,) = re.findall(r"arena_[\w-]{43}", page.content.decode())
+    registration = Registration.objects.get()
+    assert registration.family.track == "closed"
+    assert (registration.token_sha256, registration.family.slug) == (hash_token(token), "deep-thought")
+    assert "no-store" in page["Cache-Control"]
+    assert LogEntry.objects.filter(object_id=str(registration.pk)).count() == 1
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.by, entry.before, entry.after["protocol"]) == (
+        "add-registration",
+        "admin",
+        {},
+        "trading",
+    )
+    assert registration.token_sha256 not in str(entry.after)
+    shown = [LIST, reverse("admin:agents_registration_change", args=[registration.pk])]
+    assert all(token not in admin_client.get(url).content.decode() for url in shown)
+    assert all(registration.token_sha256 not in admin_client.get(url).content.decode() for url in shown)
+
+
+def test_name_in_use_is_a_form_error(admin_client: Client) -> None:
+    page = admin_client.post(ADD, {"name": "GPT-5.1", "protocol": "both"})
+    assert "gpt-5.1 is the name of another forecaster" in page.content.decode()
+    assert not Registration.objects.exists()
+
+
+def test_revoking_needs_confirmation_and_is_in_the_audit_log(admin_client: Client) -> None:
+    registration = RegistrationFactory()
+    chosen = {"action": "revoke", "_selected_action": [registration.pk]}
+    confirmation = admin_client.post(LIST, chosen)
+    assert "Yes, revoke" in confirmation.content.decode()
+    registration.refresh_from_db()
+    assert registration.revoked_at is None
+    admin_client.get(LIST, chosen | {"confirmed": "yes"})
+    registration.refresh_from_db()
+    assert registration.revoked_at is None
+    admin_client.post(LIST, chosen | {"confirmed": "yes"})
+    registration.refresh_from_db()
+    assert registration.revoked_at is not None
+    assert LogEntry.objects.get().change_message == "Revoked."
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.by, entry.result) == ("change-registration", "admin", "done")
+    assert (entry.before["revoked_at"], entry.after["revoked_at"]) == (None, registration.revoked_at.isoformat())

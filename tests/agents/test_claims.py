@@ -105,7 +105,7 @@ def test_renewal_extends_the_lease(opened: Venue) -> None:
     assert after - before > timedelta(minutes=4)
 
 
-def test_failure_04_expired_claim_is_taken_over_once_and_its_former_holder_can_not_write(opened: Venue) -> None:
+def test_expired_claim_is_taken_over_once_and_its_former_holder_can_not_write(opened: Venue) -> None:
     stalled = claim_decision()
     expire_lease()
     assert claim_decision().lease_id != stalled.lease_id
@@ -123,7 +123,7 @@ def test_expired_claim_that_nobody_took_over_can_be_renewed(opened: Venue) -> No
     assert try_claim() is None
 
 
-def test_failure_04_late_answer_of_a_stalled_worker_is_stored_and_not_executed(opened: Venue) -> None:
+def test_late_answer_of_a_stalled_worker_is_stored_and_not_executed(opened: Venue) -> None:
     """A worker stalls past its lease, another one takes over and trades, then the first gets its answer."""
 
     def overtake() -> None:
@@ -155,7 +155,7 @@ def test_overlapping_runs_report_the_cost_of_their_own_answers(opened: Venue) ->
     assert (costs, report.cost_usd) == (["0.001000"], Decimal("0.001"))
 
 
-def test_failure_04_worker_without_its_claim_sends_no_request(opened: Venue) -> None:
+def test_worker_without_its_claim_sends_no_request(opened: Venue) -> None:
     stalled = claim_decision()
     expire_lease()
     claim_decision()

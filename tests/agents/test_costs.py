@@ -151,7 +151,7 @@ def test_spend_limit_counts_the_price_of_a_tier(venue: Venue, settings: Any) -> 
     assert "spend cap reached" in ran.stderr
 
 
-def test_failure_20_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
+def test_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.01")
     call = booked_call(venue)
     assert call.cost_usd > Decimal("0.01")

@@ -333,7 +333,7 @@ def ended(family: str, release: str, why: str, successor: str | None) -> dict[st
 GEMINI_ENDED = ended("gemini-2.5-flash", GEMINI, "is no longer listed", GEMINI_NEXT)
 
 
-def test_failure_19_release_that_has_ended_is_approved_before_a_cohort_starts(checked: Venue) -> None:
+def test_release_that_has_ended_is_approved_before_a_cohort_starts(checked: Venue) -> None:
     gemini_vanished_and_grok_expiring(checked, row(GROK_NEXT, pricing=FREE, created=CREATED + 1))
     refused = run("start_cohort", SUNDAY)
     assert refused.summary == {

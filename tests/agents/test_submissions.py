@@ -482,9 +482,7 @@ def test_admin_session_is_no_token(admin_client: Client, week: Venue) -> None:
     assert submit(admin_client, None, HOLD).status_code == 401
 
 
-def test_failure_15_wrong_tokens_are_throttled_by_client_and_right_ones_never(
-    client: Client, week: Venue, visitor: str
-) -> None:
+def test_wrong_tokens_are_throttled_by_client_and_right_ones_never(client: Client, week: Venue, visitor: str) -> None:
     def knock(token: str, address: str) -> Any:
         return client.get(OPEN, headers={"Authorization": f"Bearer {token}"}, REMOTE_ADDR=address)
 

@@ -170,7 +170,7 @@ def test_metrics_report_late_jobs_due_decisions_and_spending(client, settings):
     assert values["arena_ledger_violations"] == 3
 
 
-def test_failure_17_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
+def test_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(client):
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("TRUNCATE foundation_run CASCADE")  # makes PostgreSQL forget its estimate: -1 rows

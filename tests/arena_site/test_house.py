@@ -2,13 +2,20 @@
 
 import ast
 import doctest
+import os
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from scoring.exports.archive import STANDALONE_VERIFIER
+from tests.databases import PROJECT
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
@@ -117,3 +124,83 @@ def test_no_public_class_name_stands_for_two_things() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[node.name].add(path)
     assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
+
+
+# --- Imports at startup: every command, worker and test process pays for them
+
+SCHEMA_GENERATOR = ("drf_spectacular.openapi", "drf_spectacular.plumbing", "arena_site.schema")
+TEST_TOOLS = ("rest_framework.test", "django.test", "unittest")
+PLOTTING = ("matplotlib",)
+SCORING = ("forecast_rank", "numpy", "polars", "scipy")
+SANDBOX = ("venue_sandbox",)
+CLIENTS = ("httpx", "stamina")
+VALIDATION = ("pydantic",)
+GATEWAY = ("agents.gateway", "arena_site.dashboard.actions")
+PAGES = ("jinja2", "arena_site.pages.environment")
+TERMINAL = ("rich",)
+HEAVY = SCHEMA_GENERATOR + TEST_TOOLS + PLOTTING + SCORING + SANDBOX + CLIENTS + TERMINAL + VALIDATION + GATEWAY + PAGES
+SETUP = "import django; django.setup()"
+CHECKS = f"{SETUP}; from django.core.checks import run_checks; run_checks()"
+
+
+@pytest.mark.parametrize("code", [SETUP, CHECKS], ids=["setup", "checks"])
+def test_startup_leaves_heavy_modules_unloaded(code: str) -> None:
+    program = f"{code}; import sys; print(*sys.modules)"
+    env = os.environ | {"DJANGO_SETTINGS_MODULE": "arena_site.settings", "DEBUG": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert set(HEAVY) & set(done.stdout.split()) == set()
+
+
+def test_process_that_watches_over_worker_and_web_loads_no_django() -> None:
+    program = "import arena_site.supervisor, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"django", "httpx", "psycopg"} & set(done.stdout.split()) == set()
+
+
+# --- The files that deploy the arena: pinned, without a password, with every setting and matching client tools
+
+POSTGRES_OF_DEBIAN = {"bookworm": 15, "trixie": 17}
+"""The major version of the package `postgresql-client` in each release of Debian."""
+EXACT = re.compile(r"\d+\.\d+(\.\d+)?(-[a-z-]+)?|sha256:[0-9a-f]{64}")
+
+
+@pytest.fixture
+def services() -> dict[str, Any]:
+    services: dict[str, Any] = yaml.safe_load((PROJECT / "compose.yaml").read_text())["services"]
+    return services
+
+
+@pytest.fixture
+def base_images() -> list[str]:
+    return re.findall(r"^FROM (\S+)", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_every_image_and_action_is_pinned(services: dict[str, Any], base_images: list[str]) -> None:
+    images = [service["image"] for service in services.values() if "build" not in service] + base_images
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]
+    images.append(workflow["container"])
+    actions = [step["uses"] for step in workflow["steps"] if "uses" in step]
+    names = [image.replace(":", "@", 1) for image in images] + [action.replace("@v", "@") for action in actions]
+    assert len(names) == 6
+    assert [name for name in names if not EXACT.fullmatch(name.partition("@")[2])] == []
+
+
+def test_client_tools_of_the_image_are_of_the_servers_major_version(
+    services: dict[str, Any], base_images: list[str]
+) -> None:
+    release = base_images[-1].rpartition("-")[2]
+    assert "postgresql-client" in (PROJECT / "Dockerfile").read_text()
+    server = re.match(r"postgres:(\d+)", services["db"]["image"])
+    assert server is not None
+    assert POSTGRES_OF_DEBIAN[release] == int(server[1])
+
+
+def test_every_service_of_the_arena_gets_all_settings_and_no_password_of_the_file(services: dict[str, Any]) -> None:
+    text = (PROJECT / "compose.yaml").read_text()
+    assert re.findall(r"PASSWORD: (?!\$\{POSTGRES_PASSWORD:\?)", text) == []
+    for name in ("web", "worker", "migrate"):
+        assert services[name]["env_file"] == ".env"
+        assert "/etc/machine-id:/etc/machine-id:ro" in services[name]["volumes"], "a copied disk would work on"
+        assert "@db:" in services[name]["environment"]["DATABASE_URL"]
+        assert "${POSTGRES_PASSWORD:?" in services[name]["environment"]["DATABASE_URL"]
+    assert "POSTGRES_PASSWORD" in (PROJECT / ".env.example").read_text()

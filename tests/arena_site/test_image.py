@@ -1,6 +1,6 @@
 """The image's root, made by the Dockerfile's own steps as far as they need no container: it serves, backs up, restores.
 
-A build of the image adds its base and packages of Debian, whose versions test_deployment_files.py compares.
+A build of the image adds its base and packages of Debian, whose versions test_house.py compares.
 """
 
 import json

@@ -86,7 +86,7 @@ def test_rate_of_zero_is_no_limit(client: Client, settings: Any, at: Any) -> Non
     assert [client.get("/api/v1/").has_header("RateLimit") for _ in range(3)] == [False] * 3
 
 
-def test_failure_15_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:
+def test_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:
     settings.ARENA_API_RATE, settings.ARENA_TRUSTED_PROXIES = 2, ("10.0.0.1",)
     for invented in range(5):
         last = read(client, "10.0.0.1", x_forwarded_for=f"192.0.2.{invented}, 203.0.113.1")
@@ -168,7 +168,7 @@ def login(client: Client, password: str, address: str, name: str = "operator", *
     return client.post("/admin/login/", form, REMOTE_ADDR=address, headers=headers)
 
 
-def test_failure_15_another_client_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
+def test_another_client_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
     settings.ARENA_TRUSTED_PROXIES = ("10.0.0.1",)
     attacker, operators = "192.0.2.66", "203.0.113.9"
     tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{operators}, {attacker}") for _ in range(15)]
@@ -181,7 +181,7 @@ def test_failure_15_another_client_can_not_lock_the_operator_out(operator: User,
     assert login(Client(), "correct horse", "10.0.0.1", x_forwarded_for=attacker).status_code == 302
 
 
-def test_failure_15_failures_of_one_client_count_over_all_accounts(operator: User, at: Any) -> None:
+def test_failures_of_one_client_count_over_all_accounts(operator: User, at: Any) -> None:
     answers = [login(Client(), "guess", "192.0.2.66", name=f"name-{n}").status_code for n in range(12)]
     assert answers == [200] * 10 + [429] * 2
 

@@ -12,7 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.list_filters import decision_changed, settlement_changed, trade_changed
 from agents.models import Decision, Forecast, Settlement, Trade
 from arena_site.api import ENDPOINTS
-from scoring.changes import brier_score_changed, forecast_changed
+from markets.models import Market, Question
+from markets.selectors.list_filters import matching_markets, matching_questions
+from scoring.api.agents import brier_score_changed
+from scoring.api.forecasts import forecast_changed
 from scoring.models import BrierScore
 from tests.factories import WEEK, play_week
 from tests.shared_rows import shared_rows
@@ -81,3 +84,20 @@ def test_changes_are_found_by_an_index(season: None, model: Any) -> None:
     assert any("updated_at" in node.get("Index Cond", "") for node in plan)
     related = [node for node in plan if node.get("Relation Name") != model._meta.db_table]
     assert not any("updated_at" in node.get("Filter", "") for node in related)
+
+
+# --- The search of markets and questions by trigrams on PostgreSQL
+
+
+@pytest.mark.parametrize(
+    ("rows", "index"),
+    [
+        (matching_markets(Market.objects.all(), "rain orsa"), "market_question_trigrams"),
+        (matching_questions(Question.objects.all(), "rain orsa"), "question_text_trigrams"),
+    ],
+    ids=["markets", "questions"],
+)
+def test_words_are_looked_up_in_the_trigram_index(rows, index: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")  # an empty table is read whole otherwise
+    assert index in rows.order_by().explain()

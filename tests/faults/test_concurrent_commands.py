@@ -68,7 +68,7 @@ def together(arena: CommandRunner) -> Season:
     return Season(arena, PROCESSES)
 
 
-def test_failure_04_concurrent_runs_leave_the_ledger_of_a_single_run(alone: Season, together: Season) -> None:
+def test_concurrent_runs_leave_the_ledger_of_a_single_run(alone: Season, together: Season) -> None:
     assert differences(alone.ledger, together.ledger) == []
 
 
@@ -94,7 +94,7 @@ def test_each_week_has_one_cohort_that_one_process_started(alone: Season, togeth
     assert together.total("start_cohort", "created") == 2
 
 
-def test_failure_04_nobody_is_asked_more_often_than_by_a_lone_run(alone: Season, together: Season) -> None:
+def test_nobody_is_asked_more_often_than_by_a_lone_run(alone: Season, together: Season) -> None:
     assert together.rows["calls"] == alone.rows["calls"]
     assert together.rows["late calls"] == 0
     assert together.ledger["answers bought twice"] == []
@@ -104,7 +104,7 @@ def test_failure_04_nobody_is_asked_more_often_than_by_a_lone_run(alone: Season,
         assert together.total("run_forecasts", key) == alone.total("run_forecasts", key)
 
 
-def test_failure_05_each_position_is_paid_once_and_counted_by_whoever_paid_it(alone: Season, together: Season) -> None:
+def test_each_position_is_paid_once_and_counted_by_whoever_paid_it(alone: Season, together: Season) -> None:
     assert set(together.rows["payouts"].values()) == {1}
     for key in ("resolved", "cancelled", "positions_settled"):
         assert together.total("check_resolutions", key) == alone.total("check_resolutions", key), key

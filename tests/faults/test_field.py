@@ -1,12 +1,8 @@
-"""Failures of systems of this kind: each has tests, and those without a better home are here.
+"""Failures of systems of this kind: each has tests, and those without a better home are here."""
 
-The name of such a test begins with the number of its failure: `pytest -k failure_07` runs all that keep number 7 from
-coming back.
-"""
-
-import ast
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from decimal import Decimal
@@ -41,50 +37,42 @@ from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.page_figures import Page
 from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
 
-FAILURES = {
-    1: "the gateway fails for every model, and the week is lost though it comes back",
-    2: "everybody holds, and the cohort is over before it began",
-    3: "the last position settles, and some place never shows the money",
-    4: "two runs overlap, or a worker stalls past its lease, and trades are made twice",
-    5: "a position is paid twice, or a crash after the payout loses the score",
-    6: "one malformed row stops the sync of all others",
-    7: "a price vanishes or is absurd, and a portfolio collapses, or nobody is told",
-    8: "a market closed and not resolved drops out of sight, or is never resolved",
-    9: "a dispute is settled by its price, half a chance is never refunded, a settled market reopens",
-    10: "YES is taken for the first outcome, or an outcome is found by its spelling",
-    11: "only the last answer's cost is counted",
-    12: "an instant on the boundary falls into the wrong week",
-    13: "two places show different numbers under one name",
-    14: "a negative number becomes text in CSV, or text a formula",
-    15: "a stranger uses up everybody's rate, or locks the operator out",
-    16: "a job stalls the pages",
-    17: "a migration stops the snapshots, or the disk fills",
-    18: "text from outside changes a prompt's frame or a page",
-    19: "a model that is shut down upstream is frozen into a cohort",
-    20: "an answer that is given up is billed and not counted",
-    21: "the worker that sends the alerts dies unnoticed, or its run blocks others",
-    22: "a forged archive is called sound",
-    23: "a paid answer is lost with the database, and bought twice",
-    24: "something derived is thrown away while right, or stays while wrong",
-}
+TESTS_OF_FAILURES = (
+    "test_a_gateway_that_fails_for_everybody_costs_the_week_nothing_but_time",
+    "test_resolution_pass_while_the_first_model_answers_completes_nothing",
+    "test_last_position_settles_and_every_place_shows_the_money",
+    "test_concurrent_runs_leave_the_ledger_of_a_single_run",
+    "test_killed_at_each_step_boundary_and_run_again_nothing_differs",
+    "test_one_unusable_row_of_each_kind_among_500_costs_no_other_row",
+    "test_absurd_or_missing_price_never_collapses_the_value",
+    "test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold",
+    "test_anything_but_the_documented_end_waits",
+    "test_winner_is_found_by_token_when_outcomes_change_places",
+    "test_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid",
+    "test_date_filter_covers_the_day_in_every_format",
+    "test_every_endpoint_has_the_same_agent_figures",
+    "test_in_archive_and_admin_negative_numbers_are_numbers_and_formulas_text",
+    "test_another_client_can_not_lock_the_operator_out",
+    "test_every_page_answers_while_a_job_holds_its_transaction_open",
+    "test_no_migration_locks_or_rewrites_a_big_table_for_long",
+    "test_hostile_questions_change_neither_headings_nor_rows",
+    "test_release_that_has_ended_is_approved_before_a_cohort_starts",
+    "test_spend_limit_counts_what_is_booked",
+    "test_silent_worker_is_an_alert_after_a_minute_and_sent_once",
+    "test_clever_forgery_is_found",
+    "test_answers_outlast_a_server_that_stops",
+    "test_tampered_rows_are_named_and_rebuilt",
+)
+"""The test that shows each failure first; further ones stand beside it."""
 RAIN = "Will it rain?"
 DAY, TEN = timedelta(days=1), timedelta(minutes=10)
 EVERYBODY = (GPT, GEMINI, GROK, CLAUDE, DEEPSEEK, KIMI, QWEN)
 
 
-def numbers_with_tests() -> set[int]:
-    """The numbers of the failures that have a test."""
-    names = (
-        node.name
-        for path in (PROJECT / "tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    )
-    return {int(name.split("_")[2]) for name in names if name.startswith("test_failure_")}
-
-
 def test_every_failure_has_a_test() -> None:
-    assert numbers_with_tests() == set(FAILURES)
+    files = (PROJECT / "tests").rglob("test_*.py")
+    names = {name for path in files for name in re.findall(r"def (test_\w+)", path.read_text())}
+    assert set(TESTS_OF_FAILURES) - names == set()
 
 
 @pytest.fixture
@@ -113,9 +101,7 @@ def page_text(client: Client, address: str) -> str:
 
 
 @pytest.mark.parametrize("status", [402, 503])
-def test_failure_01_a_gateway_that_fails_for_everybody_costs_the_week_nothing_but_time(
-    opened: Venue, status: int
-) -> None:
+def test_a_gateway_that_fails_for_everybody_costs_the_week_nothing_but_time(opened: Venue, status: int) -> None:
     for model in EVERYBODY[:1] if status == 402 else EVERYBODY:
         opened.says(model, Failure(status))
     with time_machine.travel(DECISION, tick=False), pytest.raises(jobs.JobFailed, match=rf"GPT-5.2.*{status}"):
@@ -143,7 +129,7 @@ class StallingClob(Clob):
         return found
 
 
-def test_failure_04_a_worker_that_waits_on_prices_while_another_decides_trades_nothing(opened: Venue) -> None:
+def test_a_worker_that_waits_on_prices_while_another_decides_trades_nothing(opened: Venue) -> None:
     def overtake() -> None:
         opened.move(RAIN, Yes="0.44", No="0.56")
         assert run("run_decisions", DECISION)["trades"] == 1
@@ -158,7 +144,7 @@ def test_failure_04_a_worker_that_waits_on_prices_while_another_decides_trades_n
     assert verify_ledger().violations == []
 
 
-def test_failure_05_a_payout_that_breaks_off_halfway_is_paid_whole_by_the_next_pass(holding: Venue) -> None:
+def test_a_payout_that_breaks_off_halfway_is_paid_whole_by_the_next_pass(holding: Venue) -> None:
     """What was written of it before its last row is gone with the rest."""
 
     def breaks_off(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
@@ -177,7 +163,7 @@ def test_failure_05_a_payout_that_breaks_off_halfway_is_paid_whole_by_the_next_p
     assert verify_ledger().violations == []
 
 
-def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venue) -> None:
+def test_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venue) -> None:
     holding.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + DAY)["positions_settled"] == 1
     record_bet(Agent.objects.get(model_id=GROK), Market.objects.get(), "YES", "800.00")
@@ -188,9 +174,7 @@ def test_failure_05_a_bet_that_is_paid_late_pays_nobody_else_again(holding: Venu
     assert JournalEntry.objects.filter(kind="payout").count() == BrierScore.objects.count() == 2
 
 
-def test_failure_07_a_stale_price_is_marked_wherever_it_is_page_text(
-    holding: Venue, client: Client, admin_client: Client
-) -> None:
+def test_a_stale_price_is_marked_wherever_it_is_page_text(holding: Venue, client: Client, admin_client: Client) -> None:
     places = {f"/markets/{Market.objects.get().pk}/": 5, "/cohorts/1/gpt-5.2/": 1}
     """How often each page says so: the market's of both sides, of what was observed of them, and of the position."""
 
@@ -213,9 +197,7 @@ def test_failure_07_a_stale_price_is_marked_wherever_it_is_page_text(
     assert (outcome["side"], outcome["stale"]) == ("YES", True)
 
 
-def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_every_page(
-    holding: Venue, client: Client
-) -> None:
+def test_what_awaits_its_resolution_says_so_and_keeps_its_value_on_every_page(holding: Venue, client: Client) -> None:
     """Bought at 0.40, worth 0.52 when it closed; upstream shows 0.9995."""
     holding.move(RAIN, Yes="0.52", No="0.48")
     for command in ("sync_markets", "take_snapshots"):
@@ -237,7 +219,7 @@ def test_failure_08_what_awaits_its_resolution_says_so_and_keeps_its_value_on_ev
     assert facts("/models/gpt-5.2/", client)["Mean value"] == "$10,150.00"
 
 
-def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(opened: Venue, client: Client) -> None:
+def test_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(opened: Venue, client: Client) -> None:
     opened.says(GPT, "I would rather not say.", '{"action": "HOLD"}')
     ran = run("run_decisions", DECISION)
     assert Decimal(ran["cost_usd"]) == Decimal("0.008")
@@ -258,7 +240,7 @@ def test_failure_11_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(
     assert spent_in_week("trading", SUNDAY) == Decimal("0.008")
 
 
-def test_failure_12_sunday_midnight_belongs_to_the_new_week(venue: Venue) -> None:
+def test_sunday_midnight_belongs_to_the_new_week(venue: Venue) -> None:
     venue.market(RAIN)
     run("sync_markets", SUNDAY - timedelta(hours=1))
     assert run("start_cohort", SUNDAY - timedelta(microseconds=1)).summary["cohort"] == 1
@@ -274,7 +256,7 @@ AMOUNTS = ("492.02", "419.13", "459.07", "538.01", "63.74")
 """The mean of these bets' scores has another last digit where they are added up one after another."""
 
 
-def test_failure_13_an_archive_and_the_admin_have_the_numbers_of_the_api(
+def test_an_archive_and_the_admin_have_the_numbers_of_the_api(
     venue: Venue, client: Client, admin_client: Client, tmp_path: Path
 ) -> None:
     questions = [f"Question {number}?" for number in range(len(AMOUNTS))]
@@ -325,7 +307,7 @@ FORMULAS = ("=1+1?", "+1 degree?", "-1 degree?", "@home?")
 """What a question begins with, a spreadsheet would calculate."""
 
 
-def test_failure_14_in_archive_and_admin_negative_numbers_are_numbers_and_formulas_text(
+def test_in_archive_and_admin_negative_numbers_are_numbers_and_formulas_text(
     venue: Venue, admin_client: Client, tmp_path: Path
 ) -> None:
     for question in FORMULAS:

@@ -32,7 +32,7 @@ def undisturbed(arena: CommandRunner, prepared: str) -> UndisturbedRun:
 
 
 @pytest.mark.parametrize("turn", range(TURNS))
-def test_failure_05_killed_at_each_step_boundary_and_run_again_nothing_differs(
+def test_killed_at_each_step_boundary_and_run_again_nothing_differs(
     arena: CommandRunner, prepared: str, undisturbed: UndisturbedRun, turn: int
 ) -> None:
     """Each command is killed at the first of its points on one Sunday, at the second on the next, and so on."""

@@ -85,7 +85,7 @@ def snapshots() -> None:
 
 
 @pytest.mark.parametrize("job", [settlement, snapshots], ids=lambda job: job.__name__)
-def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
+def test_every_page_answers_while_a_job_holds_its_transaction_open(
     offline_arena: CommandRunner, name: str, job: Callable[[], None]
 ) -> None:
     session, before = offline_arena.read(name, _log_in), offline_arena.read(name, _committed)
@@ -97,9 +97,7 @@ def test_failure_16_every_page_answers_while_a_job_holds_its_transaction_open(
     assert len(answers) > 150
 
 
-def test_failure_16_a_job_commits_while_a_page_is_in_the_middle_of_reading(
-    offline_arena: CommandRunner, name: str
-) -> None:
+def test_a_job_commits_while_a_page_is_in_the_middle_of_reading(offline_arena: CommandRunner, name: str) -> None:
     before = offline_arena.read(name, _committed)
     with paused_after(offline_arena, name, _read_a_little, commits=True):
         offline_arena.read(name, lambda: _impatient() or settlement())

@@ -40,7 +40,7 @@ def beats(pk: int) -> Any:
     return Run.objects.values_list("heartbeat_at", flat=True).get(pk=pk)
 
 
-def test_failure_21_next_run_marks_one_without_a_heartbeat_as_lost(killed: Run) -> None:
+def test_next_run_marks_one_without_a_heartbeat_as_lost(killed: Run) -> None:
     run("take_snapshots", SUNDAY)
     killed.refresh_from_db()
     assert (killed.status, killed.error) == ("lost", "its process ended without recording a result")

@@ -49,7 +49,7 @@ def d(text: str | None) -> Decimal | None:
         (None, None, None, None, None, "", True),
     ],
 )
-def test_failure_07_believed_price(
+def test_believed_price(
     midpoint: str | None,
     gamma: str | None,
     spread: str | None,

@@ -3,11 +3,17 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from markets.models import Market
 from markets.question_selection import CandidateOption, QuestionCandidate, rank_candidates, select_candidates
 from markets.selection_rule import SelectionRule
+from markets.services.market_storage import canonical_category
+from markets.thresholds import nested_chains
+from tests.commands import run
+from tests.venue import SUNDAY, Venue
 
 AT = datetime(2026, 3, 8, 2, tzinfo=UTC)
 RULE = SelectionRule(
@@ -79,3 +85,68 @@ def test_the_next_question_replaces_an_unusable_one() -> None:
 def test_the_order_of_candidates_does_not_matter(order: list[int]) -> None:
     pool = [candidate(f"k{i}", 100 + i % 3, category="AB"[i % 2], event=f"e{i % 5}") for i in range(8)]
     assert selected_keys(*(pool[i] for i in order)) == selected_keys(*pool)
+
+
+# --- Nested thresholds by the names that venues give the options of one event
+
+
+@pytest.mark.parametrize(
+    ("names", "chains"),
+    [
+        (["$74,300 or above", "$75,000 or above"], [[0, 1]]),  # Kalshi's
+        (["$979.99 or below", "$1,100 or below"], [[1, 0]]),
+        (["Over 3.5 maps", "Over 2.5 maps"], [[1, 0]]),
+        (["↑ 110,000", "↑ 100,000", "↓ 80,000", "↓ 70,000"], [[1, 0], [2, 3]]),  # Polymarket's
+        (["5+", "10+"], [[0, 1]]),
+        (["$1,000 to 1,019.99", "$1,020 to 1,039.99"], []),  # ranges
+        (["Exactly 5", "Exactly 6"], []),
+        (["no more than 3", "no more than 5"], []),
+        ([">$500M", ">$1B"], []),  # other units
+        (["Liverpool", "Arsenal"], []),
+        (["Over 2.5 maps", "Over 2.5 maps"], []),
+        (["December 31, 2025", "March 31, 2026"], []),  # no title that says by when
+    ],
+)
+def test_chains_run_from_the_option_that_others_imply(names: list[str], chains: list[list[int]]) -> None:
+    assert nested_chains("What will it be?", dict(enumerate(names))) == chains
+
+
+def test_dates_are_nested_where_the_title_ends_in_by() -> None:
+    names = {1: "December 31, 2025", 2: "March 31, 2026", 3: "February 30, 2026", 4: "Never"}
+    assert nested_chains("MicroStrategy sells any Bitcoin by ___ ?", names) == [[2, 1]]
+    assert nested_chains("Bitcoin sold by…?", names) == [[2, 1]]
+
+
+# --- One name for categories that venues call differently
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("Economics", "Economy"),
+        ("Economy", "Economy"),
+        ("Climate and Weather", "Weather"),
+        ("climate & weather", "Weather"),
+        ("Pop-Culture ", "Culture"),
+        ("Entertainment", "Culture"),
+        ("Elections", "Politics"),
+        ("EPL", "Sports"),
+        ("Science and Technology", "Science"),
+        ("Tech", "Tech"),
+        ("Transportation", "Transportation"),
+        ("", ""),
+    ],
+)
+def test_categories_of_one_meaning_have_one_name(name: str, category: str) -> None:
+    assert canonical_category(name) == category
+
+
+@pytest.mark.django_db
+def test_sync_stores_the_one_name(venue: Venue) -> None:
+    venue.market("Will prices rise?", category="Economics")
+    venue.market("Will the strike end?", category="Labour")
+    run("sync_markets", SUNDAY)
+    assert dict(Market.objects.values_list("question", "category")) == {
+        "Will prices rise?": "Economy",
+        "Will the strike end?": "Labour",
+    }

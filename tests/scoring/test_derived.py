@@ -95,9 +95,7 @@ DELETED_LEADERBOARD = {
 
 
 @pytest.mark.parametrize("tamperings", [CHANGED, DELETED, OTHERS, DELETED_LEADERBOARD])
-def test_failure_24_tampered_rows_are_named_and_rebuilt(
-    season: None, tamperings: dict[str, str | Callable[[], None]]
-) -> None:
+def test_tampered_rows_are_named_and_rebuilt(season: None, tamperings: dict[str, str | Callable[[], None]]) -> None:
     for tamper in tamperings.values():
         if isinstance(tamper, str):
             sql(tamper)
@@ -114,7 +112,7 @@ def test_failure_24_tampered_rows_are_named_and_rebuilt(
     assert run("verify_ledger", END).code == 0
 
 
-def test_failure_24_rebuilding_right_rows_and_migrating_change_none(season: None) -> None:
+def test_rebuilding_right_rows_and_migrating_change_none(season: None) -> None:
     def rows() -> list[set[int]]:
         return [set(model._default_manager.values_list("pk", flat=True)) for model in comparisons(END)]
 

@@ -167,7 +167,7 @@ def test_a_change_of_release_is_told(client: Client) -> None:
     assert curves(client, as_of="2026-03-14")["release_changes"] == []
 
 
-def test_failure_13_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None:
+def test_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None:
     cohort = CohortFactory()
     for slug in ("grok-4", "gpt-5.1"):
         agent = AgentFactory(cohort=cohort, family=Family.objects.get(slug=slug))

@@ -58,7 +58,7 @@ def remaining() -> list[str]:
         (900 * DAY, ["00:00"]),
     ],
 )
-def test_failure_17_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
+def test_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
     midnight = (NOW - age).replace(hour=0)
     snapshots(midnight - GRID, midnight + HOUR + GRID)
     run("prune", NOW)
@@ -93,7 +93,7 @@ def test_a_cohorts_closing_snapshot_stays_and_is_not_taken_again(venue: Venue) -
     assert run("take_snapshots", NOW)["snapshots"] == 0
 
 
-def test_failure_17_old_prices_keep_the_last_of_each_day_and_outcome() -> None:
+def test_old_prices_keep_the_last_of_each_day_and_outcome() -> None:
     market = MarketFactory()
     yes, no = market.outcomes.order_by("index")
     old = datetime(2026, 5, 4, 23, 50, tzinfo=UTC)
@@ -143,7 +143,7 @@ def ran(kind: str, age: timedelta, status: str) -> Run:
         *(("failed", 90 * DAY + GRID, True), ("failed", 365 * DAY, True), ("failed", 365 * DAY + GRID, False)),
     ],
 )
-def test_failure_17_runs_are_forgotten_after_three_months_failed_ones_after_a_year(
+def test_runs_are_forgotten_after_three_months_failed_ones_after_a_year(
     status: str, age: timedelta, stays: bool
 ) -> None:
     old = ran("sync_markets", age, status)
@@ -170,7 +170,7 @@ def test_jobs_that_failed_are_forgotten_by_the_queue_like_runs(age: timedelta, l
 
 
 @pytest.mark.thorough
-def test_failure_17_the_snapshots_of_an_agent_level_off() -> None:
+def test_the_snapshots_of_an_agent_level_off() -> None:
     """Two hundred days: every ten minutes of the last thirty, every hour before that, every day at the far end."""
     agent, midnight = AgentFactory(), NOW.replace(hour=0)
     one = SnapshotFactory.build(agent=agent, taken_at=midnight)
@@ -180,7 +180,7 @@ def test_failure_17_the_snapshots_of_an_agent_level_off() -> None:
     assert Snapshot.objects.count() == 30 * 24 * 6 + 1 + 150 * 24 + 19
 
 
-def test_failure_17_pruning_is_scheduled_every_day() -> None:
+def test_pruning_is_scheduled_every_day() -> None:
     (schedule,) = [one for one in jobs.install() if one.func == "arena_site.jobs.prune"]
     assert schedule.cron == "40 3 * * *"
     snapshots(NOW - 40 * DAY + GRID, NOW - 40 * DAY + GRID)
@@ -195,7 +195,7 @@ def test_calls_to_models_are_kept_for_ever() -> None:
     assert ModelCall.objects.count() == 1
 
 
-def test_failure_17_pruning_deletes_in_batches_and_again_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruning_deletes_in_batches_and_again_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement keeps more rows locked than a batch has."""
     monkeypatch.setattr(bulk, "BATCH", 2)
     monkeypatch.setattr(retention, "INSTANTS", 2)

@@ -305,7 +305,7 @@ def test_leaderboards_are_stored_per_methodology_and_over_all(ada: Agent) -> Non
     assert entry(ada.family, "v2")["brier"] == pytest.approx(0.08)
 
 
-def test_failure_11_cost_is_that_of_every_call_malformed_ones_too() -> None:
+def test_cost_is_that_of_every_call_malformed_ones_too() -> None:
     decision = DecisionFactory()
     ModelCallFactory(decision=decision, result="malformed", cost_usd=Decimal("0.25"))
     ModelCallFactory(decision=decision, cost_usd=Decimal("0.5"))

@@ -103,7 +103,7 @@ def test_named_outcome_is_bought_at_its_own_price(opened: Venue) -> None:
     assert (trade.side, trade.price, trade.shares) == ("Celtics", Decimal("0.45"), Decimal(2000))
 
 
-def test_failure_10_a_side_is_named_exactly_or_by_a_casefold_that_only_one_has(venue: Venue) -> None:
+def test_a_side_is_named_exactly_or_by_a_casefold_that_only_one_has(venue: Venue) -> None:
     venue.market("Goals?", {"Over": "0.40", "OVER": "0.30", "ısik": "0.20", "Draw": "0.10"})
     venue.start_first_cohort()
     named = ("OVER", "over", "ISIK", "dRAW", "D raw")
@@ -160,7 +160,7 @@ def test_stored_prompt_is_what_was_sent_byte_for_byte(opened: Venue) -> None:
         assert call.prompt_sha256 == ModelCall.fingerprint(call.system_prompt, call.user_prompt)
 
 
-def test_failure_11_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid(opened: Venue) -> None:
+def test_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid(opened: Venue) -> None:
     opened.says(GPT, '{"action": "BET", "bets": []}', bet(RAIN, "YES", 500))
     ran = run("run_decisions", DECISION)
     assert ran["completed"] == 7
@@ -246,7 +246,7 @@ def test_second_bet_on_same_side_averages_in(opened: Venue) -> None:
     )
 
 
-def test_failure_11_spend_cap_counts_every_call_and_stops_cleanly(opened: Venue, settings: object) -> None:
+def test_spend_cap_counts_every_call_and_stops_cleanly(opened: Venue, settings: object) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.0035")  # type: ignore[attr-defined]
     opened.says(GPT, "malformed", HOLD)
     ran = run("run_decisions", DECISION)

@@ -136,7 +136,7 @@ def children(pid: int) -> set[int]:
     return {child.pid for child in psutil.Process(pid).children(recursive=True)}
 
 
-def test_failure_16_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(
+def test_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(
     launch: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
     database = f"sqlite:///{tmp_path}/arena.sqlite3"

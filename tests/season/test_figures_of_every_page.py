@@ -3,10 +3,12 @@
 import re
 from collections import Counter, deque
 
+import pytest
 from django.urls import Resolver404, resolve
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.markup import elements, links, visible_text
+from tests.browser.places import FIXED, FOREIGN, STATUS, Places
+from tests.markup import element, elements, links, visible_text
 from tests.scoring import test_agents_boards as agents_boards
 from tests.season import test_figures_of_agents as agents
 from tests.season import test_figures_of_comparisons as comparisons
@@ -14,6 +16,7 @@ from tests.season import test_figures_of_leaderboards as leaderboards
 from tests.season import test_figures_of_methodologies as methodologies
 from tests.season import test_figures_of_records as records
 from tests.season import test_figures_of_reports as reports
+from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
 
 COMPARED = {
@@ -126,3 +129,32 @@ def faults_of_wording(page: LexborHTMLParser) -> list[str]:
         for text in texts
         for found in pattern.finditer(text)
     ]
+
+
+# --- Embeds of the season: that of each chart of each kind of page is small, dated, and no script
+
+LARGEST = 30_000
+
+
+@pytest.mark.slow
+def test_each_chart_has_a_small_embed(season: SeasonApi, site: Site) -> None:
+    pages = {path for name, path in Places.of(site).paths.items() if name not in {*STATUS, *FOREIGN}}
+    sizes: dict[str, int] = {}
+    for path in sorted(pages):
+        page = LexborHTMLParser(season.client.get(path).content)
+        codes = elements(page, ".embed-code pre")
+        assert len(codes) == len(elements(page, "main figure:has(figcaption)")) or path.startswith("/embed/")
+        for code in codes:
+            source = element(LexborHTMLParser(visible_text(code)), "iframe").attributes["src"] or ""
+            answer = season.client.get(source)
+            assert answer.status_code == 200, source
+            assert "X-Frame-Options" not in answer.headers
+            assert "<script" not in answer.text
+            assert "prefers-color-scheme: dark" in answer.text
+            embed = LexborHTMLParser(answer.content)
+            assert "(demo with invented data)" in visible_text(embed, ".source")
+            assert "2026" in visible_text(embed, ".source time")
+            assert "as_of=2026-" in source
+            sizes[source] = len(answer.content)
+    assert len(sizes) > len(FIXED) / 2
+    assert {source: size for source, size in sizes.items() if size > LARGEST} == {}

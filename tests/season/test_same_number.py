@@ -63,7 +63,7 @@ def rows_of(address: str, client: Client) -> list[dict[str, Any]]:
     return client.get(address, {"page_size": 500}).json()["results"]
 
 
-def test_failure_13_every_endpoint_has_the_same_agent_figures(season: Venue, client: Client) -> None:
+def test_every_endpoint_has_the_same_agent_figures(season: Venue, client: Client) -> None:
     agents = rows_of("/api/v1/agents/", client)
     assert len(agents) == 13
     assert sum(agent["brier"] is not None for agent in agents) == 4
@@ -73,9 +73,7 @@ def test_failure_13_every_endpoint_has_the_same_agent_figures(season: Venue, cli
         assert {key: newest[key] for key in same} == {key: agent[key] for key in same}
 
 
-def test_failure_13_the_admin_has_the_family_figures_of_the_api(
-    season: Venue, client: Client, admin_client: Client
-) -> None:
+def test_the_admin_has_the_family_figures_of_the_api(season: Venue, client: Client, admin_client: Client) -> None:
     entries = rows_of("/api/v1/leaderboard/", client)
     assert len(entries) == 7
     address = reverse("admin:scoring_leaderboard_change", args=[Leaderboard.objects.get(methodology="").pk])
@@ -83,7 +81,7 @@ def test_failure_13_the_admin_has_the_family_figures_of_the_api(
     assert rows_of("/api/v1/leaderboard/?methodology=v1", client) == entries
 
 
-def test_failure_13_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: Venue, client: Client) -> None:
+def test_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: Venue, client: Client) -> None:
     (agent,) = client.get("/api/v1/agents/", {"family": "grok-4"}).json()["results"]
     (entry,) = [row for row in rows_of("/api/v1/leaderboard/", client) if row["family"] == "grok-4"]
     same = ("total_value", "pnl", "brier", "win_rate", "resolved_bets")
@@ -91,7 +89,7 @@ def test_failure_13_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: 
     assert entry["return_percent"] == float(agent["pnl_percent"])
 
 
-def test_failure_13_a_familys_numbers_follow_from_the_rows_that_are_published(season: Venue, client: Client) -> None:
+def test_a_familys_numbers_follow_from_the_rows_that_are_published(season: Venue, client: Client) -> None:
     for entry in rows_of("/api/v1/leaderboard/", client):
         agents = client.get("/api/v1/agents/", {"family": entry["family"]}).json()["results"]
         bets = client.get("/api/v1/brier-scores/", {"family": entry["family"], "page_size": 500}).json()["results"]

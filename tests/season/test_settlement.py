@@ -159,7 +159,7 @@ def test_bet_that_was_sold_is_scored_like_any_other(opened: Venue) -> None:
     assert row.market_score == pytest.approx(0.16)
 
 
-def test_failure_05_settling_again_pays_nobody_twice(holding: Venue) -> None:
+def test_settling_again_pays_nobody_twice(holding: Venue) -> None:
     holding.resolve(RAIN, "Yes")
     for _ in range(3):
         ran = run("check_resolutions", SUNDAY + DAY)
@@ -167,7 +167,7 @@ def test_failure_05_settling_again_pays_nobody_twice(holding: Venue) -> None:
     assert JournalEntry.objects.filter(kind="payout").count() == Settlement.objects.count() == 1
 
 
-def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_nothing(holding: Venue) -> None:
+def test_settlement_that_comes_second_with_what_it_read_before_pays_nothing(holding: Venue) -> None:
     """Both processes read the market as unsettled; the row's own status decides."""
     both = [market(), market()]
     won = Resolution(both[0].outcomes.get(side="YES"))
@@ -177,7 +177,7 @@ def test_failure_05_settlement_that_comes_second_with_what_it_read_before_pays_n
     assert Settlement.objects.get().payout == Decimal("1250.00")
 
 
-def test_failure_05_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_next_pass(
+def test_bet_that_commits_beside_the_settlement_of_its_market_is_paid_by_the_next_pass(
     opened: Venue,
 ) -> None:
     """On PostgreSQL the two transactions may not see each other."""
@@ -204,7 +204,7 @@ def test_late_position_whose_books_are_broken_holds_back_neither_others_nor_scor
     assert f"market {market().external_id} could not be settled" in ran.stderr
 
 
-def test_failure_05_crash_between_payout_and_score_loses_no_score(holding: Venue) -> None:
+def test_crash_between_payout_and_score_loses_no_score(holding: Venue) -> None:
     """The payout's process dies before it scores; any later pass finds what is missing."""
     holding.resolve(RAIN, "Yes")
     with clients.gamma() as gamma:
@@ -235,9 +235,7 @@ def test_failure_05_crash_between_payout_and_score_loses_no_score(holding: Venue
         (("0.0000007842500548718540444181103088163532", "0.9999992157499451281459555818896911836468"), "resolved"),
     ],
 )
-def test_failure_09_anything_but_the_documented_end_waits(
-    holding: Venue, prices: tuple[str, str], status: str | None
-) -> None:
+def test_anything_but_the_documented_end_waits(holding: Venue, prices: tuple[str, str], status: str | None) -> None:
     """Nothing looks decisive by price alone."""
     holding.close(RAIN, *prices, status=status)
     ran = run("check_resolutions", SUNDAY + DAY)
@@ -246,7 +244,7 @@ def test_failure_09_anything_but_the_documented_end_waits(
     assert any("waits" in line for line in Run.objects.latest("pk").log_texts)
 
 
-def test_failure_09_price_close_to_one_on_an_open_market_is_no_end(holding: Venue) -> None:
+def test_price_close_to_one_on_an_open_market_is_no_end(holding: Venue) -> None:
     holding.move(RAIN, Yes="1", No="0")
     holding.row(RAIN)["umaResolutionStatus"] = "resolved"
     holding.winners[RAIN] = "Yes"
@@ -254,7 +252,7 @@ def test_failure_09_price_close_to_one_on_an_open_market_is_no_end(holding: Venu
     assert (ran["resolved"], market().status) == (0, "active")
 
 
-def test_failure_10_winner_is_found_by_token_when_outcomes_change_places(opened: Venue) -> None:
+def test_winner_is_found_by_token_when_outcomes_change_places(opened: Venue) -> None:
     opened.says(GPT, bet(CUP, "Lakers", 550))
     decided(opened)
     row = opened.row(CUP)
@@ -279,7 +277,7 @@ def test_market_gone_from_its_venue_is_called_out_and_its_positions_stay(holding
 # ── closed, not resolved ──────────────────────────────────────────────────────────────────────────
 
 
-def test_failure_08_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold(opened: Venue) -> None:
+def test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold(opened: Venue) -> None:
     prompts: list[Prompt] = []
 
     def seen(prompt: Prompt) -> Any:
@@ -307,7 +305,7 @@ def test_failure_08_closed_position_keeps_its_value_is_shown_as_awaiting_and_can
     assert position("YES").status == "open"
 
 
-def test_failure_08_72_hours_closed_raise_one_alarm_that_settling_clears(holding: Venue) -> None:
+def test_market_closed_for_72_hours_raises_one_alarm_that_settling_clears(holding: Venue) -> None:
     holding.close(RAIN, "0.99", "0.01", status="disputed")
     run("check_resolutions", SUNDAY + DAY)
     alarms = Alert.objects.filter(kind="closed-unresolved")
@@ -345,7 +343,7 @@ def test_closed_market_that_nobody_holds_raises_no_alarm(opened: Venue) -> None:
 # ── when a cohort is over ─────────────────────────────────────────────────────────────────────────
 
 
-def test_failure_02_everybody_holds_in_week_one_and_the_cohort_stays(opened: Venue) -> None:
+def test_everybody_holds_in_week_one_and_the_cohort_stays(opened: Venue) -> None:
     """Without a position anywhere a cohort is not over before its fifth week is."""
     decided(opened)
     for at in (SUNDAY + timedelta(minutes=6), ENDS - timedelta(seconds=1)):
@@ -355,14 +353,14 @@ def test_failure_02_everybody_holds_in_week_one_and_the_cohort_stays(opened: Ven
     assert Cohort.objects.get().completed_at == ENDS
 
 
-def test_failure_02_resolution_pass_while_the_first_model_answers_completes_nothing(opened: Venue) -> None:
+def test_resolution_pass_while_the_first_model_answers_completes_nothing(opened: Venue) -> None:
     """The first decision is claimed, nothing else has happened."""
     _claimed(week=1)
     run("check_resolutions", SUNDAY + timedelta(minutes=6))
     assert Cohort.objects.get().status == "active"
 
 
-def test_failure_02_model_still_answering_at_the_end_of_the_last_week_keeps_the_cohort_open(opened: Venue) -> None:
+def test_model_still_answering_at_the_end_of_the_last_week_keeps_the_cohort_open(opened: Venue) -> None:
     claim = _claimed(week=5)
     assert run("check_resolutions", ENDS)["cohorts_completed"] == 0
     claim.finish(status="failed", error="too late")
@@ -375,7 +373,7 @@ def test_open_position_keeps_the_cohort_open_beyond_its_weeks(holding: Venue) ->
     assert run("check_resolutions", ENDS + 31 * DAY)["cohorts_completed"] == 1
 
 
-def test_failure_09_fifty_fifty_refunds_and_the_cohort_completes(opened: Venue) -> None:
+def test_fifty_fifty_refunds_and_the_cohort_completes(opened: Venue) -> None:
     """A market that nobody won does not keep a cohort open for ever."""
     opened.says(GPT, bet(RAIN, "YES", 500))
     opened.says(GROK, bet(RAIN, "NO", 600))
@@ -393,7 +391,7 @@ def test_equal_thirds_are_cancelled_though_they_do_not_add_up_exactly(opened: Ve
     assert run("check_resolutions", SUNDAY + DAY)["cancelled"] == 1
 
 
-def test_failure_03_last_position_settles_and_every_place_shows_the_money(opened: Venue, client: Client) -> None:
+def test_last_position_settles_and_every_place_shows_the_money(opened: Venue, client: Client) -> None:
     """Board, pages, agent, journal and closing snapshot say the same amount."""
     money, pnl = Decimal("13000.00"), Decimal("3000.00")
     opened.says(GPT, bet(RAIN, "YES", 2000))

@@ -166,7 +166,7 @@ def test_replay_makes_no_request_and_writes_no_price(holding: Venue) -> None:
 @pytest.mark.parametrize(
     "midpoint", [None, "0", "1", "NaN", "-0.4", "lots", "0.0005"], ids=lambda midpoint: f"midpoint {midpoint}"
 )
-def test_failure_07_absurd_or_missing_price_never_collapses_the_value(holding: Venue, midpoint: str | None) -> None:
+def test_absurd_or_missing_price_never_collapses_the_value(holding: Venue, midpoint: str | None) -> None:
     """With Gamma gone too, the last accepted price stays and is flagged."""
     holding.move(RAIN, Yes="0.45", No="0.55")
     run("sync_markets", SUNDAY + TEN)
@@ -184,7 +184,7 @@ def test_failure_07_absurd_or_missing_price_never_collapses_the_value(holding: V
 
 
 @pytest.mark.parametrize(("yes", "no"), [("0", "1"), ("0", "0"), ("1", "0")])
-def test_failure_07_zero_or_one_everywhere_is_no_price_of_an_open_market(holding: Venue, yes: str, no: str) -> None:
+def test_zero_or_one_everywhere_is_no_price_of_an_open_market(holding: Venue, yes: str, no: str) -> None:
     """A tight book around it does not make it one."""
     holding.move(RAIN, Yes=yes, No=no)
     run("sync_markets", SUNDAY + TEN)
@@ -209,7 +209,7 @@ def test_gamma_steps_in_where_the_book_is_gone_and_is_no_gap(holding: Venue) -> 
     assert snapshot(SUNDAY + TEN).positions_value == Decimal("1450.00")
 
 
-def test_failure_07_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fresh(holding: Venue) -> None:
+def test_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fresh(holding: Venue) -> None:
     """A market gone from its venue would else be marked at Gamma's last word as if that were news."""
     holding.gone.add(holding.row(RAIN)["id"])
     holding.quote(holding.tokens(RAIN)[0], None)
@@ -219,7 +219,7 @@ def test_failure_07_price_that_is_no_longer_heard_of_is_stale_and_not_forever_fr
     assert snapshot(SUNDAY + TEN).positions_value == Decimal("1400.00")
 
 
-def test_failure_07_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_prices_flagged(
+def test_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_prices_flagged(
     holding: Venue,
 ) -> None:
     holding.down |= {"clob", "gamma"}
@@ -231,7 +231,7 @@ def test_failure_07_without_any_clob_the_job_says_so_once_and_snapshots_stand_at
     assert snapshot(SUNDAY + TEN).stale_positions == 2
 
 
-def test_failure_07_clob_that_answers_without_a_single_price_is_reported_too(holding: Venue) -> None:
+def test_clob_that_answers_without_a_single_price_is_reported_too(holding: Venue) -> None:
     """An empty answer is no success."""
     holding.midpoints.clear()
     ran = run("take_snapshots", SUNDAY + TEN)
@@ -290,9 +290,7 @@ def test_each_side_of_a_market_has_its_own_prices_and_reason(holding: Venue) -> 
 
 
 @pytest.mark.parametrize("residue", [("1", "0"), ("0", "0"), ("0.9995", "0.0005")])
-def test_failure_08_closed_market_keeps_its_last_price_whatever_upstream_shows(
-    holding: Venue, residue: tuple[str, str]
-) -> None:
+def test_closed_market_keeps_its_last_price_whatever_upstream_shows(holding: Venue, residue: tuple[str, str]) -> None:
     holding.close(RAIN, *residue, status="proposed")
     run("sync_markets", SUNDAY + TEN)
     ran = run("take_snapshots", SUNDAY + TEN)
@@ -300,7 +298,7 @@ def test_failure_08_closed_market_keeps_its_last_price_whatever_upstream_shows(
     assert snapshot(SUNDAY + TEN).total_value == Decimal("10000.00")
 
 
-def test_failure_03_completed_cohort_gets_one_closing_snapshot_after_its_last_settlement(holding: Venue) -> None:
+def test_completed_cohort_gets_one_closing_snapshot_after_its_last_settlement(holding: Venue) -> None:
     ends = SUNDAY + timedelta(weeks=5, hours=7, minutes=3)
     run("take_snapshots", SUNDAY + TEN)
     holding.resolve(RAIN, "Yes")

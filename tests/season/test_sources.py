@@ -327,7 +327,7 @@ def test_universe_holds_no_market_of_kalshis(venue: Venue, kalshi: Kalshi) -> No
         ("finalized", "all of them", None, "closed"),
     ],
 )
-def test_failure_09_only_the_terminal_status_with_a_result_ends_a_market(
+def test_only_the_terminal_status_with_a_result_ends_a_market(
     venue: Venue, kalshi: Kalshi, status: str, result: str, pays: str | None, ends_as: str
 ) -> None:
     rows = kalshi.event(PREMIER, "Ann")
@@ -344,7 +344,7 @@ def test_failure_09_only_the_terminal_status_with_a_result_ends_a_market(
         assert market.winning_side == result.upper()
 
 
-def test_failure_09_nothing_upstream_takes_an_end_back(venue: Venue, kalshi: Kalshi) -> None:
+def test_nothing_upstream_takes_an_end_back(venue: Venue, kalshi: Kalshi) -> None:
     rows = kalshi.event(PREMIER, "Ann", "Bo")
     run("sync_markets", SUNDAY)
     ask_about("Ann", "Bo")
@@ -375,7 +375,7 @@ def test_asked_market_is_looked_up_wherever_it_ranks_until_it_is_final(venue: Ve
     assert at_kalshi("Ann").winning_side == "NO"
 
 
-def test_failure_08_asked_market_closed_for_three_days_raises_an_alarm(venue: Venue, kalshi: Kalshi) -> None:
+def test_asked_market_closed_for_three_days_raises_an_alarm(venue: Venue, kalshi: Kalshi) -> None:
     rows = kalshi.event(PREMIER, "Ann")
     run("sync_markets", SUNDAY)
     ask_about("Ann")

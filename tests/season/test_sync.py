@@ -70,7 +70,7 @@ def _written_by_a_sync(at: datetime) -> list[str]:
     return [match[1] for match in found if match]
 
 
-def test_failure_06_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
+def test_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
     """Outcomes "null", a string where a list belongs, prices as text, no id, no object at all."""
     for number in range(500):
         venue.market(f"Question {number}?")
@@ -89,7 +89,7 @@ def test_failure_06_one_unusable_row_of_each_kind_among_500_costs_no_other_row(v
     assert any("904: outcomes" in line for line in log)
 
 
-def test_failure_06_missing_date_category_or_description_is_no_fault(venue: Venue) -> None:
+def test_missing_date_category_or_description_is_no_fault(venue: Venue) -> None:
     venue.market(RAIN, endDate=None, category=None, description=None, slug=None, events=None)
     assert run("sync_markets", SUNDAY)["skipped"] == 0
     assert market().closes_at is None
@@ -111,7 +111,7 @@ def test_row_that_turns_bad_overwrites_nothing(venue: Venue) -> None:
     assert outcome("YES").price == Decimal("0.40")
 
 
-def test_failure_07_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
+def test_venue_that_dies_after_the_walk_is_named_once_and_not_for_each_market(venue: Venue) -> None:
     """A thousand followed markets and one dead venue are a few lines, not a thousand."""
     for number in range(12):
         venue.market(f"Question {number}?")
@@ -140,7 +140,7 @@ def test_silent_venue_is_given_up_in_the_time_of_a_sync_and_leaves_the_next_its_
     assert "kalshi" not in ran.stderr
 
 
-def test_failure_10_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
+def test_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venue) -> None:
     venue.market(RAIN, {"No": "0.70", "Yes": "0.30"})
     run("sync_markets", SUNDAY)
     assert (outcome("YES").price, outcome("NO").price) == (Decimal("0.30"), Decimal("0.70"))
@@ -151,7 +151,7 @@ def test_failure_10_yes_that_is_not_listed_first_keeps_its_own_price(venue: Venu
     assert Position.objects.get().shares == Decimal(1000)
 
 
-def test_failure_10_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
+def test_outcomes_in_another_order_are_matched_by_token(venue: Venue) -> None:
     """Names, prices and tokens change places together between two calls."""
     row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
@@ -161,7 +161,7 @@ def test_failure_10_outcomes_in_another_order_are_matched_by_token(venue: Venue)
     assert (outcome("Lakers", CUP).price, outcome("Celtics", CUP).price) == (Decimal("0.55"), Decimal("0.45"))
 
 
-def test_failure_10_names_in_another_case_and_spacing_are_still_the_same_outcomes(venue: Venue) -> None:
+def test_names_in_another_case_and_spacing_are_still_the_same_outcomes(venue: Venue) -> None:
     row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     run("sync_markets", SUNDAY)
     row["outcomes"] = json.dumps([" LA KERS", "celtics "])
@@ -171,7 +171,7 @@ def test_failure_10_names_in_another_case_and_spacing_are_still_the_same_outcome
     assert Outcome.objects.count() == 2
 
 
-def test_failure_10_outcomes_without_tokens_are_matched_by_their_index_however_they_are_spelt(venue: Venue) -> None:
+def test_outcomes_without_tokens_are_matched_by_their_index_however_they_are_spelt(venue: Venue) -> None:
     row = venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"}, clobTokenIds=None)
     run("sync_markets", SUNDAY)
     row.update(outcomes=json.dumps(["L.A. Lakers", "celtics"]), outcomePrices=json.dumps(["0.56", "0.44"]))
@@ -200,7 +200,7 @@ def test_outcomes_that_are_no_longer_the_same_are_left_alone(venue: Venue, chang
     assert outcome("Lakers", CUP).price == Decimal("0.55")
 
 
-def test_failure_09_market_closed_upstream_closes_and_one_reopened_upstream_stays_closed(venue: Venue) -> None:
+def test_market_closed_upstream_closes_and_one_reopened_upstream_stays_closed(venue: Venue) -> None:
     """Nothing upstream reopens a market."""
     row = venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
@@ -214,7 +214,7 @@ def test_failure_09_market_closed_upstream_closes_and_one_reopened_upstream_stay
     assert any("is open again" in line for line in Run.objects.latest("pk").log_texts)
 
 
-def test_failure_09_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:
+def test_settled_market_is_changed_by_nothing_upstream(venue: Venue) -> None:
     row = venue.market(RAIN)
     run("sync_markets", SUNDAY)
     venue.resolve(RAIN, "Yes")

@@ -33,7 +33,8 @@ def comparisons(request: HttpRequest) -> HttpResponse:
         return redirect(page_url("comparison", family_slug(first), family_slug(second)))
     families = list(Family.objects.order_by("external", "pk"))
     ranked = [family for family in families if not family.external]
-    board = competition_index().conditions.board()
+    conditions = competition_index().conditions
+    board = conditions.board()
     leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, board))
     pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
     rows = []
@@ -43,7 +44,14 @@ def comparisons(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "comparisons.html",
-        {"families": ranked, "rows": rows, "choices": families, "first": first, "second": second},
+        {
+            "families": ranked,
+            "rows": rows,
+            "choices": families,
+            "first": first,
+            "second": second,
+            "condition": conditions.phrase(board),
+        },
     )
 
 

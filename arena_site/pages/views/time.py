@@ -80,12 +80,14 @@ def _revision_sentence(page: SelectedPart) -> list[str]:
         return []
     more = sum(row["difference_ci"][0] > 0 for row in rows)
     less = sum(row["difference_ci"][1] < 0 for row in rows)
-    remainder = "; for the others no difference is shown" if more + less < len(rows) else ""
+    models = count(len(rows))
+    moves = f"no model of {models} is shown to move further or less far than the price"
+    if more or less:
+        moves = f"{more or 'none'} of {models} models move further than the price and {less or 'none'} less far"
+        moves += "; for the others no difference is shown" if more + less < len(rows) else ""
     ways = f"{fraction(min(shares), 0)} to {fraction(max(shares), 0)}"
     return [
-        f"Between two forecasts of a question {more or 'none'} of {count(len(rows))} models move further than the"
-        f" price and {less or 'none'} less far{remainder}; {ways} of their"
-        f" revisions go the price’s way, {page.condition}."
+        f"Between two forecasts of a question {moves}; {ways} of their revisions go the price’s way, {page.condition}."
     ]
 
 

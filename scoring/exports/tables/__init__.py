@@ -1,5 +1,6 @@
 """The tables of an archive, declared once for the writer, the verifier and the data dictionary."""
 
+from foundation.bulk import rows_by
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.tables.forecasting import FORECAST_TABLES
 from scoring.exports.tables.markets import COMPETITION_TABLES, MARKET_TABLES
@@ -21,4 +22,4 @@ TABLES: tuple[ArchiveTable, ...] = (
     CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD, CONDITION_DIFFERENCES,
     AFTER_COSTS,
 )  # fmt: skip
-TABLES_BY_NAME = {table.name: table for table in TABLES}
+TABLES_BY_NAME = rows_by("name", TABLES)

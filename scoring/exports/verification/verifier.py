@@ -19,12 +19,13 @@ from forecast_rank.files.checksums import check_zip_checksum
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.manifest import InvalidManifest, read_manifest
 from scoring.exports.tables import TABLES
-from scoring.exports.verification.agents_boards import check_agents_boards
 from scoring.exports.verification.answers import check_answers
-from scoring.exports.verification.archive_files import check_tables
-from scoring.exports.verification.archive_reader import Archive
-from scoring.exports.verification.conditions import check_condition_differences
-from scoring.exports.verification.forecasts import check_forecast_leaderboards
+from scoring.exports.verification.archive_reader import Archive, check_tables
+from scoring.exports.verification.forecasts import (
+    check_agents_boards,
+    check_condition_differences,
+    check_forecast_leaderboards,
+)
 from scoring.exports.verification.partial import Unproven, unproven
 from scoring.exports.verification.rows import check_rows
 

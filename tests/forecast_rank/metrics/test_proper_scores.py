@@ -1,6 +1,7 @@
 """Proper scores: values by hand, other people's implementations, and what makes them proper."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import scoringrules
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import forecast_rank as fr
+from forecast_rank.metrics.brier import brier_score, skill_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import (
@@ -171,3 +174,78 @@ def test_categories() -> None:
     silent = by_category(forecasts, np.full(4, np.nan))
     assert silent.shape == (2, 2)
     assert np.isnan(silent).all()
+
+
+# --- Brier scores of single probabilities, by hand
+
+
+@pytest.mark.parametrize(
+    ("confidence", "won", "score"),
+    [(1.0, 1, 0.0), (1.0, 0, 1.0), (0.5, 1, 0.25), (0.5, 0, 0.25), (0.0, 0, 0.0), (0.25, 1, 0.5625), (0.75, 0, 0.5625)],
+)
+def test_brier_score_of_one_forecast(confidence: float, won: int, score: float) -> None:
+    assert brier_score([confidence], [won]).tolist() == [score]
+
+
+def test_side_form_and_yes_form_of_the_bet_implied_brier_are_the_same_number() -> None:
+    confidence, bought_yes, yes_happened = np.meshgrid([0.08, 0.5, 1.0], [0, 1], [0, 1])
+    yes_form = brier_score(np.where(bought_yes, confidence, 1 - confidence), yes_happened)
+    assert brier_score(confidence, bought_yes == yes_happened) == pytest.approx(yes_form)
+
+
+@pytest.mark.parametrize(("score", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
+def test_skill_is_one_less_the_ratio(score: float, reference: float, skill: float) -> None:
+    assert skill_score(score, reference) == skill
+
+
+def test_skill_against_a_perfect_reference_is_undefined() -> None:
+    assert skill_score(0.1, 0.0) is None
+
+
+# --- Scores of plain arrays equal scikit-learn's where both have them, and refuse what they cannot score
+
+RANDOM = np.random.default_rng(3)
+P = RANDOM.uniform(0.05, 0.95, 40)
+Y = (RANDOM.uniform(size=40) < P).astype(int)
+W = RANDOM.uniform(0.5, 2, 40)
+VECTORS = RANDOM.dirichlet(np.ones(4), 40)
+WINNERS = RANDOM.integers(0, 4, 40)
+
+
+def test_binary_scores_equal_scikit_learn() -> None:
+    for weight in (None, W):
+        assert fr.mean_brier(Y, P, sample_weight=weight) == pytest.approx(
+            sklearn_metrics.brier_score_loss(Y, P, sample_weight=weight)
+        )
+        ours = fr.mean_log_score(Y, P, sample_weight=weight)
+        assert ours == pytest.approx(-sklearn_metrics.log_loss(Y, P, sample_weight=weight))
+
+
+def test_scores_of_vectors_equal_their_formulas() -> None:
+    happened = np.eye(4)[WINNERS]
+    expected = np.average(((VECTORS - happened) ** 2).mean(axis=1), weights=W)
+    assert fr.mean_brier(WINNERS, VECTORS, sample_weight=W) == pytest.approx(expected)
+    assert fr.mean_brier(happened, VECTORS, sample_weight=W) == pytest.approx(expected)
+    chosen = VECTORS[np.arange(40), WINNERS]
+    assert fr.mean_log_score(WINNERS, VECTORS) == pytest.approx(np.log(chosen).mean())
+    assert fr.mean_log_score(WINNERS, VECTORS, clip=0.2) == pytest.approx(np.log(np.maximum(chosen, 0.2)).mean())
+    assert fr.mean_spherical(WINNERS, VECTORS) == pytest.approx((chosen / np.linalg.norm(VECTORS, axis=1)).mean())
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_prob", "weight", "message"),
+    [
+        ([1], [0.5, 0.5], None, r"y_true: shape \(1,\) does not go with"),
+        ([], [], None, "does not go with"),
+        ([1], [1.2], None, r"y_prob: a number is outside \[0, 1\]"),
+        ([1], [float("nan")], None, "outside"),
+        ([2], [0.5], None, "y_true: a number is neither 0 nor 1"),
+        ([2], [[0.5, 0.5]], None, "an index is not from 0 to 1"),
+        ([0], [[0.5, 0.4]], None, "a row does not sum to 1"),
+        ([[1, 1]], [[0.5, 0.5]], None, "exactly one 1"),
+        ([1], [0.5], [1, 2], r"sample_weight: shape \(2,\), not \(1,\)"),
+    ],
+)
+def test_arrays_that_can_not_be_scored_are_named(y_true: Any, y_prob: Any, weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fr.mean_brier(y_true, y_prob, sample_weight=weight)

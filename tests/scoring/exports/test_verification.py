@@ -298,9 +298,7 @@ def swap_ids(rows: Cells) -> None:
         ("trades", forge_every("market", lambda row: "99999"), "which does not exist"),
     ],
 )
-def test_failure_22_clever_forgery_is_found(
-    copy: Copy, table: str, forge: Callable[[Cells], object], named: str
-) -> None:
+def test_clever_forgery_is_found(copy: Copy, table: str, forge: Callable[[Cells], object], named: str) -> None:
     folder = copy("whole")
     keep_csv_alone(folder)
     rewrite(folder, table, forge, record=True)
