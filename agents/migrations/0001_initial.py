@@ -517,7 +517,7 @@ class Migration(migrations.Migration):
             ('agent', models.CharField(help_text="The family's slug.", max_length=80)),
             ('version', models.CharField(help_text='The version of the agent that answered.', max_length=60)),
             ('task', models.CharField(help_text='batch-ID, or agent-ID-universe-ID.', max_length=60)),
-            ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as it was sent.', max_length=64)),
+            ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as sent, secrets redacted.', max_length=64)),
             ('prompt_sha256', models.CharField(help_text='SHA-256 of the prompt that was shown.', max_length=64)),
             ('received_at', models.DateTimeField(help_text='Time that was compared with the deadline.')),
             ('previous', models.CharField(help_text='The receipt before it; zeros for the first.', max_length=64, unique=True)),

@@ -56,7 +56,7 @@ class Receipt(models.Model):
     agent = models.CharField(max_length=80, help_text="The family's slug.")
     version = models.CharField(max_length=60, help_text="The version of the agent that answered.")
     task = models.CharField(max_length=60, help_text="batch-ID, or agent-ID-universe-ID.")
-    answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as it was sent.")
+    answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the prompt that was shown.")
     received_at = models.DateTimeField(help_text="Time that was compared with the deadline.")
     previous = models.CharField(max_length=64, unique=True, help_text="The receipt before it; zeros for the first.")
