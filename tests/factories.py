@@ -48,6 +48,7 @@ from agents.services.signing_keys import anchor, chain_heads, record_daily_ancho
 from cohorts.models import Cohort, Methodology
 from foundation.json_lines import json_line, json_number
 from foundation.models import Run
+from foundation.row_hashes import hash_after
 from markets.models import (
     Market,
     Outcome,
@@ -698,7 +699,8 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
     if from_ is None:
         approve_lineup(line_up, by="ann", reason="a test", at=at)
     else:
-        LineUp.objects.filter(pk=line_up.pk).update(status="approved", decided_at=at, effective_from=from_)
+        decision = {"status": "approved", "decided_at": at, "effective_from": from_}
+        LineUp.objects.filter(pk=line_up.pk).update(**decision, row_sha256=hash_after(line_up, decision))
     return line_up
 
 

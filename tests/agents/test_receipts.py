@@ -490,6 +490,24 @@ def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
     assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
 
 
+def test_answer_with_secrets_is_redacted_before_it_is_parsed_stored_and_hashed(
+    client: Client, visitor: str, tmp_path: Path, capfd: Any
+) -> None:
+    secrets = f'sk-or-v1-0123456789abcdef {visitor} \\"user_id\\": \\"me@example.com\\"'
+    answer = submit(client, visitor, f'{{"action": "HOLD", "reasoning": "{secrets}"}}')
+    assert answer.status_code == 201, answer.content
+    call = ModelCall.objects.get(submission__isnull=False)
+    clean = '[redacted] [redacted] "user_id": "[redacted]"'
+    assert (call.parsed["reasoning"], call.decision.reasoning) == (clean, clean)
+    assert json.loads(call.raw_response)["reasoning"] == clean
+    receipt = answer.json()["receipt"]
+    assert receipt["body"]["answer_sha256"] == hashlib.sha256(call.raw_response.encode()).hexdigest()
+    assert run("verify_ledger", FORECASTS)["violations"] == 0
+    run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
+    assert verified(tmp_path / "archive")[0] == 0
+    assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
+
+
 def test_receipt_of_another_agents_answer_is_no_answer(client: Client, visitor: str, settings: Any) -> None:
     receipt = submit(client, visitor, HOLD).json()["receipt"]
     settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE

@@ -337,6 +337,8 @@ class TestCompare:
         assert fr.compare(report, report, ranking="accuracy")["forecaster"].to_list() == ["ann", "bob"]
         with pytest.raises(KeyError, match="no ranking 'elo'; there are brier"):
             fr.compare(report, report, ranking="elo")
+        with pytest.raises(fr.InvalidSetting, match="metrics: reports are ranked already"):
+            fr.compare(report, report, metrics="log")
 
     def test_ranking_that_is_compared_need_not_be_the_brier_score(self) -> None:
         frame = pl.DataFrame(LONGER)

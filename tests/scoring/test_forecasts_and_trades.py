@@ -166,3 +166,15 @@ def test_intervals_of_differences_stay_within_their_range_and_need_four_events(e
             assert interval is None
         else:
             assert -1 <= interval[0] < row[name] < interval[1] <= 1
+
+
+def test_interval_beside_kellys_stakes_is_corrected_for_the_number_of_models() -> None:
+    stakes = (0.04, 0.08, 0.2, 0.24, 0.1)
+    bets = []
+    for number, stake in enumerate(stakes):
+        bets.append(ForecastBet("a", number, number, f"event {number}", 0.6, stake, 0.5, 0.5, 0.5, 100.0, None, 0.25))
+    (alone,) = family_figures(bets)
+    among_two, _ = family_figures([*bets, bets[0]._replace(family="b")])
+    low, high = among_two["over_kelly_ci"]
+    assert low < alone["over_kelly_ci"][0] < alone["over_kelly_ci"][1] < high
+    assert among_two["over_betting_ci"] == alone["over_betting_ci"]

@@ -151,8 +151,9 @@ def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(cli
     assert f"${1000 * 0.01 * 0.02 / (kimi - gpt):.2f}" in table_row(section(page, "steps"), "GPT-5.2")
     sentence = visible_text(element(page, "p.answer"))
     assert sentence == (
-        "3 of 3 models are beaten by no other on both score and cost when shown the market’s prices:"
-        " Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
+        "By the mean scores so far 3 of 3 models are beaten by no other on both score and cost when shown the market’s"
+        " prices: Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
+        " The dearer one’s score is shown to be better in 2 of 2 steps between them."
     )
     for extension in ("csv", "png", "svg"):
         assert client.get(f"/costs/charts/score-by-cost.{extension}").status_code == 200

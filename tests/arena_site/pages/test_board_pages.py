@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 import time_machine
 from django.test import Client
+from django.utils import timezone
 
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
+from cohorts.models import Cohort
 from foundation.models import Run
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import Leaderboard
@@ -283,6 +285,13 @@ def test_opposite_bets_and_biggest_disagreements_are_linked(client: Client, seas
     stated = ["70.0 %", "40.0 %", "40.0 %"]
     assert [row[3:] for row in table_rows(disagreements)[1:]] == [[*stated, "no"], [*stated, "yes"]]
     assert links(disagreements, 'a[href^="/questions/"]')
+
+
+def test_comparison_of_returns_names_the_age_of_its_cohorts(client: Client, season: None) -> None:
+    newest = Cohort.objects.latest("week_start")
+    age = (timezone.now() - newest.week_start) // timedelta(weeks=1)
+    trading = visible_text(element(get_page(client, BOTH), ".headlines > div"))
+    assert f"Of their cohorts 2 unfinished, {age} to {age + 1} weeks old." in trading
 
 
 @pytest.mark.parametrize(("arm", "label"), [("priced", "with the market’s prices"), ("blind", "without prices")])

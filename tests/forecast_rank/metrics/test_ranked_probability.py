@@ -79,6 +79,8 @@ class TestOrderOfOptions:
             assert "options in the order of the setting 'order'" in text
         with pytest.raises(fr.InvalidSetting, match="order: does not name 'high'"):
             self.score(enum, order="low,medium")
+        with pytest.raises(fr.InvalidSetting, match="order: names 'low' twice"):
+            self.score(enum, order="low,medium,high,low")
 
     def test_rows_give_the_order_otherwise(self) -> None:
         found, text = self.score(pl.DataFrame(self.COLUMNS))

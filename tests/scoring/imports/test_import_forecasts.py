@@ -295,7 +295,9 @@ def test_gap_is_the_paired_difference_of_the_best_model_and_people(client: Clien
     assert gap["p_adjusted"] < 0.05
     page = get_page(client, f"/imports/{slug}/")
     assert "median of people people" in visible_text(element(page, "table.board"))
-    assert "median of people forecasts better than alpha" in visible_text(element(page, "figure.intervals"))
+    sentence = visible_text(element(page, "figure.intervals"))
+    assert "median of people forecasts better than alpha" in sentence
+    assert "Whether the model was shown the market’s prices is not known." in sentence
     assert any("charts/people.csv" in link for link in links(page))
     for extension in ("csv", "png", "svg"):
         assert client.get(f"/imports/{slug}/charts/people.{extension}").status_code == 200
