@@ -343,10 +343,10 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
         release = registration.family.release_at(batch.question_set.frozen_at) if batch is not None else None
         if batch is None or release is None:
             raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
-        elicitation = batch_target(release, batch)
-        if not elicitation.task.is_open_to_agents:
+        prompt = batch_target(release, batch)
+        if not prompt.task.is_open_to_agents:
             raise ValidationError({"batch": [f"batch {batch.pk} is for models that are offered a search tool"]})
-        return elicitation
+        return prompt
     if names != {"agent", "universe"}:
         raise ValidationError(
             {
