@@ -18,7 +18,7 @@ from agents.samples import combine_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
-from tests.commands import run
+from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
@@ -300,6 +300,27 @@ def test_worker_that_dies_between_samples_leaves_each_asked_once(
     assert Forecast.objects.count() == 14
     done = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
     assert Counter(done.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
+    check_proofs(tmp_path)
+
+
+@pytest.mark.parametrize("point", ["call.sent", "call.stored", "elicitation.recorded"])
+def test_two_workers_at_once_ask_each_sample_once_and_record_one_median(
+    sampled: Venue, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[CommandOutput] = []
+
+    def overtake(*_: int) -> None:
+        patch.undo()
+        second.append(run("run_forecasts", MONDAY))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_NAME", point)
+        patch.setattr(failpoints, "_countdown", 2)
+        patch.setattr(failpoints.os, "kill", overtake)
+        first = run("run_forecasts", MONDAY)
+    assert (first.code, first["asked"] + second[0]["asked"], first["failed"] + second[0]["failed"]) == (0, 21, 0)
+    assert len(sampled.asked) == len({call.idempotency_key for call in ModelCall.objects.all()}) == 21
+    assert (Forecast.objects.count(), Forecast.objects.filter(samples_read=3).count()) == (14, 14)
     check_proofs(tmp_path)
 
 
