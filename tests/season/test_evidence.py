@@ -23,6 +23,7 @@ from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused
 from arena_verifier.program import verify
 from cohorts.models import Methodology
+from foundation import failpoints
 from foundation.models import Alert
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
@@ -238,6 +239,30 @@ def test_next_day_with_evidence_resolves_the_alert_of_a_day_without(folder: Path
     write(folder, [text("*")])
     ran = ask(MONDAY + timedelta(days=1))
     assert (ran.code, ran["left_out"], Alert.objects.open().count()) == (0, 0, 0)
+
+
+def test_two_workers_at_once_freeze_one_set_of_evidence(
+    folder: Path, opened: Venue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, [text("*")])
+
+    overtaken: list[int] = []
+
+    def overtake(*_: int) -> None:
+        patch.undo()
+        overtaken.append(ask().code)
+        write(folder, [text("*", text="Of a later reading.")])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_NAME", "questions.priced")
+        patch.setattr(failpoints, "_countdown", 1)
+        patch.setattr(failpoints.os, "kill", overtake)
+        assert (ask().code, overtaken) == (0, [0])
+    snippets = EvidenceSnippet.objects.order_by("entry__position", "position").select_related("entry")
+    rows = [(row.entry.position, row) for row in snippets]
+    assert [row.text for row in snippets] == [PLAIN] * 3
+    assert QuestionSet.objects.get().evidence_sha256 == evidence_sha256(rows)
+    assert len(opened.asked) == 4
 
 
 def test_folder_that_has_gone_leaves_its_conditions_out(folder: Path) -> None:

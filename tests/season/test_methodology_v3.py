@@ -18,8 +18,9 @@ from agents.samples import combine_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
-from tests.commands import run
+from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
+from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast
 
@@ -302,6 +303,27 @@ def test_worker_that_dies_between_samples_leaves_each_asked_once(
     check_proofs(tmp_path)
 
 
+@pytest.mark.parametrize("point", ["call.sent", "call.stored", "elicitation.recorded"])
+def test_two_workers_at_once_ask_each_sample_once_and_record_one_median(
+    sampled: Venue, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[CommandOutput] = []
+
+    def overtake(*_: int) -> None:
+        patch.undo()
+        second.append(run("run_forecasts", MONDAY))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_NAME", point)
+        patch.setattr(failpoints, "_countdown", 2)
+        patch.setattr(failpoints.os, "kill", overtake)
+        first = run("run_forecasts", MONDAY)
+    assert (first.code, first["asked"] + second[0]["asked"], first["failed"] + second[0]["failed"]) == (0, 21, 0)
+    assert len(sampled.asked) == len({call.idempotency_key for call in ModelCall.objects.all()}) == 21
+    assert (Forecast.objects.count(), Forecast.objects.filter(samples_read=3).count()) == (14, 14)
+    check_proofs(tmp_path)
+
+
 def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     sampled.says(GPT, yes(0.9), yes(0.2), yes(0.6))
     run("run_forecasts", MONDAY)
@@ -316,6 +338,25 @@ def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     assert ran.code == 1
     assert f"the samples of forecast {row.pk} are not those of the answers" in ran.stdout
     assert f"forecast {row.pk}" in ran.stdout
+    found = standalone_violations(tmp_path / "archive")
+    assert any(f"forecast {row.pk} states samples" in line for line in found)
+
+
+def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser(opened: Venue, tmp_path: Path) -> None:
+    opened.says(GPT, lambda prompt: f"Here it is:\n```json\n{json.dumps(yes(0.9)(prompt))}\n```")
+    run("run_forecasts", MONDAY)
+    run("export_dataset", MONDAY + DAY, "--out", str(tmp_path / "archive"))
+    assert standalone_violations(tmp_path / "archive") == []
+    row = read_cells(tmp_path / "archive", "forecasts")[0]
+    for column, value in (("probabilities", '{"NO":0.2,"YES":0.8}'), ("stated", '{"NO":"0.2","YES":"0.8"}')):
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column, v=value: rows[0].update({c: v}))
+        named = f"forecast {row['id']} states {column}"
+        assert any(named in line for line in standalone_violations(tmp_path / "archive")), column
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column: rows[0].update({c: row[c]}))
+    rewrite(tmp_path / "archive", "forecasts", lambda rows: rows.pop(0))
+    named = f"of entry {row['entry']} that of release"
+    found = standalone_violations(tmp_path / "archive")
+    assert any(named in line for line in found), found
 
 
 # replicates

@@ -22,7 +22,7 @@ from tests.captured import CAPTURED
 from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
 from tests.scoring.exports.archives import table_rows
-from tests.scoring.exports.forgery import read_cells, rewrite
+from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
 
 RAIN = "Will it rain?"
@@ -423,6 +423,7 @@ FORGERIES = [
     ("calls", "excluded", "", "states excluded"),
     ("forecasts", "searches", "", "states searches"),
     ("forecasts", "excluded", "", "states excluded"),
+    ("forecasts", "rationale", "Another.", "states rationale"),
 ]
 
 
@@ -436,6 +437,8 @@ def test_archive_proves_searches_results_and_exclusions(venue: Venue, tmp_path: 
         sound = [row[column] for row in read_cells(folder, table)]
         rewrite(folder, table, lambda rows, column=column, value=value: rows[0].update({column: value}))
         assert any(named in line for line in violations(folder)), (table, column)
+        found_alone = any(named in line for line in standalone_violations(folder))
+        assert found_alone == (column != "search_cost_usd"), (table, column)
         rewrite(folder, table, lambda rows, column=column, sound=sound: rows[0].update({column: sound[0]}))
 
 
@@ -455,6 +458,7 @@ def test_archive_proves_the_searches_of_several_samples(venue: Venue, tmp_path: 
     assert (sorted(detail["samples"]), detail["results"]) == (["1", "2"], [])
     rewrite(folder, "forecasts", lambda rows: rows[0].update(searches="3"))
     assert any("states searches 3, computed is 0" in line for line in violations(folder))
+    assert any("states searches 3, computed is 0" in line for line in standalone_violations(folder))
 
 
 @pytest.mark.parametrize(
