@@ -27,8 +27,8 @@ def test_error_equals_the_oracle_and_the_statistic_is_corrected(horizon: int) ->
 
 
 def test_one_step_ahead_it_is_the_paired_t_test() -> None:
-    known = stats.ttest_rel(LOSS, OTHER)
-    assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((known.statistic, known.pvalue))
+    expected = stats.ttest_rel(LOSS, OTHER)
+    assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((expected.statistic, expected.pvalue))
 
 
 def test_two_steps_ahead_by_hand() -> None:
@@ -48,15 +48,15 @@ def test_lag_takes_out_most_of_the_dependence_on_earlier_times() -> None:
     shocks = GENERATOR.normal(size=(1000, 123))
     series = np.sum([shocks[:, k : k + 120] for k in range(4)], axis=0)
     aware, naive = (
-        np.mean([diebold_mariano(row, np.zeros(120), horizon=h).p < 0.05 for row in series]) for h in (4, 1)
+        np.mean([diebold_mariano(row, np.zeros(120), horizon=horizon).p < 0.05 for row in series]) for horizon in (4, 1)
     )
     assert aware < 0.13
     assert naive > 0.25
 
 
 def test_losses_without_spread_have_no_error() -> None:
-    same = diebold_mariano([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
-    assert (same.difference, same.se, same.p) == (0, 0, 1)
+    result = diebold_mariano([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
+    assert (result.difference, result.se, result.p) == (0, 0, 1)
     shifted = diebold_mariano([0.1, 0.7, 0.3], [0.2, 0.8, 0.4])
     assert shifted.difference == pytest.approx(-0.1)
     assert shifted.se == 0
@@ -64,7 +64,7 @@ def test_losses_without_spread_have_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "other", "why"),
+    ("loss", "rival_loss", "why"),
     [
         ([1.0, np.nan, 2.0], [1.0, 2.0, 3.0], "loss: nan at 1 is not finite"),
         ([1.0, 2.0], [1.0, 2.0, 3.0], "other_loss: 3 numbers, not 2 as in loss"),
@@ -72,9 +72,9 @@ def test_losses_without_spread_have_no_error() -> None:
         ([1.0], [2.0], "horizon: from 1 to 0"),
     ],
 )
-def test_bad_series_is_named(loss: Any, other: Any, why: str) -> None:
+def test_bad_series_is_named(loss: Any, rival_loss: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        diebold_mariano(loss, other)
+        diebold_mariano(loss, rival_loss)
 
 
 @pytest.mark.parametrize("horizon", [0, 40])
