@@ -35,11 +35,13 @@ def test_prompts_are_those_of_the_methodology() -> None:
 def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
     gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = []
+    requests = []
 
     def answer(request: Request) -> Response:
-        asked.append(request.get_json())
-        rows = [json.loads(line) for line in asked[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')]
+        requests.append(request.get_json())
+        rows = [
+            json.loads(line) for line in requests[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')
+        ]
         forecasts = [
             {"question_id": row[0], "probabilities": dict.fromkeys(row[4], 1 / len(row[4])), "rationale": "even"}
             for row in rows
@@ -50,13 +52,13 @@ def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
 
     gateway.expect_request("/api/v1/chat/completions", method="POST").respond_with_handler(answer)
     code, summary = checked(capfd, agent_file(tmp_path, BODY, HEAD))
-    system, user = asked[0]["messages"]
+    system, user = requests[0]["messages"]
     assert system["content"] == v2.SYSTEM_PROMPT
     block = json.loads(sample_lines()[0])["blocks"]["QUESTIONS"]
     assert user["content"] == v2.USER_PROMPT.format(date="2026-03-08", questions=block)
-    assert (asked[0]["model"], asked[0]["temperature"]) == ("openai/gpt-5.2", 0)
+    assert (requests[0]["model"], requests[0]["temperature"]) == ("openai/gpt-5.2", 0)
     first = summary["tasks"][0]
-    assert [each["question_id"] for each in first["answer"]["forecasts"]] == ["88", "89"]
+    assert [forecast["question_id"] for forecast in first["answer"]["forecasts"]] == ["88", "89"]
     assert first["answer"]["forecasts"][0]["rationale"] == "even"
     assert first["faults"] == ["question 90: no forecast"]
     assert code == 1
