@@ -88,8 +88,8 @@ def test_equal_probabilities_stay_in_one_bin_of_equal_counts() -> None:
 
 
 @pytest.mark.parametrize("bins", [1, 3, 10, 40])
-@pytest.mark.parametrize("vectors", ["many digits", "one digit", "grid", "beside the grid", "long shots", "certain"])
-def test_equal_counts_are_those_of_sorted_pairs(bins: int, vectors: str) -> None:
+@pytest.mark.parametrize("kind", ["many digits", "one digit", "grid", "beside the grid", "long shots", "certain"])
+def test_equal_counts_are_those_of_sorted_pairs(bins: int, kind: str) -> None:
     panel = synthetic(6, 60, seed=bins, missing=0.5, exclusive=0.5).panel
     p, on_grid = panel.probability, np.round(panel.probability * GRID) / GRID
     probability = {
@@ -99,7 +99,7 @@ def test_equal_counts_are_those_of_sorted_pairs(bins: int, vectors: str) -> None
         "beside the grid": np.clip(on_grid + np.resize([-1e-10, 1e-12, 0, 1e-10, -1e-12], len(p)), 0, 1),
         "long shots": p**20,
         "certain": np.round(p),
-    }[vectors]
+    }[kind]
     panel = replace(panel, probability=probability)
     bin_table = bin_pairs(panel, bins, "count")
     for person in range(6):

@@ -177,9 +177,9 @@ def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(name: str, excl
 @pytest.mark.parametrize("happened", [True, False])
 def test_binary_question_is_the_same_as_one_option_or_as_two(name: str, p: float, happened: bool) -> None:
     single, double = [], []
-    for forecaster, vectors in (("ann", p), ("bob", 0.6)):
-        single += rows_of(forecaster, "q", [vectors], [happened], [0.72], [0.31], exclusive=False)
-        double += rows_of(forecaster, "q", [vectors, 1 - vectors], int(not happened), [0.72, 0.31], [0.31, 0.72])
+    for forecaster, chance in (("ann", p), ("bob", 0.6)):
+        single += rows_of(forecaster, "q", [chance], [happened], [0.72], [0.31], exclusive=False)
+        double += rows_of(forecaster, "q", [chance, 1 - chance], int(not happened), [0.72, 0.31], [0.31, 0.72])
     expected = FIGURES[name](panel(double))
     assert FIGURES[name](panel(single)) == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
