@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from agents.services.run_settings import paused_conditions
 from markets.prompt_conditions import EVIDENCE, SEARCH
 from markets.question_selection import QuestionCandidate
 from markets.services.evidence import Evidence, EvidenceGatherer
-from markets.sources.registry import evidence_source
+from markets.sources.registry import evidence_query_usd, evidence_source
 
 if TYPE_CHECKING:
     from markets.selection_rule import Condition, SelectionRule
@@ -41,8 +42,16 @@ def conditions_to_ask(rule: SelectionRule) -> list[Condition]:
     return [condition for condition in conditions_on(rule) if condition.name not in paused]
 
 
-def evidence_gatherer(rule: SelectionRule, at: datetime) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:
-    """The gatherer of evidence for a day's questions; None where no source is configured."""
+def evidence_gatherer(
+    rule: SelectionRule, at: datetime, *, most_usd: Decimal
+) -> Callable[[Sequence[QuestionCandidate]], Evidence] | None:
+    """The gatherer of evidence for a day's questions at no more than that cost; None where no source is configured."""
     if not settings.ARENA_EVIDENCE:
         return None
-    return EvidenceGatherer(partial(evidence_source, rule.evidence.excluded_hosts), rule.evidence, at)
+    open_source = partial(evidence_source, rule.evidence.excluded_hosts)
+    return EvidenceGatherer(open_source, rule.evidence, at, query_usd=evidence_query_usd(), most_usd=most_usd)
+
+
+def evidence_cost(questions: int, conditions: Iterable[Condition]) -> Decimal:
+    """US dollars for the evidence of so many questions, if one of the conditions shows any."""
+    return questions * evidence_query_usd() if any(condition.has_evidence for condition in conditions) else Decimal(0)

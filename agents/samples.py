@@ -38,7 +38,7 @@ def combine_samples(samples: Sequence[Vector], *, exclusive: bool) -> SampleFore
     deviations: list[float] = []
     for option in samples[0]:
         values = [sample[option] for sample in samples]
-        odds = [log_odds(value) for value in values]
+        odds = list(map(log_odds, values))
         medians[option] = median(values)
         log_odds_mean[option] = 1 / (1 + math.exp(-fmean(odds)))
         if len(odds) > 1:

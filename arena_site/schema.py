@@ -13,7 +13,7 @@ from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from agents.api.agent_records import AgentRecordSerializer
+from agents.api.ledger import AgentRecordSerializer
 from agents.api.tasks import TaskCostSerializer
 from arena_site.existing_values import Values, existing_values, with_values
 from arena_site.schema_rules import describe_component, describe_operation

@@ -37,6 +37,8 @@ ARENA_SOURCES = conf.read(env, "ARENA_SOURCES", "polymarket", conf.sources)
 ARENA_EVIDENCE = conf.read(env, "ARENA_EVIDENCE", "", conf.optional(conf.evidence_source))
 ARENA_EVIDENCE_KEY = env.str("ARENA_EVIDENCE_KEY", default="")
 ARENA_EVIDENCE_BASE_URL = conf.read(env, "ARENA_EVIDENCE_BASE_URL", "", conf.optional(conf.base_url))
+# US dollars for a query to that service; empty for its list price.
+ARENA_EVIDENCE_QUERY_USD = conf.read(env, "ARENA_EVIDENCE_QUERY_USD", "", conf.optional(conf.dollars))
 if ARENA_EVIDENCE and not ARENA_EVIDENCE.startswith("file:") and not ARENA_EVIDENCE_KEY:
     raise ImproperlyConfigured(f"ARENA_EVIDENCE_KEY: is missing, and {ARENA_EVIDENCE} asks for one")
 # Whether models may be asked with the gateway's search tool.

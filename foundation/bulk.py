@@ -1,10 +1,10 @@
-"""Reads and writes of many rows: iteration in batches, insertion, updates of what changed, compare-and-swap."""
+"""Many rows: rows by a key, iteration in batches, insertion, updates of what changed, compare-and-swap."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
 
 from django.db import connections, models, router, transaction
 from django.db.models.functions import Cast
@@ -16,6 +16,24 @@ BATCH = 2_000
 """Rows of one batch; few enough that the lock of a statement on them is short."""
 
 FieldValues = tuple[Any, ...]
+Row = TypeVar("Row")
+
+
+def rows_by(name: str, rows: Iterable[Row]) -> dict[Any, Row]:
+    """The rows by an attribute; of several with the same the last."""
+    rows = list(rows)
+    return dict(zip(map(attrgetter(name), rows), rows, strict=True))
+
+
+def mappings_by(key: str, mappings: Iterable[Any]) -> dict[Any, Any]:
+    """The mappings by one of their values; of several with the same the last."""
+    mappings = list(mappings)
+    return dict(zip(map(itemgetter(key), mappings), mappings, strict=True))
+
+
+def subset(mapping: Mapping[Any, Any], keys: Iterable[Any]) -> dict[Any, Any]:
+    """The part of a mapping under these keys, in their order."""
+    return {key: mapping[key] for key in keys}
 
 
 def in_batches(rows: models.QuerySet, *fields: str) -> Iterator[list[tuple]]:
@@ -157,7 +175,7 @@ def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
         values = list(map(attrgetter(field.attname), rows))
         prepared.append(_prepared(connection, field, values))
     with connection.cursor() as cursor:
-        cursor.executemany(statement, list(zip(*prepared, [row.pk for row in rows], strict=True)))
+        cursor.executemany(statement, list(zip(*prepared, list(map(attrgetter("pk"), rows)), strict=True)))
 
 
 def _update_statement(connection: Any, model: Any, fields: Iterable[Any]) -> str:

@@ -92,7 +92,7 @@ class VenueQuestion:
     @cached_property
     def listed_options(self) -> frozenset[Words]:
         """The normalised options of a list; empty for a yes-or-no question."""
-        options = frozenset(_words(option) for option in self.options)
+        options = frozenset(map(_words, self.options))
         return frozenset() if options <= YES_NO_OPTIONS or len(options) < 2 else options
 
     @cached_property

@@ -57,7 +57,7 @@ def stated_options(text: str, question: str, options: Iterable[str], *, asked_in
     subject = Subject.of(question)
     names = set()
     for sentence in _sentences(text, plain_text(question)):
-        years = [int(year) for year in YEAR.findall(sentence)]
+        years = list(map(int, YEAR.findall(sentence)))
         if not years or max(years) >= asked_in:
             names |= {by_name[name] for name in _options_of(sentence, subject, by_name)}
     return names

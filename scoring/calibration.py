@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Family
+from foundation.bulk import mappings_by, subset
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
 from scoring.models import Leaderboard
@@ -121,12 +122,12 @@ def _calibrated_trades(leaderboard: Leaderboard, families: Mapping[str, Family])
             ece=figures["ece"],
             ece_noise_floor=figures["ece_noise_floor"],
             brier=figures["murphy"]["brier"],
-            parts={part: figures["murphy"][part] for part in BRIER_PARTS},
+            parts=subset(figures["murphy"], BRIER_PARTS),
         )
 
 
 def _stakes(report: Mapping[str, Any], families: Mapping[str, Family]) -> Iterator[FamilyStakes]:
-    figures = {row["family"]: row for row in report.get("forecasts_and_trades", [])}
+    figures = mappings_by("family", report.get("forecasts_and_trades", []))
     for slug, points in sorted(report.get("stakes", {}).items()):
         if slug in families and points:
-            yield FamilyStakes(families[slug], [tuple(point) for point in points], figures[slug])
+            yield FamilyStakes(families[slug], list(map(tuple, points)), figures[slug])

@@ -1,4 +1,4 @@
-"""Profits of risk-free portfolios against stated probabilities, at one contract of each; pure functions.
+"""Profits of risk-free portfolios against stated probabilities, one contract of each, and a sentence on them.
 
 A contract on an option costs its stated probability and pays 1 if the option happens. The best risk-free portfolio that
 buys or sells at most one of each gains max over s in [−1, 1]ⁿ of the least Σ s_i (x_i − p_i) over all possible
@@ -8,9 +8,10 @@ options and for nested thresholds the programme has the closed forms below.
 """
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 Statements = Sequence[float]
 """Probabilities that one forecaster stated for the same option, in different questions."""
@@ -29,9 +30,9 @@ def exclusive_profit(options: Sequence[Statements], *, complete: bool) -> float:
         low, high = low + lower, high + upper
         profit += sum(abs(value - upper) for value in ordered)
     if low > 1:
-        return profit + _cheapest_way(low - 1, [_steps_down(statements) for statements in options])
+        return profit + _cheapest_way(low - 1, list(map(_steps_down, options)))
     if complete and high < 1:
-        return profit + _cheapest_way(1 - high, [_steps_up(statements) for statements in options])
+        return profit + _cheapest_way(1 - high, list(map(_steps_up, options)))
     return profit
 
 
@@ -100,3 +101,34 @@ def sum_profit(probabilities: Statements) -> float:
 def pair_profits(chain: Sequence[Statements]) -> list[float]:
     """For each two neighbours in a chain the profit from that pair alone, by the first statement of each."""
     return [max(0.0, narrower[0] - wider[0]) for wider, narrower in pairwise(chain)]
+
+
+KINDS = {"sums": "Sums", "exclusions": "At most one", "repeats": "Twice", "thresholds": "Thresholds"}
+"""The relations by name, as headings."""
+
+
+def consistency_sentence(figures: Mapping[str, Any], condition: str) -> str:
+    """The profits and their relation to the Brier score in words; empty without forecasts."""
+    profits = [row["profit"] for row in figures["rows"]]
+    if not profits:
+        return ""
+    span = f"{_dollars(min(profits))} to {_dollars(max(profits))}"
+    lead = f"A risk-free portfolio gains {span} a question from a model’s forecasts {condition}"
+    spearman = figures["spearman"]
+    if spearman["interval"] is None:
+        return f"{lead}; no relation to the Brier score can be told yet."
+    low, high = spearman["interval"]
+    basis = f"Spearman {_signed(spearman['value'])} over {spearman['models']} models, 95 % interval"
+    basis = f"{basis} {_signed(low)} to {_signed(high)}"
+    if low <= 0 <= high:
+        return f"{lead}; no relation to the Brier score is shown ({basis})."
+    relation = "lower" if spearman["value"] > 0 else "higher"
+    return f"{lead}; more consistent models have {relation} Brier scores ({basis})."
+
+
+def _dollars(value: float) -> str:
+    return f"${value:.4f}" if value == 0 or value >= 0.0001 else "less than $0.0001"
+
+
+def _signed(value: float) -> str:
+    return f"{'−' if value < 0 else '+'}{abs(value):.2f}"

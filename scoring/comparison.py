@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
+from foundation.bulk import mappings_by, rows_by
 from scoring.competition import CompetitionIndex
 from scoring.constants import FORECAST, TRADING
 from scoring.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
-from scoring.leaderboard_keys import Entry
-from scoring.methodologies import arms_asked
+from scoring.leaderboard_keys import Entry, arms_asked
 
 Pair = Mapping[str, Any]
 
@@ -117,7 +117,7 @@ def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, s
     past = {}
     for key, contents in contents_by_key.items():
         report = json.loads(json.dumps(contents.report))  # with the text keys of a stored one
-        entries = {entry["family"]: entry for entry in contents.entries}
+        entries = mappings_by("family", contents.entries)
         parts = [reduce(lambda part, key: (part or {}).get(key), path, report) for path in paths]
         past[key] = StoredLeaderboard(at, entries, parts)
     return past
@@ -137,8 +137,8 @@ def shared_cohorts(
     first: Mapping[str, float], second: Mapping[str, float], index: CompetitionIndex
 ) -> list[SharedCohort]:
     """The cohorts that both played, newest first, by their returns by cohort number (text, as in JSON)."""
-    by_number = {cohort.number: cohort for cohort in index.cohorts.values()}
-    common = sorted((int(number) for number in first.keys() & second.keys()), reverse=True)
+    by_number = rows_by("number", index.cohorts.values())
+    common = sorted(map(int, first.keys() & second.keys()), reverse=True)
     return [SharedCohort(by_number[number], first[str(number)], second[str(number)]) for number in common]
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from django.core.cache import cache
 
 from agents.models import Forecast
+from foundation.bulk import subset
 from markets.models import Question
 from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index, last_competition_index, unfinished_ages
@@ -191,7 +192,7 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
         by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from scoring.services.difference_intervals import difference_interval
+    from scoring.return_tests import difference_interval
 
     interval = difference_interval(gaps, events) if gaps else None
     if interval:
@@ -240,7 +241,7 @@ def _profit(at: datetime | None) -> Iterator[Finding]:
     interval = return_error(weeks[best["family"]], of=len(ranked)).interval
     if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        numbers = {int(number) for number in weeks[best["family"]]}
+        numbers = set(map(int, weeks[best["family"]]))
         best_cohorts = [cohort for cohort in competition_index().cohorts.values() if cohort.number in numbers]
         details = {"ages": unfinished_ages(best_cohorts, at)}
         yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, details, at)
@@ -258,7 +259,7 @@ def _calibration(
     if likely:
         largest = max(likely, key=lambda interval: (interval["pairs"], interval["from"]))
         forecast = largest["forecast"]
-        details = {key: largest[key] for key in ("from", "to", "forecast", "outcome", "low", "high")}
+        details = subset(largest, ("from", "to", "forecast", "outcome", "low", "high"))
         yield Finding(
             "calibration", best["display_name"], "", largest["outcome"] - forecast, largest["low"] - forecast,
             largest["high"] - forecast, largest["pairs"], None, None, {**details, **condition},

@@ -119,9 +119,7 @@ def database_copies(folder: Path) -> DatabaseCopies:
 
 
 DATA_MIGRATIONS = (
-    ("cohorts.migrations.0002_methodology_v1", "publish"),
-    ("cohorts.migrations.0003_methodology_v2", "publish"),
-    ("cohorts.migrations.0004_methodology_v3", "ship"),
+    ("cohorts.migrations.0002_methodologies", "ship"),
     ("agents.migrations.0002_lineup_2026", "register"),
 )
 """The migrations that insert rows, and the function of each that does."""

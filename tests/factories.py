@@ -35,7 +35,6 @@ from agents.models import (
 )
 from agents.models.task import PromptParts
 from agents.services import ledger
-from agents.services.anchors import anchor, chain_heads, record_daily_anchor
 from agents.services.attempts import note_attempt
 from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
@@ -45,6 +44,7 @@ from agents.services.receipts import issue_receipt
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
+from agents.services.signing_keys import anchor, chain_heads, record_daily_anchor
 from cohorts.models import Cohort, Methodology
 from foundation.json_lines import json_line, json_number
 from foundation.models import Run

@@ -155,7 +155,7 @@ class LineUpAdmin(ReadOnlyAdmin):
         if line_up.status != LineUp.Status.PROPOSED:
             return verbatim("already decided")
         preview = preview_lineup(line_up, at=clock.now())
-        return verbatim("\n".join(str(change) for change in preview.changes) or "nothing")
+        return verbatim("\n".join(map(str, preview.changes)) or "nothing")
 
 
 @admin.register(LineUpEntry)

@@ -2,13 +2,33 @@
 
 from rest_framework import serializers
 
-from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer, AgentRecordViewSet
 from agents.api.sealed import SealableSerializer, SealableViewSet, UnsealedViewSet
 from agents.list_filters import position_changed, settlement_changed, trade_changed
-from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
+from agents.models import Family, JournalEntry, Position, Reversal, Settlement, Trade
+from cohorts.models import Cohort
 from foundation.rest.cursors import StrictCursorPagination
-from foundation.rest.filters import ChangedSinceFilter
-from foundation.rest.serializers import DecimalStringField, MoneyStringField, limit_related_fields
+from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
+from foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer, limit_related_fields
+from foundation.rest.viewsets import ReadOnlyViewSet
+
+AGENT_COLUMNS = ("agent__cohort__number", "agent__family__slug")
+"""The columns of the agent that `AgentRecordSerializer` reads."""
+
+
+class AgentRecordSerializer(ReadSerializer):
+    """Base for records of an agent: its cohort and its family."""
+
+    cohort = serializers.IntegerField(source="agent.cohort.number", read_only=True)
+    family = serializers.CharField(source="agent.family.slug", read_only=True)
+
+
+class AgentRecordViewSet(ReadOnlyViewSet):
+    """Base of the views of such records: filters for cohort and family besides its own fields."""
+
+    filters = {
+        "cohort": ReferenceFilter(Cohort, "agent__cohort", by="number"),
+        "family": ReferenceFilter(Family, "agent__family", by="slug"),
+    }
 
 
 class TradeSerializer(SealableSerializer, AgentRecordSerializer):

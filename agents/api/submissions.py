@@ -14,10 +14,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.answer_texts import redact
 from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
-from agents.redaction import redact
 from foundation.clock import now
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
@@ -158,9 +158,10 @@ class OpenTasks(ExternalAgentView):
     """The tasks that the token's agent may answer now, with prompts, ids and deadlines.
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
-    every family. A task is open for 15 minutes after its prices are frozen, on the open track until the
-    `open_window` of the methodology (12 hours). With `wait` the answer comes as soon as a task is open, at the latest
-    after so many seconds; at once where too many others wait.
+    every family, but for those of conditions with a tool: the gateway offers it to models alone. A task is open for 15
+    minutes after its prices are frozen, on the open track until the `open_window` of the methodology (12 hours). With
+    `wait` the answer comes as soon as a task is open, at the latest after so many seconds; at once where too many
+    others wait.
     """
 
     serializer_class = OpenTasksSerializer
@@ -193,7 +194,17 @@ class OpenTasks(ExternalAgentView):
         return Response(OpenTasksSerializer(body).data, headers={"Cache-Control": "no-store"})
 
 
-class Submissions(ExternalAgentView):
+class KeyedView(ExternalAgentView):
+    """Base of the views that store what an agent sends, once by its key."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuses a request without its key before the token is looked at, so that it costs the client no failure."""
+        if request.method == "POST":
+            _key(request)
+        super().initial(request, *args, **kwargs)
+
+
+class Submissions(KeyedView):
     """Submits an answer in the models' format: a decision for an agent and a universe, or a batch's forecasts.
 
     It is parsed, checked and executed like a model's answer, at the same frozen prices. The same key with the same
@@ -203,12 +214,6 @@ class Submissions(ExternalAgentView):
     """
 
     serializer_class = SubmissionResultSerializer
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuses a request without its key before the token is looked at, so that it costs the client no failure."""
-        if request.method == "POST":
-            _key(request)
-        super().initial(request, *args, **kwargs)
 
     @extend_schema(
         parameters=TASK_PARAMETERS,
@@ -282,19 +287,13 @@ class ReportSerializer(StrictSerializer):
     reason = ReasonField(max_length=500, allow_blank=True, help_text="The reason, in your words.")
 
 
-class Attempts(ExternalAgentView):
+class Attempts(KeyedView):
     """Reports that the agent has no answer to a task, and why. It stands beside the agent's scores.
 
     A report uses up no try: an answer may follow until the deadline. `attempts/` lists what is stored.
     """
 
     serializer_class = AttemptSerializer
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuses a request without its key before the token is looked at, as `Submissions` does."""
-        if request.method == "POST":
-            _key(request)
-        super().initial(request, *args, **kwargs)
 
     @extend_schema(
         parameters=TASK_PARAMETERS,
@@ -342,7 +341,10 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
         release = registration.family.release_at(batch.question_set.frozen_at) if batch is not None else None
         if batch is None or release is None:
             raise ValidationError({"batch": [f"no batch has the id {request.query_params['batch']}"]})
-        return batch_target(release, batch)
+        prompt = batch_target(release, batch)
+        if not prompt.task.is_open_to_agents:
+            raise ValidationError({"batch": [f"batch {batch.pk} is for models that are offered a search tool"]})
+        return prompt
     if names != {"agent", "universe"}:
         raise ValidationError(
             {

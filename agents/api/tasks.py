@@ -6,8 +6,7 @@ from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.api.agent_records import AGENT_COLUMNS, AgentRecordSerializer
-from agents.api.ledger import TradeSerializer, TradeViewSet
+from agents.api.ledger import AGENT_COLUMNS, AgentRecordSerializer, TradeSerializer, TradeViewSet
 from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.list_filters import decision_changed, matching_decisions
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall

@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from agents.gateway.model_ids import product_line
-from agents.moving_aliases import ALIAS_MARK
+from agents.model_ids import ALIAS_MARK, product_line
 from agents.prices import clean_overrides
 from markets.sources.field_parsers import moment, price_or_none
 

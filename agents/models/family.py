@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Lower
 
-from agents.moving_aliases import alias_fault
+from agents.model_ids import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
 from cohorts.models import Methodology
 from foundation.fields import CostField

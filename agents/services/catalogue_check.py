@@ -7,9 +7,8 @@ from datetime import datetime
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
-from agents.gateway.model_ids import product_line
+from agents.model_ids import alias_fault, product_line
 from agents.models import LineUp, Release
-from agents.moving_aliases import alias_fault
 from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup, releases_of
 from agents.services.release_check import (
     UnusableRelease,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models.functions import Length
 
-from agents.conditions import conditions_on, conditions_to_ask
+from agents.conditions import conditions_on, conditions_to_ask, evidence_cost
 from agents.models import Agent, Decision, Elicitation, Release
 from agents.services.costs import CHARACTERS_PER_TOKEN, dearest_cost
 from agents.services.decisions import agents_to_ask, cohorts_with_open_window, market_columns
@@ -113,9 +113,12 @@ def plan_costs(
     unrecorded = {release.model_id for release in releases} - answers.keys()
     forecasts = Decimal(0)
     if forecasting is not None and (rules := forecasting.forecast_rules) is not None:
-        batches, days = week_of_batches(forecasting, rules, at) if stored else ((), 1)
+        batches, days, questions = week_of_batches(forecasting, rules, at) if stored else ((), 1, 0)
         conditions = conditions_to_ask(rules) if stored else conditions_on(rules)
-        batches = batches or assumed_day(rules, conditions).batches
+        if not batches:
+            day = assumed_day(rules, conditions)
+            batches, questions = day.batches, day.questions
+        forecasts += evidence_cost(questions, conditions)
         answers = answers_on_record(Elicitation, releases) if stored else {}
         unrecorded |= {release.model_id for release in releases} - answers.keys()
         for release in releases:

@@ -26,6 +26,7 @@ from agents.services.reconciliation import prepare_run
 from agents.services.runs import RunReport, run_task
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
 from markets.services.order_books import capture_order_books
@@ -217,7 +218,7 @@ class DecisionConversation(Conversation[Decision]):
         positions = list(Position.objects.open().filter(agent=agent).select_related("market", "outcome").order_by("pk"))
         market_ids = [position.market_id for position in positions]
         entries = UniverseEntry.objects.filter(universe=task.universe, market__in=market_ids)
-        by_market = {entry.market_id: entry for entry in entries}
+        by_market = rows_by("market_id", entries)
         return portfolio_parts(task, agent, positions=positions, entries=by_market, retry_note=retry_note)
 
     def record_answer(self, claim: Claim[Decision], call: ModelCall, at: datetime) -> Decision:

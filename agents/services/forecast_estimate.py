@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, QuerySet
 from django.db.models.functions import Length
 
-from agents.conditions import conditions_to_ask
+from agents.conditions import conditions_to_ask, evidence_cost
 from agents.models import Elicitation, Release
 from agents.services.costs import RESULT_CHARACTERS, search_price, searched_tokens
 from agents.services.expected_answers import (
@@ -26,6 +27,7 @@ from agents.services.forecasts import releases_to_ask
 from agents.services.release_check import set_catalogue_terms
 from agents.services.run_settings import paused_families
 from cohorts.models import Methodology
+from foundation.bulk import rows_by
 from markets.models import QuestionBatch, QuestionEntry
 from markets.models.question import day_of
 from markets.services.questions import FreezeParameters, draft_question_blocks
@@ -77,7 +79,7 @@ class ExpectedRequests:
 
 @dataclass(frozen=True, slots=True)
 class ForecastEstimate:
-    """The requests to each release, and the expected cost."""
+    """The requests to each release, and the expected cost, of which `evidence_usd` is for the queries of evidence."""
 
     releases: tuple[ExpectedRequests, ...]
     cost_usd: Decimal
@@ -86,6 +88,7 @@ class ForecastEstimate:
     questions: int = 0
     basis: str = ""
     """The days or markets from which the size of the batches is estimated."""
+    evidence_usd: Decimal = Decimal(0)
 
 
 FROZEN = "the day's questions"
@@ -116,7 +119,7 @@ def estimate_forecasts(
     is_open = [b for b in todays if b.question_set.frozen_at <= at < b.question_set.frozen_at + rules.retry_window]
     expected = None if todays else _expected_day(methodology, rules, at, questions=questions)
     final_samples = _final_samples(is_open)
-    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
+    conditions = rows_by("name", conditions_to_ask(rules))
     requests: list[ExpectedRequests] = []
     cost = Decimal(0)
     for release in releases:
@@ -129,7 +132,10 @@ def estimate_forecasts(
         for batch in batches:
             cost += batch.samples * sample_cost(batch, release, answers, methodology)
     if expected is not None:
-        return ForecastEstimate(tuple(requests), cost, False, expected.questions, expected.basis)
+        evidence = evidence_cost(expected.questions, conditions.values())
+        return ForecastEstimate(
+            tuple(requests), cost + evidence, False, expected.questions, expected.basis, evidence_usd=evidence
+        )
     number = QuestionEntry.objects.filter(question_set__batches__in=todays).values("question").distinct().count()
     return ForecastEstimate(tuple(requests), cost, bool(is_open), number, FROZEN)
 
@@ -201,10 +207,11 @@ def _like_batches(batches: QuerySet[QuestionBatch], rules: ForecastRules) -> tup
 
     A condition that was not asked then has batches of the length of another's, with the most evidence.
     """
-    rows = batches.values_list("question_set", "number", "arm", Length("block"), Length("evidence_block"))
-    sizes: dict[tuple[int, int], dict[str, tuple[int, int]]] = {}
-    for question_set, number, arm, characters, of_evidence in rows:
-        sizes.setdefault((question_set, number), {})[arm] = characters, of_evidence
+    lengths = {"characters": Length("block"), "of_evidence": Length("evidence_block")}
+    rows = batches.annotate(**lengths).values_list("question_set", "number", "arm", *lengths, named=True)
+    sizes: dict[tuple[int, int], dict[str, tuple[int, int]]] = defaultdict(dict)
+    for row in rows:
+        sizes[row.question_set, row.number][row.arm] = row.characters, row.of_evidence
     expected = []
     for by_arm in sizes.values():
         longest = max(characters for characters, _ in by_arm.values())
@@ -216,15 +223,16 @@ def _like_batches(batches: QuerySet[QuestionBatch], rules: ForecastRules) -> tup
 
 def week_of_batches(
     methodology: Methodology, rules: ForecastRules, at: datetime
-) -> tuple[Sequence[ExpectedBatch], int]:
-    """The batches of the last week with questions, and its number of days; else those of one day."""
+) -> tuple[Sequence[ExpectedBatch], int, int]:
+    """The batches of the last week with questions, its number of days and of questions; else those of one day."""
     newest = _batches(methodology).order_by("-question_set__day").values_list("question_set__day", flat=True).first()
     if newest is None:
         drafted = _drafted_day(methodology, rules, at)
-        return (drafted.batches if drafted else ()), 1
+        return (drafted.batches, 1, drafted.questions) if drafted else ((), 1, 0)
     week = _batches(methodology).filter(question_set__day__gt=newest - timedelta(days=DAYS_IN_WEEK))
     days = week.order_by().values("question_set__day").distinct().count()
-    return _like_batches(week, rules), days
+    questions = QuestionEntry.objects.filter(question_set__in=week.order_by().values("question_set")).count()
+    return _like_batches(week, rules), days, questions
 
 
 def _drafted_day(methodology: Methodology, rules: ForecastRules, at: datetime) -> ExpectedDay | None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,14 @@ from agents.services.claims import Claim, claim_task, end_leases_of_killed_runs
 from agents.services.conversation import Conversation
 from agents.services.lineups import lineup_releases
 from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
-from agents.services.model_calls import CallSettings
+from agents.services.model_calls import CallSettings, spent_in_week
 from agents.services.reconciliation import prepare_run
+from agents.services.run_settings import spend_limit
 from agents.services.runs import RunReport, run_task
 from agents.services.samples import new_forecast, read_sample, record_sampled_forecasts
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from markets.models import QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
@@ -53,6 +56,8 @@ class ForecastReport(RunReport):
     recorded: int = 0
     refused: int = 0
     declined: int = 0
+    left_out: int = 0
+    """Conditions that the day's sets of questions are not asked under, since their source gave nothing."""
 
 
 def run_forecasts(
@@ -82,7 +87,10 @@ def run_forecasts(
     for pk in completed:
         report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
-    sets = _freeze_question_sets(methodology, rules, at=at, clob=clob, questions=questions, report=report)
+    left = spend_limit(Elicitation.PROTOCOL, settings.spend_limit) - spent_in_week(Elicitation.PROTOCOL, week_start(at))
+    sets = _freeze_question_sets(
+        methodology, rules, at=at, clob=clob, questions=questions, most_usd=left, report=report
+    )
     report.questions = sum(question_set.entries.count() for question_set in sets)
     report.siblings = sibling_counts([question_set.pk for question_set in sets]).siblings
     if not is_replay(at):  # a set with evidence is frozen after it was gathered
@@ -123,10 +131,11 @@ def _work(
     sets: Iterable[QuestionSet], releases: Sequence[Release], rules: ForecastRules, report: ForecastReport
 ) -> Iterator[Request]:
     """The requests of a run: each release, each batch of the conditions that are on, each sample."""
-    conditions = {condition.name: condition for condition in conditions_to_ask(rules)}
+    conditions = rows_by("name", conditions_to_ask(rules))
     for question_set in sets:
         for name, reason in question_set.left_out.items():
-            report.failures.write(f"{question_set}: the condition {name} is not asked: {reason}")
+            report.left_out += 1
+            report.log.write(f"{question_set}: the condition {name} is not asked: {reason}")
         batches = list(question_set.batches.select_related("question_set"))
         for release, batch in product(releases, batches):
             condition = conditions.get(batch.arm)
@@ -145,9 +154,10 @@ def _freeze_question_sets(
     at: datetime,
     clob: Clob | None,
     questions: int | None,
+    most_usd: Decimal,
     report: ForecastReport,
 ) -> list[QuestionSet]:
-    """The day's sets of questions, frozen now if need be."""
+    """The day's sets of questions, frozen now if need be, with evidence of at most that cost."""
     universe = _todays_universe(methodology, at)
     seal = open_seals(at).universes.get(universe.pk) if universe else None
     if seal is not None:
@@ -163,7 +173,7 @@ def _freeze_question_sets(
         at=at,
         clob=clob,
         on_priced=report.add_price_failures,
-        gather=evidence_gatherer(rules, at),
+        gather=evidence_gatherer(rules, at, most_usd=most_usd),
     )
     try:
         freeze_question_set(freeze, traded=traded)
@@ -197,7 +207,7 @@ def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[in
 
 def releases_to_ask(methodology: Methodology, at: datetime) -> list[Release]:
     """The releases of the line-up in force, and on the day of decisions those of the deciding agents too."""
-    releases = {release.pk: release for release in lineup_releases(at)}
+    releases = rows_by("pk", lineup_releases(at))
     if day_of(at) == week_start(at):
         cohorts = Cohort.objects.active(at).filter(methodology=methodology, week_start__lte=at)
         deciding = [cohort.pk for cohort in cohorts.select_related("methodology") if cohort.is_deciding(at)]

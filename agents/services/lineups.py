@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
+from agents.model_ids import alias_fault
 from agents.models import Family, LineUp, LineUpEntry, Release
-from agents.moving_aliases import alias_fault
 from agents.prices import Prices
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start

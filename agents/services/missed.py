@@ -11,7 +11,7 @@ from agents.models.family import EXTERNAL_WINDOW
 from agents.services.attempts import note_missed_tasks
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import WEEK
-from foundation.bulk import create_missing
+from foundation.bulk import create_missing, rows_by
 from markets.models import QuestionBatch, Universe
 from markets.models.question import day_of
 
@@ -68,7 +68,7 @@ def _unsubmitted_elicitations(batch: QuestionBatch, at: datetime) -> Iterator[El
             status=Elicitation.Status.MISSED,
             error=NOT_SUBMITTED,
         )
-        if at >= task.window_ends_at:
+        if task.is_open_to_agents and at >= task.window_ends_at:
             yield task
 
 
@@ -125,5 +125,5 @@ def _weeks_so_far(cohort: Cohort, at: datetime) -> dict[int, tuple[datetime, Uni
     methodology = cohort.methodology
     starts = {week: cohort.week_start + (week - 1) * WEEK for week in range(1, cohort.weeks_begun(at) + 1)}
     frozen = Universe.objects.filter(methodology=methodology.version, week_start__in=starts.values())
-    universes = {universe.week_start: universe for universe in frozen.defer("market_block")}
+    universes = rows_by("week_start", frozen.defer("market_block"))
     return {week: (start, universes.get(start)) for week, start in starts.items()}

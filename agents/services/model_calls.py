@@ -14,12 +14,12 @@ from django.db import transaction
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from agents.answers import Malformed
+from agents.answer_texts import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
-from agents.gateway.model_ids import same_model
 from agents.gateway.searches import read_searches, search_parameters
+from agents.model_ids import same_model
 from agents.models import Decision, Elicitation, ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
@@ -27,8 +27,12 @@ from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, search_price, worst_case
 from agents.services.run_settings import spend_limit
+from cohorts.weeks import WEEK
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from foundation.site_hosts import site_hosts
+from markets.models import QuestionEntry
+from markets.sources.registry import evidence_query_usd
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
@@ -38,7 +42,7 @@ LARGER = 2
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
 
-TASK_MODELS: dict[str, type[Task]] = {task.PROTOCOL: task for task in (Decision, Elicitation)}
+TASK_MODELS: dict[str, type[Task]] = rows_by("PROTOCOL", (Decision, Elicitation))
 """The task of each protocol."""
 
 log = logging.getLogger(__name__)
@@ -76,15 +80,17 @@ class CallSettings:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """The cost of calls in US dollars: billed, and booked at the worst case until the gateway tells what it billed."""
+    """US dollars: billed, booked at the worst case until the gateway tells what it billed, and for evidence."""
 
     billed: Decimal
     booked: Decimal
+    evidence: Decimal = Decimal(0)
+    """That of the queries behind the week's evidence, at the price of now; no call's cost."""
 
     @property
     def counted(self) -> Decimal:
         """The amount that counts against the spend limit."""
-        return self.billed + self.booked
+        return self.billed + self.booked + self.evidence
 
 
 def spend_in_week(protocol: str, week_start: datetime) -> Spend:
@@ -94,7 +100,11 @@ def spend_in_week(protocol: str, week_start: datetime) -> Spend:
     is_booked = Q(calls__cost_source=ModelCall.CostSource.BOOKED)
     sums = tasks.aggregate(all=Sum("calls__cost_usd"), booked=Sum("calls__cost_usd", filter=is_booked))
     booked = sums["booked"] or Decimal(0)
-    return Spend((sums["all"] or Decimal(0)) - booked, booked)
+    price = evidence_query_usd() if task is Elicitation else Decimal(0)
+    of_week = Q(question_set__day__gte=week_start, question_set__day__lt=week_start + WEEK)
+    with_evidence = QuestionEntry.objects.filter(of_week).exclude(question_set__evidence_sha256="")
+    queries = with_evidence.count() if price else 0
+    return Spend((sums["all"] or Decimal(0)) - booked, booked, queries * price)
 
 
 def spent_in_week(protocol: str, week_start: datetime) -> Decimal:

@@ -8,11 +8,10 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
-from agents.gateway.model_ids import product_line, version_numbers
 from agents.lineup_2026 import CURRENT_LINEUP
+from agents.model_ids import alias_fault, product_line, version_numbers
 from agents.models import Family, LineUp, Release
 from agents.models.family import name_slug
-from agents.moving_aliases import alias_fault
 from agents.services.lineups import (
     LineUpChange,
     approve_lineup,
@@ -24,6 +23,7 @@ from agents.services.lineups import (
 )
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
+from foundation.bulk import rows_by
 from foundation.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope, save_competition_row
 
@@ -140,7 +140,7 @@ def raise_unusable_alerts(releases: Iterable[Release], unusable: Sequence[Unusab
             kind=UNUSABLE_ALERT,
             subject="line-up",
             items=items,
-            message=f"No cohort can start with {listing([str(fault) for fault in unusable])}.",
+            message=f"No cohort can start with {listing(list(map(str, unusable)))}.",
             at=at,
             path="/admin/agents/lineup/",
             remedy=approval(unusable),
@@ -251,7 +251,7 @@ def stored_or_new(release: Release, *, at: datetime) -> Release:
 
 def current_releases(*, at: datetime) -> list[Release]:
     """The releases of the current line-up that ships with the arena, of active families."""
-    families = {family.slug: family for family in Family.objects.active()}
+    families = rows_by("slug", Family.objects.active())
     releases = []
     for competitor in CURRENT_LINEUP:
         if competitor.slug in families:

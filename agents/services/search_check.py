@@ -61,7 +61,7 @@ def check_schema(
     rules = methodology.forecast_rules
     assert rules is not None
     columns = rules.question_columns
-    block = "\n".join([json_line(columns), json_line([QUESTION.get(name) for name in columns])])
+    block = "\n".join([json_line(columns), json_line(list(map(QUESTION.get, columns)))])
     batch = QuestionBatch(arm=condition.name, block=block, question_set=QuestionSet(day=day_of(at)))
     task = Elicitation(batch=batch, methodology=methodology, release=release, family=release.family)
     user = task.user_prompt(PromptParts())

@@ -16,7 +16,7 @@ from agents.services import ledger
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
 from cohorts.models import Cohort
-from foundation.bulk import compare_and_swap
+from foundation.bulk import compare_and_swap, subset
 from foundation.failpoints import failpoint
 from foundation.http import UpstreamError
 from foundation.models import AlertItem
@@ -198,7 +198,7 @@ def settle_markets(resolutions: Mapping[Market, Resolution], *, at: datetime) ->
         clear_alert(OVERDUE_ALERT, [market.external_id for market in resolutions if market.pk in final], at=at)
         failpoint("settlement.paid")
     failpoint("settlement.committed")
-    return {pk: settled[pk] for pk in final}
+    return subset(settled, final)
 
 
 def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[int, Resolution]:
@@ -212,7 +212,7 @@ def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[
     fields = ("status", "winning_outcome", "resolved_at")
     closed = dict.fromkeys(final, Market.Status.CLOSED)
     swapped = compare_and_swap(Market, final, fields, field="status", expected=closed)
-    return {pk: by_id[pk] for pk in swapped}
+    return subset(by_id, swapped)
 
 
 def _lock_owners(markets: Sequence[int]) -> dict[int, Agent]:

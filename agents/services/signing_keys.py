@@ -1,19 +1,20 @@
-"""The arena's signing keys: which one is in use, their register with dates, and the rotation.
+"""The arena's signing keys: the one in use, their register and rotation, and the chain heads that they sign.
 
 The private keys are in the settings, the public ones in the database. A receipt is signed by the key that was in use
 when its answer was received, so that a reader can check it against the dates.
 """
 
 import hashlib
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
-from agents.models import Receipt, SigningKey
-from agents.records import RECEIPT
+from agents.models import Chain, DailyAnchor, Receipt, SigningKey
+from agents.records import GENESIS, PROTOCOLS, RECEIPT
 from agents.services.chain import lock_chain
-from agents.signing import available_keys, has_lasting_key
+from agents.signing import available_keys, has_lasting_key, sign
 from foundation.json_lines import instant_text
 from foundation.services.alerts import clear_others, raise_alert
 
@@ -134,3 +135,25 @@ def _succeed(current: SigningKey | None, public_key: str, at: datetime) -> Signi
     successor = _unsaved(public_key, begins_at)
     successor.save()
     return successor
+
+
+Heads = dict[str, dict[str, Any]]
+
+
+def chain_heads() -> Heads:
+    """The length and head of each chain by its protocol."""
+    heads: Heads = {protocol: {"length": 0, "head": GENESIS} for protocol in (*PROTOCOLS, RECEIPT)}
+    return heads | {chain.protocol: {"length": chain.length, "head": chain.head} for chain in Chain.objects.all()}
+
+
+def anchor(*, heads: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+    """Chain heads at an instant, signed."""
+    statement = {"at": instant_text(at), "chains": dict(heads)}
+    public_key, private_key = key_of_heads(at)
+    return {**statement, "public_key": public_key, "signature": sign(statement, private_key)}
+
+
+def record_daily_anchor(document: Mapping[str, Any], *, at: datetime) -> DailyAnchor:
+    """The day's anchor: the first one of the day, which others may have kept or stamped."""
+    day = at.astimezone(UTC).date()
+    return DailyAnchor.objects.get_or_create(day=day, defaults={"document": dict(document), "made_at": at})[0]

@@ -236,7 +236,9 @@ def _current_targets(registration: Registration, at: datetime) -> Iterator[Submi
             question_set__frozen_at__gt=at - LONGEST_OPEN_WINDOW, question_set__frozen_at__lte=at
         )
         for batch in batches.select_related("question_set").order_by("question_set", "number", "arm"):
-            yield batch_target(release, batch)
+            target = batch_target(release, batch)
+            if target.task.is_open_to_agents:
+                yield target
 
 
 def record_submission(

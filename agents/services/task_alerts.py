@@ -1,4 +1,4 @@
-"""Alerts about tasks without an answer: one for each day, whatever its number of models, cohorts and batches.
+"""Alerts about tasks without an answer or a question: one a day, whatever its number of models, cohorts and batches.
 
 A decision belongs to its week's Sunday, an elicitation to the day of its questions: a gateway that fails on a Sunday
 fails both, which is one concern. A task leaves its alert when it is answered.
@@ -12,9 +12,10 @@ from agents.models import Decision, Elicitation, Task
 from cohorts.weeks import WEEK, week_start
 from foundation.models import Alert, AlertItem
 from foundation.services.alerts import clear_others, raise_alert
+from markets.models import QuestionSet
 from markets.models.question import day_of
 
-FAILED, MISSED = "tasks-failed", "tasks-missed"
+FAILED, MISSED, LEFT_OUT = "tasks-failed", "tasks-missed", "conditions-left-out"
 MISSED_WITHIN = timedelta(days=14)
 """Older tasks that were missed raise no alert any more."""
 MOST_WEEKS = 10
@@ -29,6 +30,7 @@ def refresh_task_alerts(*, at: datetime) -> None:
     days |= {datetime.fromisoformat(f"{day}T00:00:00Z") for day in open_alerts}
     for day in sorted(days):
         _refresh_failed(day, at)
+    _refresh_left_out(at)
     _raise_missed(at)
 
 
@@ -54,6 +56,26 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
         "Retry on the dashboard asks at once.",
     )
     Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)
+
+
+def _refresh_left_out(at: datetime) -> None:
+    """Raises the alert about conditions that are not asked on the newest day of questions, and clears others."""
+    newest = QuestionSet.objects.order_by("-day", "part").first()
+    reasons = newest.left_out if newest else {}
+    clear_others(LEFT_OUT, reasons, at=at)
+    if newest and reasons:
+        names = " and ".join(sorted(reasons))
+        raise_alert(
+            kind=LEFT_OUT,
+            subject=f"{newest.day:%Y-%m-%d}",
+            items={name: f"the condition {name}" for name in reasons},
+            message=f"Not asked on {newest.day.day} {newest.day:%B %Y}: {names}. {next(iter(reasons.values()))}",
+            at=at,
+            path=f"/admin/markets/questionset/{newest.pk}/change/",
+            remedy="Run doctor, which asks the source of evidence once. The next day on which they are asked resolves "
+            "this; the other conditions go on.",
+            urgent=False,
+        )
 
 
 def _raise_missed(at: datetime) -> None:
@@ -115,7 +137,7 @@ def _name(task: Task) -> str:
 
 def _message(tasks: Sequence[Task], day: datetime, verb: str) -> str:
     """How many of each protocol, and the most frequent reason."""
-    counts = Counter(type(task) for task in tasks)
+    counts = Counter(map(type, tasks))
     parts = []
     for model, singular, plural in NOUNS:
         if counts[model]:

@@ -2,7 +2,6 @@
 
 from markets.models.market import Market, Outcome
 from markets.models.operation import CacheVersion, VenueTraffic
-from markets.models.order_book import OrderBook
 from markets.models.price import PriceObservation
 from markets.models.question import EvidenceSnippet, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet
-from markets.models.universe import Universe, UniverseEntry
+from markets.models.universe import OrderBook, Universe, UniverseEntry

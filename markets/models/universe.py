@@ -1,4 +1,4 @@
-"""Weekly universes: the frozen markets and prices that every agent of a run sees."""
+"""Weekly universes: the frozen markets and prices that every agent of a run sees, and their order books."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from django.db import models
 
-from markets.models.market import Market
+from foundation.fields import RateField
+from markets.models.market import Market, Outcome
 
 
 class Universe(models.Model):
@@ -52,3 +53,27 @@ class UniverseEntry(models.Model):
 
     def is_stale(self, side: str) -> bool:
         return bool(self.sources.get(side, {}).get("stale", True))
+
+
+class OrderBook(models.Model):
+    """The book of one side of a market at the freeze, as deep as any trade of the run could reach, and its fee.
+
+    A level is a price and a number of shares, both decimal strings; the best level comes first.
+    """
+
+    universe = models.ForeignKey(Universe, on_delete=models.CASCADE, related_name="order_books")
+    outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="order_books")
+    captured_at = models.DateTimeField(help_text="By the real clock.")
+    bids = models.JSONField(help_text="[[price, shares], …], the highest price first.")
+    asks = models.JSONField(help_text="[[price, shares], …], the lowest price first.")
+    fee_rate = RateField(null=True, blank=True, help_text="Of the taker's fee; null where the venue states none.")
+    fee_exponent = RateField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["universe", "outcome"], name="one_order_book_per_universe_and_outcome")
+        ]
+        ordering = ["universe_id", "pk"]
+
+    def __str__(self) -> str:
+        return f"{self.universe}: book of {self.outcome}"

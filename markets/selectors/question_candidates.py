@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import chain
 
+from foundation.bulk import rows_by
 from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.models import Market
 from markets.models.question import NONE_OF_THESE
@@ -39,7 +40,7 @@ def single_candidate(market: Market) -> QuestionCandidate:
 
 def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, QuestionCandidate]]:
     """Pairs of an original's key and its duplicate, from a source that stands later in the registry."""
-    by_key = {candidate.key: candidate for candidate in candidates}
+    by_key = rows_by("key", candidates)
     originals: list[VenueQuestion] = []
     pairs: list[tuple[str, QuestionCandidate]] = []
     for source in SOURCES:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -57,9 +58,16 @@ class EvidenceGatherer:
     """
 
     def __init__(
-        self, open_source: Callable[[], AbstractContextManager[EvidenceSource]], rule: EvidenceRule, at: datetime
+        self,
+        open_source: Callable[[], AbstractContextManager[EvidenceSource]],
+        rule: EvidenceRule,
+        at: datetime,
+        *,
+        query_usd: Decimal = Decimal(0),
+        most_usd: Decimal = Decimal(0),
     ) -> None:
         self.open_source, self.rule, self.at = open_source, rule, at
+        self.query_usd, self.most_usd = query_usd, most_usd
         self.replay = is_replay(at)
         self._started_s = time.monotonic()
 
@@ -69,7 +77,12 @@ class EvidenceGatherer:
     def __call__(self, candidates: Sequence[QuestionCandidate]) -> Evidence:
         """The evidence for candidates. Raises EvidenceUnavailable if the source fails, or gave nothing to show."""
         queries = {candidate.key: self.rule.query.replace("{question}", candidate.text) for candidate in candidates}
-        answer = self._texts(list(dict.fromkeys(queries.values())))
+        distinct = list(dict.fromkeys(queries.values()))
+        if len(distinct) * self.query_usd > max(self.most_usd, Decimal(0)):
+            raise EvidenceUnavailable(
+                f"{len(distinct)} queries at ${self.query_usd} each do not fit into the week's spend limit"
+            )
+        answer = self._texts(distinct)
         ended_at = self.clock()
         dropped = Counter({UNREADABLE: answer.unreadable})
         text_filter = EvidenceFilter(self.rule, ended_at, self.replay, site_hosts(), dropped)

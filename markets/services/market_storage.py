@@ -1,4 +1,4 @@
-"""Storing markets as their venue describes them: new ones, changed descriptions and quotes, and those that closed."""
+"""Storing markets as their venue describes them: new and closed ones, changed descriptions, categories and quotes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,9 +8,8 @@ from decimal import ROUND_DOWN, Decimal
 
 from django.db import IntegrityError, transaction
 
-from foundation.bulk import FieldValues, field_values, update_changed
+from foundation.bulk import FieldValues, field_values, rows_by, update_changed
 from foundation.run_log import FailureLines, ReportLines
-from markets.categories import canonical_category
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
 from markets.services.prices import as_price
@@ -88,7 +87,7 @@ def store_markets(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> 
 def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     """Creates and updates markets, then adds to the report, of which nothing is to remain where that fails."""
     stored = Market.objects.filter(source=fetched.source, external_id__in=fetched.by_id).prefetch_related("outcomes")
-    markets = {market.external_id: market for market in stored}
+    markets = rows_by("external_id", stored)
     outcomes: list[Outcome] = []
     markets_before: dict[int, FieldValues] = {}
     for market in markets.values():
@@ -205,3 +204,41 @@ def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
     market.accepts_orders = row.accepts_orders
     market.oracle_status = row.oracle_status or ""
     market.refreshed_at = at
+
+
+NAMES_BY_CATEGORY = {
+    "Business": ("Companies",),
+    "Crypto": ("Cryptocurrency", "Cryptocurrencies", "NFTs"),
+    "Culture": ("Entertainment", "Pop Culture"),
+    "Economy": ("Economics",),
+    "Finance": ("Financials",),
+    "Health": ("Coronavirus",),
+    "Politics": (
+        *("Elections", "Global Elections", "Global Politics", "Midterms", "US Election", "US Elections"),
+        *("US Politics", "World Elections"),
+    ),
+    "Science": ("Science and Technology",),
+    "Sports": (
+        *("Basketball", "Champions League", "Chess", "EPL", "La Liga", "NBA", "NBA Playoffs", "Olympics"),
+        *("Premier League", "Soccer"),
+    ),
+    "Tech": ("Technology",),
+    "Weather": ("Climate", "Climate and Weather"),
+}
+"""By category, other names of the same subject, or of a part of it: categories and tags of Polymarket and Kalshi."""
+
+
+def canonical_category(name: str) -> str:
+    """The category that a venue's name stands for; a name that is not listed stands for itself."""
+    return _CATEGORIES.get(_key(name), name)
+
+
+def _key(name: str) -> str:
+    """The name without the differences that carry no meaning: `Pop-Culture ` is `pop culture`."""
+    return " ".join(name.replace("-", " ").replace("&", " and ").split()).casefold()
+
+
+_CATEGORIES: dict[str, str] = {}
+for _category, _synonyms in NAMES_BY_CATEGORY.items():
+    for _name in (_category, *_synonyms):
+        _CATEGORIES[_key(_name)] = _category

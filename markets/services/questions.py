@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max, prefetch_related_objects
 
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from foundation.json_lines import json_line, json_number
 from markets.models import (
@@ -173,7 +174,7 @@ def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *
     ids = _market_ids(candidates)
     markets = list(Market.objects.filter(pk__in=ids).prefetch_related("outcomes").order_by("pk"))
     universe = UniverseEntry.objects.filter(universe=freeze.universe, market__in=ids) if freeze.universe else []
-    frozen = {entry.market_id: entry for entry in universe}
+    frozen = rows_by("market_id", universe)
     to_price = [market for market in markets if market.pk not in frozen]
     if replay:
         pricing = recorded_prices(to_price, freeze.at)

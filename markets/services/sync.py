@@ -18,7 +18,7 @@ from markets.models.market import MarketQuerySet
 from markets.pricing import PriceRule, has_tight_book
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
-from markets.services.question_schedule import update_scheduled_closes
+from markets.services.question_resolution import update_scheduled_closes
 from markets.services.venue_health import (
     alert_venue_down,
     clear_venue_down,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 
 from django.conf import settings
 
@@ -61,7 +62,16 @@ def open_catalogues(total_s: float) -> Iterator[list[Catalogue]]:
         clients = [source.client() for name, source in SOURCES.items() if name in settings.ARENA_SOURCES]
         for place, client in enumerate(clients, start=1):
             client.limit_total(total_s * place / len(clients))
-        yield [stack.enter_context(client) for client in clients]
+        yield list(map(stack.enter_context, clients))
+
+
+def evidence_query_usd() -> Decimal:
+    """US dollars for a query to the source that `ARENA_EVIDENCE` names; 0 of files, and without a source."""
+    service = SERVICES.get(settings.ARENA_EVIDENCE or "")
+    if service is None:
+        return Decimal(0)
+    price: Decimal | None = settings.ARENA_EVIDENCE_QUERY_USD
+    return service.query_usd if price is None else price
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """Agents with their values and records, their snapshots, and the Brier scores of their bets."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
 from rest_framework import serializers
 
-from agents.api.agent_records import AgentRecordSerializer, AgentRecordViewSet
+from agents.api.ledger import AgentRecordSerializer, AgentRecordViewSet
 from agents.api.sealed import UnsealedViewSet
-from agents.models import Agent, Family
+from agents.list_filters import position_changed
+from agents.models import Agent, Family, Position
 from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
 from foundation.rest.cursors import StrictCursorPagination
@@ -15,10 +18,20 @@ from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
 from foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.after_costs import AgentAfterCosts, stored_after_costs
-from scoring.changes import agent_changed, brier_score_changed
 from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
 from scoring.valuations import NO_RECORD, bet_records, sealed_agents, valuations
+
+
+def agent_changed(since: datetime) -> Q:
+    """The agent, its positions or their value, or its record of resolved bets."""
+    positions = Position.objects.filter(position_changed(since)).order_by()
+    scores = BrierScore.objects.filter(updated_at__gte=since).order_by()
+    return Q(updated_at__gte=since) | Q(pk__in=positions.values("agent")) | Q(pk__in=scores.values("agent"))
+
+
+def brier_score_changed(since: datetime) -> Q:
+    return Q(updated_at__gte=since)
 
 
 class AgentSerializer(ReadSerializer):

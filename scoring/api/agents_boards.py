@@ -13,10 +13,9 @@ from foundation.rest.negotiation import FORMAT_PARAMETER
 from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.viewsets import ListView, extend_schema, query_parameter
-from scoring.agents_boards import ALL_TIME, read_agents_board
 from scoring.api.base import IntervalField, NumberField, SkillField, selected_name
 from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
-from scoring.leaderboard_entries import PROTOCOLS
+from scoring.leaderboard_entries import ALL_TIME, PROTOCOLS, read_agents_board
 from scoring.models import AgentsBoard
 
 

@@ -1,12 +1,14 @@
 """Forecasts, questions with their forecasts, and the leaderboards of the forecast protocol."""
 
-from django.db.models import Prefetch, QuerySet
+from datetime import datetime
+
+from django.db.models import Prefetch, Q, QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.api.tasks import ModelCallSerializer, SearchResultSerializer
-from agents.models import Family, Forecast, ModelCall
+from agents.models import Elicitation, Family, Forecast, ModelCall
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, KnownChoiceFilter, ReferenceFilter, SearchFilter
 from foundation.rest.serializers import NullableCharField, ReadSerializer
@@ -15,9 +17,18 @@ from markets import api
 from markets.models import Question
 from markets.selectors.list_filters import with_words
 from scoring.api.base import IntervalField, NumberField, ObjectField, SkillField
-from scoring.changes import forecast_changed
 from scoring.constants import FORECAST, RANKED_BY
-from scoring.models import Leaderboard
+from scoring.models import ForecastScore, Leaderboard
+
+
+def forecast_changed(since: datetime) -> Q:
+    """The forecast, written with its elicitation, or its scores.
+
+    Subqueries, because PostgreSQL would join all forecasts with their elicitations and scores to compare the times.
+    """
+    elicitations = Elicitation.objects.filter(updated_at__gte=since).order_by()
+    scores = ForecastScore.objects.filter(updated_at__gte=since).order_by()
+    return Q(elicitation__in=elicitations.values("pk")) | Q(pk__in=scores.values("forecast"))
 
 
 def _by_gamma(help_text: str) -> serializers.DictField:

@@ -97,6 +97,6 @@ class PerformanceView(ComputedView):
                 "as_of": curves.as_of,
                 "bucket_seconds": int(curves.bucket.total_seconds()),
                 "series": series,
-                "release_changes": [asdict(change) for change in curves.release_changes],
+                "release_changes": list(map(asdict, curves.release_changes)),
             }
         )

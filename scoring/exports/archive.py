@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -14,18 +14,17 @@ import django
 from agents.models.sealed_rows import seals_in_force
 from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING
 from agents.sealing import respecting_seals
-from agents.services.anchors import anchor, chain_heads
 from agents.services.chain import append_archive
+from agents.services.signing_keys import anchor, chain_heads
 from arena_verifier.standalone import program_text
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256, list_files
-from forecast_rank.files.descriptions import croissant, data_package
+from forecast_rank.files.descriptions import Dataset, croissant, data_package
 from foundation.consistent_reads import consistent_reads
 from foundation.json_lines import instant_text
-from scoring.exports.archive_record import WeeklyRows, archive_record
+from markets.sources.registry import SOURCES
+from scoring.exports.archive_record import ANCHOR, FORMAT_VERSION, MANIFEST, WeeklyRows, archive_record, manifest_text
 from scoring.exports.dictionary import CSV, dictionary_json
-from scoring.exports.manifest import ANCHOR, FORMAT_VERSION, MANIFEST, manifest_text
-from scoring.exports.readme import DATASET, license_text, readme_text
 from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches
@@ -177,3 +176,28 @@ def _manifest(
             draft, MANIFEST, {f"{format}/{name}.{format}": count for format in formats for name, count in rows.items()}
         ),
     }
+
+
+DATASET = Dataset(
+    name="forecaster-arena",
+    title="Forecaster Arena: forecasts and paper trades of language models",
+    summary="Decisions, forecasts, trades, prices and scores of language models that forecast real events.",
+    url="/data/",
+    creator="Forecaster Arena",
+    license="CC-BY-4.0",
+    license_url="https://creativecommons.org/licenses/by/4.0/",
+    terms="CC BY 4.0 for the arena's own data; venues' texts and prices and models' outputs by their owners' terms.",
+)
+TEXTS = Path(__file__).parents[2] / "templates" / "archive"
+
+
+def license_text() -> str:
+    """The terms of reuse."""
+    venues = ", ".join(source.label for source in SOURCES.values())
+    return (TEXTS / "LICENSE.txt").read_text(encoding="utf-8").format(venues=venues)
+
+
+def readme_text(selection: Mapping[str, Any], at: str) -> str:
+    """The README of an archive."""
+    narrowed_by = ", ".join(f"{name} {value}" for name, value in selection.items() if value is not None)
+    return (TEXTS / "README.md").read_text(encoding="utf-8").format(at=at, selection=narrowed_by or "everything")

@@ -101,7 +101,7 @@ def columns(text: str) -> tuple[ArchiveColumn, ...]:
     >>> columns("cash decimal usd - Cash now.")[0]
     ArchiveColumn(name='cash', kind='decimal', meaning='Cash now.', unit='US dollars', path='cash')
     """
-    return tuple(_parse_column(line) for line in text.strip().splitlines())
+    return tuple(map(_parse_column, text.strip().splitlines()))
 
 
 def _parse_column(line: str) -> ArchiveColumn:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q, Sum
 
 from agents.models import Forecast, ModelCall
+from foundation.bulk import mappings_by, subset
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.services.forecast_panels import ResolvedEntry, Selection
 from scoring.services.time_report import Ranking
@@ -34,12 +35,13 @@ COLUMNS = AnswerUsage._fields
 """The columns of a call that are added up."""
 
 
-def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: Ranking) -> dict[str, Any]:
+def cost_report(
+    resolved: Sequence[ResolvedEntry], usage: Mapping[TaskKey, AnswerUsage], rank: Ranking
+) -> dict[str, Any]:
     """The scores of the forecasts whose cost the gateway stated, what they cost, and the frontier of both.
 
     Scores and costs are of the same forecasts. A question asked on several days counts once, in both.
     """
-    usage = _usage(selection)
     entries = []
     for entry in resolved:
         forecasts = {}
@@ -64,7 +66,7 @@ def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: R
     }
 
 
-def _usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
+def answer_usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
     """What an answer took, by its batch and release, where the gateway stated the cost of every billed call."""
     key = ("elicitation__batch__question_set", "elicitation__batch__number", "elicitation__release")
     tasks = selection.elicitations()
@@ -100,7 +102,7 @@ def _row(
     for place, column in enumerate(COLUMNS):
         means[column] = fmean(fmean(answer[place] for answer in answers) for answers in by_question.values())
     return {
-        **{column: row[column] for column in ("forecaster", "display_name", "n", "forecasts", "coverage", "ranked_by")},
+        **subset(row, ("forecaster", "display_name", "n", "forecasts", "coverage", "ranked_by")),
         "score": ranking_score(row),
         "score_ci": ranking_interval(row),
         "brier": row["brier"],
@@ -131,7 +133,7 @@ def _steps(
     0.01 (c_b - c_a) / (s_a - s_b), with costs c and scores s of the cheaper model a and the better model b. The
     difference of the scores has a paired test, corrected for all pairs of models.
     """
-    by_name = {row["forecaster"]: row for row in rows}
+    by_name = mappings_by("forecaster", rows)
     tests = {frozenset((pair["first"], pair["second"])): pair["p_holm"] for pair in pairs}
     steps = []
     for place in range(1, len(frontier)):

@@ -9,9 +9,10 @@ from typing import Any
 from django.db.models import Count, Min, Q
 
 from agents.models import Release
+from foundation.bulk import subset
 from markets.models import QuestionOption
+from scoring.services.forecast_inputs import NO_PARTICIPATION
 from scoring.services.forecast_panels import ResolvedEntry
-from scoring.services.forecast_participation import NO_PARTICIPATION
 from scoring.services.trading_leaderboards import LeaderboardContents
 
 
@@ -40,7 +41,7 @@ def cutoff_report(
             restricted.append(replace(entry, forecasts=clean, external_forecasts={}))
     contents = rank(restricted)
     entries = [entry | dict.fromkeys(NO_PARTICIPATION) for entry in contents.entries]
-    report = {name: contents.report[name] for name in ("pairs", "data", "market", "curves")}
+    report = subset(contents.report, ("pairs", "data", "market", "curves"))
     return {"entries": entries, "report": report | {"cutoffs": {name: dict(states) for name, states in counts.items()}}}
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from django.apps import apps
 
 from agents.records import sha256
-from agents.services.anchors import chain_heads
+from agents.services.signing_keys import chain_heads
 from arena_verifier.rows import Row, Tables
+from foundation.bulk import rows_by
 from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe
 from scoring.exports.table_rows import methodology_rows
@@ -39,7 +40,7 @@ class DatabaseRows(Tables):
             yield from self._blocks()
             return
         declared = TABLES_BY_NAME[table]
-        columns = {column.name: column for column in declared.columns}
+        columns = rows_by("name", declared.columns)
         names = COLUMNS[table].split() if table in COLUMNS else list(columns)
         paths = [columns[name].path if name in columns else name for name in names]
         converters: list[tuple[int, Callable[[Any], Any]]] = []

@@ -19,15 +19,22 @@ from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.skill import alpha
 from forecast_rank.metrics.studentised import has_no_spread
 from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from foundation.bulk import mappings_by, subset
 from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_keys import LeaderboardKey, ranking_score
-from scoring.methodologies import arms_asked, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, arms_asked, ranking_score, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
-from scoring.services.consistency_report import consistency_report
-from scoring.services.cost_report import cost_report
+from scoring.services.consistency_report import GroupProfit, consistency_report, stored_profits
+from scoring.services.cost_report import AnswerUsage, TaskKey, answer_usage, cost_report
 from scoring.services.cutoff_report import cutoff_report
-from scoring.services.forecast_inputs import inputs_version, is_current, is_fit_due
+from scoring.services.forecast_inputs import (
+    NO_PARTICIPATION,
+    inputs_version,
+    is_current,
+    is_fit_due,
+    participation_by_family,
+    refused_forecasts,
+)
 from scoring.services.forecast_panels import (
     Panels,
     ResolvedEntry,
@@ -37,11 +44,10 @@ from scoring.services.forecast_panels import (
     panels,
     resolved_entries,
 )
-from scoring.services.forecast_participation import NO_PARTICIPATION, participation_by_family, refused_forecasts
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
-from scoring.services.release_report import release_report
-from scoring.services.time_report import time_report
+from scoring.services.release_report import ReleaseRecords, release_report, stored_releases
+from scoring.services.time_report import Ranking, time_report
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
@@ -291,14 +297,41 @@ def report_parts(
     selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
 ) -> dict[str, Any]:
     """Parts of a report: scores by days to the close, cost, release and knowledge cut-off, and consistency."""
-    rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
+    parts = stored_parts(selection, resolved, families)
+    return {**parts, "after_cutoff": cutoff_report(resolved, _ranking(families))}
+
+
+def stored_parts(
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
+) -> dict[str, Any]:
+    """The parts of a report whose figures are in archives, from stored rows."""
+    inputs = ReportInputs(answer_usage(selection), stored_releases(), stored_profits(selection))
+    return archived_parts(resolved, families, inputs)
+
+
+class ReportInputs(NamedTuple):
+    """What the parts of a report follow from, besides resolved entries."""
+
+    usage: Mapping[TaskKey, AnswerUsage]
+    releases: ReleaseRecords
+    profits: Mapping[str, Sequence[GroupProfit]]
+
+
+def archived_parts(
+    resolved: Sequence[ResolvedEntry], families: Mapping[str, str], inputs: ReportInputs
+) -> dict[str, Any]:
+    """The parts of a report whose figures are in archives, from what they follow from."""
     return {
-        "time": time_report(resolved, families, rank),
-        "costs": cost_report(selection, resolved, rank),
-        "releases": release_report(resolved),
-        "after_cutoff": cutoff_report(resolved, rank),
-        "consistency": consistency_report(selection, families, resolved),
+        "time": time_report(resolved, families, _ranking(families)),
+        "costs": cost_report(resolved, inputs.usage, _ranking(families)),
+        "releases": release_report(resolved, inputs.releases),
+        "consistency": consistency_report(resolved, families, inputs.profits),
     }
+
+
+def _ranking(families: Mapping[str, str]) -> Ranking:
+    metrics = ("brier", "alpha", "adjusted_brier")
+    return partial(forecast_leaderboard, families=families, externals={}, metrics=metrics)
 
 
 def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:
@@ -330,7 +363,7 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
     figures_by_name = report["forecasters"] | report["references"]
     return {
         "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
-        **{part: report[part] for part in ("pairs", "curves", "rankings", "models", "notes")},
+        **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }
@@ -372,7 +405,7 @@ def _add_fits(leaderboard: LeaderboardContents, fits: SlowFits) -> None:
 
 def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) -> None:
     """Copies the results of the last slow fits from the stored leaderboard."""
-    entries = {entry["forecaster"]: entry for entry in before.entries}
+    entries = mappings_by("forecaster", before.entries)
     for entry in leaderboard.entries:
         entry |= {key: entries.get(entry["forecaster"], {}).get(key) for key in SLOW_FIGURES}
     leaderboard.report["agreement"] = _agreement(leaderboard.entries)

@@ -90,7 +90,7 @@ def import_source(
 
     Raises UnreadableFile for a file that can not be used at all.
     """
-    files = [_file_record(file) for file in source.files]
+    files = list(map(_file_record, source.files))
     digests = [file["sha256"] for file in files]
     sha256 = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     contents = {"collection": collection, "format": format, "sha256": sha256}

@@ -65,7 +65,7 @@ def _leads(panel: Panel, asked_at: Sequence[datetime | None]) -> dict[str, Any]:
     days = [day for day in asked_at if day is not None]
     if not days or not len(panel):
         return {"ends": [], "forecasters": {}}
-    values, weeks = alpha(panel), np.array([_week(day) for day in asked_at])[panel.question]
+    values, weeks = alpha(panel), np.array(list(map(_week, asked_at)))[panel.question]
     ends = range(int(weeks.min()) + 1, int(weeks.max()) + 2)
     points: dict[str, list[Any]] = {name: [] for name in panel.forecasters}
     for end in ends:

@@ -53,6 +53,6 @@ def write_lines(path: Path, rows: list[Any]) -> None:
 def sealed(folder: Path) -> Path:
     """Writes the manifest of a dataset's files."""
     files = {name: {"sha256": file_sha256(folder / name), "bytes": (folder / name).stat().st_size} for name in FILES}
-    manifest_fields = {"format": 1, "files": files}
+    manifest_fields = {"format": 1, "names": {"model-0": "Model [0]"}, "files": files}
     (folder / "manifest.json").write_text(json.dumps(manifest_fields | {"sha256": sha256(manifest_fields)}))
     return folder

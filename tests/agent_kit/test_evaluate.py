@@ -259,7 +259,9 @@ def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert main(["evaluate", agent_file(tmp_path, EVEN), "--data", str(data)]) == 0
     output = capfd.readouterr().out
     assert "own beside the models" in output
-    assert "own against model-0: -" in output
+    assert "own against Model [0]: -" in output
+    assert "own against model-1: -" in output
+    assert "│ Model [0]" in output
     assert json.loads(Path("report.json").read_text())["agent"] == "own"
     assert not Path("forecasts.csv").exists()
 

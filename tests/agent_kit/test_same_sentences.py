@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.answers import Malformed, parse_answer
+from agents.answer_texts import Malformed
+from agents.answers import parse_answer
 from agents.forecast_answers import PromptQuestion, check_forecasts, parse_forecasts
 from agents.models import Agent
 from agents.services.registrations import register_external_agent
@@ -64,7 +65,7 @@ def test_unreadable_decision_has_the_same_sentence_here_and_there(name: str) -> 
         check_decision(instructions, portfolio, [Market("1", "?", "", {"YES": 0.4, "NO": 0.6})])
     assert str(refused.value) == sentence
     with pytest.raises(Malformed) as malformed:
-        parse_answer(decision_text(instructions))
+        parse_answer(decision_text(instructions), bet_reasons=True)
     assert malformed.value.reason == sentence
 
 

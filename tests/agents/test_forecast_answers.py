@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import answers
-from agents.answers import Malformed
+from agents.answer_texts import Malformed
 from agents.forecast_answers import (
     EXACT_TOLERANCE,
     MAX_FORECASTS,

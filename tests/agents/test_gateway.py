@@ -15,7 +15,7 @@ from pytest_httpserver import HTTPServer
 
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Completion, GatewayFailure, stored_content
-from agents.gateway.model_ids import same_model
+from agents.model_ids import same_model
 from tests.captured import CAPTURED
 from tests.foundation.test_http import Act, misbehaving, reset, silent
 

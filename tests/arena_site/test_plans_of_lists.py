@@ -14,7 +14,8 @@ from agents.models import Decision, Forecast, Settlement, Trade
 from arena_site.api import ENDPOINTS
 from markets.models import Market, Question
 from markets.selectors.list_filters import matching_markets, matching_questions
-from scoring.changes import brier_score_changed, forecast_changed
+from scoring.api.agents import brier_score_changed
+from scoring.api.forecasts import forecast_changed
 from scoring.models import BrierScore
 from tests.factories import WEEK, play_week
 from tests.shared_rows import shared_rows

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.categories import canonical_category
 from markets.models import Market
 from markets.question_selection import CandidateOption, QuestionCandidate, rank_candidates, select_candidates
 from markets.selection_rule import SelectionRule
+from markets.services.market_storage import canonical_category
 from markets.thresholds import nested_chains
 from tests.commands import run
 from tests.venue import SUNDAY, Venue

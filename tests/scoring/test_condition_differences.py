@@ -219,3 +219,12 @@ def test_interval_by_spread_stays_within_0_and_1() -> None:
     for row in fifths:
         low, high = row["brier_ci"]
         assert 0 <= low < row["brier"] < high <= 1
+
+
+def test_figures_are_dated_by_the_leaderboards_that_they_go_with(client: Client) -> None:
+    for number in range(4):
+        rain(number, priced=0.8, blind=0.6)
+    resolve_all()
+    page = client.get("/conditions/").content.decode()
+    assert "as_of=2026-04-07T00%3A00%3A00Z" in page
+    assert "7 Apr 2026" in visible_text(get_page(client, "/conditions/"))

@@ -18,6 +18,7 @@ from forecast_rank.metrics import panel
 from markets.models import Market, Question
 from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES
+from scoring.leaderboard_keys import first_difference
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services import forecast_inputs
 from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
@@ -25,7 +26,6 @@ from scoring.services.forecast_panels import Selection, family_names, panels, re
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores
-from scoring.stored_json import first_difference
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
 from tests.scoring.reads import statements
 from tests.shared_rows import shared_rows

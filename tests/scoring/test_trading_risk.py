@@ -143,16 +143,27 @@ def test_sides_of_a_market_exclude_each_other() -> None:
     assert (row["held_profit"], row["odds_bettor_share"]) == ("0.00", 1)
 
 
-@pytest.fixture
-def season() -> None:
-    """Eight cohorts of two families, one of which wins a bet in most of them."""
-    for number in range(8):
+def play(cohorts: int) -> None:
+    """Cohorts of two families, one of which wins a bet in most of them."""
+    for number in range(cohorts):
         cohort = CohortFactory()
         for slug, side in (("gpt-5.1", "YES" if number % 4 else "NO"), ("grok-4", "NO")):
             market = MarketFactory()
             bet(AgentFactory(cohort=cohort, slug=slug), market, side, "400.00")
             resolve(market, "YES", at=cohort.week_start + timedelta(days=5))
     compute_scores(at=WEEK + timedelta(weeks=10))
+
+
+@pytest.fixture
+def season() -> None:
+    play(cohorts=8)
+
+
+def test_title_claims_no_interval_of_too_few_weeks(client: Client) -> None:
+    play(cohorts=4)
+    assert {row["sharpe_ci"] for row in client.get(RISK).json()["results"]} == {None}
+    title = visible_text(element(get_page(client, "/risk/"), "figure.intervals"))
+    assert "The Sharpe ratio of each model, of too few calendar weeks for an interval." in title
 
 
 def test_page_and_list_tell_how_far_luck_goes(season: None, client: Client) -> None:

@@ -1,5 +1,6 @@
 """The main job as a newcomer runs it: `demo` as a real process, a season over real HTTP, and the live process tree."""
 
+import json
 import os
 import re
 import shutil
@@ -197,9 +198,9 @@ def test_orphans_of_a_killed_process_end_by_themselves(
 
 def follow_tutorial(folder: Path, address: str, token: str) -> str:
     """The output of the commands of docs/agents.md, in a fresh environment with the wheels of this workspace."""
-    for package in ("arena-agent", "arena-verifier", "forecast-rank"):
-        build = ["uv", "build", "--quiet", "--package", package, "--wheel", "--out-dir", str(folder / "wheels")]
-        subprocess.run(build, cwd=ROOT, check=True)
+    build = "uv build --all-packages --wheel --out-dir"
+    assert f"`{build} ../wheels`" in (ROOT / "docs" / "agents.md").read_text()
+    subprocess.run([*build.split(), str(folder.parent / "wheels"), "--quiet"], cwd=ROOT, check=True)
     venv.create(folder / "venv", with_pip=True)
     # The dependencies are those of this environment, which a path lends; its editable packages are not on it.
     (site,) = folder.glob("venv/lib/python*/site-packages")
@@ -208,7 +209,6 @@ def follow_tutorial(folder: Path, address: str, token: str) -> str:
         PATH=f"{folder}/venv/bin:{os.environ['PATH']}",
         ARENA_AGENT_HOME=str(folder / "home"),
         PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(folder / "wheels"),
     )
     (agent,) = code_blocks("In ten minutes", "python")
     first, *later_blocks = code_blocks("In ten minutes", "sh")
@@ -254,6 +254,10 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     assert "sample-decision: ok" in transcript
     assert "cautious beside the models" in transcript
     assert "\n0 faults. " in transcript
+    report = json.loads((tmp_path / "newcomer" / "report.json").read_text())
+    board = httpx.get(f"http://127.0.0.1:{port}/api/v1/leaderboard/?protocol=forecast").json()["results"]
+    (market,) = [row for row in board if row["forecaster"] == "market"]
+    assert all(market[name] == report["references"]["market"][name] for name in ("brier", "brier_ci", "alpha"))
     assert "7 answered, 0 refused, 0 failed, 0 pending" in transcript
     assert re.findall(r"^answered \S+: (.*), receipt 1, received ", transcript, re.MULTILINE) == ["BET"]
     assert len(re.findall(r"^[0-9a-f]{64}: ok$", transcript, re.MULTILINE)) == 7

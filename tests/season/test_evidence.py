@@ -7,18 +7,23 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from django.db.models import Sum
 from django.test import Client
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from agents.models import Elicitation, Forecast
+from agents.models import Elicitation, Forecast, ModelCall
+from agents.services.model_calls import spent_in_week
+from agents.services.run_settings import set_condition_paused
 from arena_verifier.program import verify
 from cohorts.models import Methodology
+from foundation.models import Alert
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
 from markets.services.evidence import evidence_sha256
@@ -92,7 +97,8 @@ def ask(at: datetime = MONDAY) -> CommandOutput:
 def left_out(ran: CommandOutput) -> dict[str, str]:
     """The conditions left out of the day, which is marked, while the others are asked."""
     assert asked_conditions() == {"priced", "blind"}
-    assert ran.code == 1
+    assert (ran.code, ran["left_out"], ran["failed"]) == (0, 2, 0), ran.stderr
+    assert [alert.kind for alert in Alert.objects.open()] == ["conditions-left-out"]
     reasons = QuestionSet.objects.get().left_out
     assert set(reasons) == {"evidence", "full"}
     assert not EvidenceSnippet.objects.exists()
@@ -223,6 +229,15 @@ def test_source_that_gives_nothing_leaves_its_conditions_out_and_marks_the_day(f
     reasons = left_out(ask())
     assert "gave nothing to show" in reasons["evidence"]
     assert Forecast.objects.count() == 6
+
+
+def test_next_day_with_evidence_resolves_the_alert_of_a_day_without(folder: Path) -> None:
+    left_out(ask())
+    again = ask(MONDAY + timedelta(hours=10))
+    assert (again.code, again["left_out"], Alert.objects.open().count()) == (0, 2, 1)
+    write(folder, [text("*")])
+    ran = ask(MONDAY + timedelta(days=1))
+    assert (ran.code, ran["left_out"], Alert.objects.open().count()) == (0, 0, 0)
 
 
 def test_folder_that_has_gone_leaves_its_conditions_out(folder: Path) -> None:
@@ -378,6 +393,35 @@ def test_replay_asks_no_service(service: HTTPServer) -> None:
     assert not service.log
 
 
+# what it costs
+
+
+def test_estimate_knows_the_price_of_each_query(service: HTTPServer, settings: Any) -> None:
+    settings.ARENA_EVIDENCE_QUERY_USD = Decimal(0)
+    free = run("run_forecasts", MONDAY, "--family", "gpt-5.1", "--dry-run")
+    settings.ARENA_EVIDENCE_QUERY_USD = None
+    ran = run("run_forecasts", MONDAY, "--family", "gpt-5.1", "--dry-run")
+    assert (ran["questions"], ran["evidence_usd"], free["evidence_usd"]) == (3, "0.051000", "0.000000")
+    assert Decimal(ran["cost_usd"]) - Decimal(free["cost_usd"]) == Decimal("0.051")
+    assert Decimal(ran["week_usd"]) - Decimal(free["week_usd"]) == pytest.approx(Decimal("0.36"), abs=Decimal("0.01"))
+    for name in ("evidence", "full"):
+        set_condition_paused(name, paused=True)
+    assert run("run_forecasts", MONDAY, "--family", "gpt-5.1", "--dry-run")["evidence_usd"] == "0.000000"
+
+
+def test_queries_count_against_the_cap_and_are_not_sent_beyond_it(service: HTTPServer, settings: Any) -> None:
+    service.expect_request("/search").respond_with_json(RESULTS["exa"][2])
+    settings.ARENA_EVIDENCE_QUERY_USD = Decimal("0.5")
+    settings.ARENA_SPEND_LIMIT_USD = Decimal("2.6")
+    assert ask().code == 0
+    of_calls = ModelCall.objects.aggregate(total=Sum("cost_usd"))["total"]
+    assert spent_in_week("forecast", SUNDAY) - of_calls == Decimal("1.5")
+    ask(MONDAY + timedelta(days=1))
+    assert len(service.log) == 3
+    reasons = QuestionSet.objects.latest("day").left_out
+    assert reasons["evidence"].startswith("3 queries at $0.5 each do not fit into the week's spend limit")
+
+
 # what readers see
 
 
@@ -427,6 +471,13 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     assert Forecast.objects.filter(question__text=RAIN).count() == 4
     listed = client.get(f"/api/v1/question-sets/{QuestionSet.objects.get().pk}/").json()["snippets"]
     assert [row["states_outcome"] for row in listed] == [True, False, False, False, None]
+    data, window = folder.parent / "data", ("--from=2026-03-09", "--to=2026-03-10")
+    assert run("build_dataset", ask_later + timedelta(hours=1), *window, out=data).code == 0
+    tasks = [json.loads(line) for line in (data / "tasks.jsonl").read_text().splitlines()]
+    scored = {json.loads(line)["task"] for line in (data / "outcomes.jsonl").read_text().splitlines()}
+    assert {task["arm"] for task in tasks} == {"priced", "blind", "evidence", "full"}
+    assert {task["arm"] for task in tasks if task["task"] in scored} == {"priced", "blind"}
+    assert {task["arm"] for task in tasks if "It rained all day." in task["user_prompt"]} == {"evidence", "full"}
 
 
 def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, client: Client) -> None:

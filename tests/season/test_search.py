@@ -15,6 +15,7 @@ from agents.models import Elicitation, Forecast, ModelCall, Release
 from agents.services.registrations import register_external_agent
 from agents.services.run_settings import set_condition_paused
 from cohorts.models import Methodology
+from markets.models import QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.captured import CAPTURED
@@ -288,6 +289,25 @@ def test_searches_cost_where_the_gateway_names_no_cost(venue: Venue) -> None:
     call = ModelCall.objects.get()
     assert (call.cost_usd, call.cost_source) == (Decimal("0.00315") + 2 * Decimal("0.015"), "computed")
     assert call.search_cost_usd is None
+
+
+def test_external_agent_is_offered_no_batch_of_a_tool_that_it_lacks(client: Client, settings: Any) -> None:
+    token = register_external_agent(name="Visitor", protocol="forecast", at=SUNDAY).token
+    set_condition_paused("blind", paused=False)
+    ask()
+    settings.ARENA_CLOCK = ASKED_AT + timedelta(minutes=5)
+    headers = {"Authorization": f"Bearer {token}"}
+    opened = client.get("/api/v1/submissions/open/", headers=headers).json()["forecast"]
+    assert [task["arm"] for task in opened] == ["blind"]
+    batch = QuestionBatch.objects.get(arm="search").pk
+    refused = client.post(
+        f"/api/v1/submissions/?batch={batch}", "{}", content_type="application/json",
+        headers=headers | {"Idempotency-Key": "first"},
+    )  # fmt: skip
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["batch"])
+    run("run_forecasts", ASKED_AT + timedelta(days=1))
+    missed = Elicitation.objects.filter(family__slug="visitor", status="missed")
+    assert list(missed.values_list("batch__arm", flat=True)) == ["blind"]
 
 
 # what it is expected to cost

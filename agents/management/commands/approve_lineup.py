@@ -51,4 +51,4 @@ class Command(ArenaCommand):
         rows = [change.as_row() for change in changes]
         replaced = [row for row in rows if row["from"] != row["to"]]
         summary = {"line_up": line_up.pk, "effective_from": week, "replaced": replaced}
-        return CommandResult(summary, log=[str(change) for change in changes])
+        return CommandResult(summary, log=list(map(str, changes)))

@@ -69,6 +69,7 @@ class Command(ArenaCommand):
             "asked": sum(requests.requests for requests in estimate.releases),
             "searches": sum(requests.searches for requests in estimate.releases),
             "cost_usd": f"{estimate.cost_usd:.6f}",
+            "evidence_usd": f"{estimate.evidence_usd:.6f}",
             "spent_usd": f"{spent_in_week(Elicitation.PROTOCOL, week_start(at)):.6f}",
             "basis": estimate.basis,
         }

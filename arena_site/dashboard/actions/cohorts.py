@@ -50,7 +50,7 @@ class VoidWeek(Action):
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        from scoring.services.voided_cohorts import void_cohort  # loads the scoring library
+        from scoring.services.family_totals import void_cohort  # loads the scoring library
 
         voided = void_cohort(data["cohort"], reason=reason[:REASON_LENGTH], at=at)
         return ActionResult(f"{data['cohort']} is voided.") if voided else None

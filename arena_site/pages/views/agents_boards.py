@@ -20,7 +20,6 @@ from arena_site.pages.freshness import instants, requested_instant
 from arena_site.pages.headlines import agents_headline
 from arena_site.pages.selection import PageSelection
 from scoring.agent_versions import ScoredAnswer, running_scores, scored_answers, version_records
-from scoring.agents_boards import read_agents_board
 from scoring.competition import competition_index
 from scoring.constants import (
     AGENT_PERIODS,
@@ -31,6 +30,7 @@ from scoring.constants import (
     TRACKS,
     TRADING,
 )
+from scoring.leaderboard_entries import read_agents_board
 from scoring.models import AgentsBoard
 
 PROTOCOLS = {FORECAST: "forecasts", TRADING: "trading"}

@@ -9,8 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import DailyAnchor
-from agents.services.anchors import anchor, chain_heads
-from agents.services.signing_keys import published_keys
+from agents.services.signing_keys import anchor, chain_heads, published_keys
 
 DAYS = 31
 """The newest days that the document of now lists; the feed and the address of a day have all."""

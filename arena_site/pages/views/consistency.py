@@ -8,14 +8,14 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count
 from arena_site.pages.report_selection import SelectedPart, selected_part
-from scoring.consistency import KINDS, consistency_sentence
+from scoring.coherence import KINDS, consistency_sentence
 
 
 @require_safe
 def consistency(request: HttpRequest) -> HttpResponse:
     """The profit of risk-free portfolios against each model's forecasts, and its relation to the Brier score."""
     page = selected_part(request, "consistency")
-    rows = [(page.competition.by_slug[row["family"]], row) for row in page.figures["rows"]]
+    rows = page.competition.with_families(page.figures["rows"], "family")
     context = {"page": page, "rows": rows, "kinds": KINDS, "figure": _figure(page)}
     return render(request, "consistency.html", context)
 

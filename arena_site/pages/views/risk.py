@@ -16,8 +16,8 @@ from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, RISK_RESAMPLES, RISK_SIMULATIONS, TRADING
-from scoring.methodologies import versions_in_play
-from scoring.trading_risk import SIGNIFICANCE, RiskFigures, risk_figures
+from scoring.leaderboard_entries import SIGNIFICANCE, RiskFigures, risk_figures
+from scoring.leaderboard_keys import versions_in_play
 
 
 class RiskPage(NamedTuple):
@@ -41,7 +41,7 @@ def risk(request: HttpRequest) -> HttpResponse:
             [("Methodology", "methodology", all_or_one("all versions", versions_in_play(TRADING), minimum=2))]
         ),
         "sentences": luck_sentences(headline.leader, page.figures, headline.condition) if headline else [],
-        "rows": [(competition.by_slug[row["family"]], row) for row in rows],
+        "rows": competition.with_families(rows, "family"),
         "figure": _figure(page, competition.by_slug),
         "simulations": RISK_SIMULATIONS,
         "resamples": RISK_RESAMPLES,
@@ -93,8 +93,11 @@ def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
         rows, "sharpe", families, interval="sharpe_ci", x_title="Sharpe ratio of weekly returns", unit="signed_score",
         baselines={"No return": 0.0},
     )  # fmt: skip
-    above = sum(row["sharpe_ci"] is not None and row["sharpe_ci"][0] > 0 for row in rows)
-    title = f"The interval of the Sharpe ratio lies above 0 for {count(above)} of {count(len(rows))} models."
+    intervals = [row["sharpe_ci"] for row in rows if row["sharpe_ci"] is not None]
+    above = sum(low > 0 for low, _ in intervals)
+    title = f"The interval of the Sharpe ratio lies above 0 for {count(above)} of {count(len(intervals))} models."
+    if not intervals:
+        title = "The Sharpe ratio of each model, of too few calendar weeks for an interval."
     note = (
         "Mean weekly return by its standard deviation; 95 % intervals, each for one model by itself, by a studentised"
         " bootstrap over calendar weeks."

@@ -1,11 +1,12 @@
 """Web searches: Exa, Tavily, Brave and AskNews, each asked once for a query."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from foundation.heartbeats import parallel_results
 from foundation.http import MIB, HttpService, UpstreamError
-from foundation.parallel_requests import parallel_results
 from markets.sources.evidence.base import (
     TEXTS_PER_QUERY,
     Clock,
@@ -29,6 +30,8 @@ class SearchService(HttpService):
 
     name: str
     base: str
+    query_usd: Decimal
+    """The list price of a query, read in November 2026; `ARENA_EVIDENCE_QUERY_USD` replaces it."""
     key_header, key_prefix = "Authorization", "Bearer "
     is_stored = False
 
@@ -74,6 +77,7 @@ class Exa(SearchService):
     """https://api.exa.ai/search, with the text of each page."""
 
     name, base = "exa", "https://api.exa.ai"
+    query_usd = Decimal("0.017")  # .007 for ten results, .001 for each further one
     key_header, key_prefix = "x-api-key", ""
 
     def results(self, query: str) -> Any:
@@ -91,6 +95,7 @@ class Tavily(SearchService):
     """https://api.tavily.com/search of news, the topic whose results state their dates."""
 
     name, base = "tavily", "https://api.tavily.com"
+    query_usd = Decimal("0.016")  # two credits
 
     def results(self, query: str) -> Any:
         body = {
@@ -107,6 +112,7 @@ class Brave(SearchService):
     """https://api.search.brave.com, a web search; the text is the result's snippets."""
 
     name, base = "brave", "https://api.search.brave.com/res/v1"
+    query_usd = Decimal("0.005")
     key_header, key_prefix = "X-Subscription-Token", ""
 
     def results(self, query: str) -> Any:
@@ -124,9 +130,13 @@ class Brave(SearchService):
 
 
 class AskNews(SearchService):
-    """https://api.asknews.app, news with a summary of each article."""
+    """https://api.asknews.app, news of the last 48 hours with a summary of each article.
+
+    Written from the client that the service publishes (asknews 0.14); no answer of the service was captured.
+    """
 
     name, base = "asknews", "https://api.asknews.app/v1"
+    query_usd = Decimal("0.03")  # a request beyond the smallest plan's; its archive takes five
 
     def results(self, query: str) -> Any:
         parameters = {"query": query, "n_articles": TEXTS_PER_QUERY, "return_type": "dicts", "method": "kw"}
@@ -135,6 +145,8 @@ class AskNews(SearchService):
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         names = {"url": "article_url", "source": "source_id", "published_at": "pub_date", "text": "summary"}
         fields = {name: row.get(theirs) for name, theirs in names.items()}
+        if not fields["text"] and isinstance(points := row.get("key_points"), list):
+            fields["text"] = "\n".join(filter(lambda point: isinstance(point, str), points))
         return {**fields, "title": row.get("eng_title") or row.get("title")}
 
 

@@ -132,7 +132,7 @@ def _taker_fee(raw: Raw) -> tuple[Decimal | None, Decimal | None]:
 
 def _outcomes(raw: Raw, names: Sequence[str], token_field: str, *, closed: bool) -> tuple[VenueOutcome, ...]:
     prices = _prices(raw, len(names), closed=closed)
-    tokens = [identifier(token) for token in sequence_or_none(raw.get(token_field)) or ()]
+    tokens = list(map(identifier, sequence_or_none(raw.get(token_field)) or ()))
     lengths = {"outcomes": len(names), "outcomePrices": len(prices)} | ({token_field: len(tokens)} if tokens else {})
     if len(set(lengths.values())) > 1:
         raise Unusable("lengths disagree: " + ", ".join(f"{number} {field}" for field, number in lengths.items()))

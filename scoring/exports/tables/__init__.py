@@ -1,5 +1,6 @@
 """The tables of an archive, declared once for the writer, the verifier and the data dictionary."""
 
+from foundation.bulk import rows_by
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.tables.forecasting import FORECAST_TABLES
 from scoring.exports.tables.markets import COMPETITION_TABLES, MARKET_TABLES
@@ -12,6 +13,7 @@ from scoring.exports.tables.results import (
     FORECAST_LEADERBOARD,
     PROMPT_BLOCKS,
     PROMPTS,
+    REPORT_FIGURES,
     TRADING_LEADERBOARD,
 )
 from scoring.exports.tables.trading import TRADING_TABLES
@@ -19,6 +21,6 @@ from scoring.exports.tables.trading import TRADING_TABLES
 TABLES: tuple[ArchiveTable, ...] = (
     *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, *AGENT_TABLES,
     CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD, CONDITION_DIFFERENCES,
-    AFTER_COSTS,
+    AFTER_COSTS, REPORT_FIGURES,
 )  # fmt: skip
-TABLES_BY_NAME = {table.name: table for table in TABLES}
+TABLES_BY_NAME = rows_by("name", TABLES)

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
-from agents.answers import Malformed, parse_answer
+from agents.answer_texts import Malformed
+from agents.answers import parse_answer
 from agents.forecast_answers import (
     CheckedForecast,
     PromptQuestion,
@@ -17,6 +18,7 @@ from agents.forecast_answers import (
 from agents.gateway.completions import stored_content
 from agents.gateway.searches import read_searches
 from arena_verifier.rows import Row, mismatches
+from foundation.bulk import mappings_by
 from scoring.exports.verification.archive_reader import Archive
 
 Samples = dict[tuple[int, int], dict[int, dict[str, Any]]]
@@ -163,7 +165,7 @@ class _Elicitations:
             completed = task["status"] == "completed"
             if (task["made_at"] is not None) != completed:
                 yield f"elicitations: elicitation {pk} is {task['status']}, made at {task['made_at']}"
-            recorded = {row["entry"]: row for row in self.forecasts[pk]}
+            recorded = mappings_by("entry", self.forecasts[pk])
             read = self.read_so_far.get(pk, {}) if completed else {}
             valid = {entry: forecast for entry, (_, forecast) in read.items() if forecast.probabilities is not None}
             if completed and task["declined"] != (not valid):
@@ -188,7 +190,7 @@ class _Elicitations:
             if rows and (call not in refused_by_call or len(rows) != len({row["entry"] for row in rows})):
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
         for call, refusals in refused_by_call.items():
-            row_by_entry = {row["entry"]: row for row in self.refused.get(call, [])}
+            row_by_entry = mappings_by("entry", self.refused.get(call, []))
             if row_by_entry.keys() != refusals.keys():
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
                 continue

@@ -1,11 +1,13 @@
-"""The tables of an archive in any format, as the rules of verification take them."""
+"""The tables of an archive in any format, as the rules of verification take them, and the check of its files."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from arena_verifier.files import ArchiveTables
 from arena_verifier.rows import Row
-from scoring.exports.dictionary import CSV
+from cohorts.models import Methodology
+from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.table_files import parquet_digest, read_table
 from scoring.exports.tables import TABLES, TABLES_BY_NAME
 
@@ -37,3 +39,23 @@ class Archive(ArchiveTables):
         if self.formats[0] == CSV:
             return super().digest(table)
         return self.row_count(table), parquet_digest(self.table_path(table), TABLES_BY_NAME[table])
+
+
+def check_tables(archive: Archive) -> Iterator[str]:
+    """Tables have as many rows as the manifest says, the same in every format; the dictionary is this version's."""
+    if archive.json("dictionary.json") != dictionary_json(TABLES):
+        yield "dictionary.json: differs from the tables of this version"
+    for rules in archive.methodologies():
+        fields = {name: value for name, value in rules.items() if name != "sha256"}
+        if Methodology(**fields).sha256 != rules["sha256"]:
+            yield f"methodologies: {rules['version']} differs from its hash"
+    formats = archive.formats
+    for table in TABLES:
+        count = 0
+        for count, rows in enumerate(zip_longest(*(archive.rows(table.name, format) for format in formats)), start=1):
+            if any(row != rows[0] for row in rows[1:]):
+                yield f"{table.name}: row {count} differs between {' and '.join(formats)}"
+                break
+        for format in formats:
+            if (rows_listed := archive.row_count(table.name, format)) != count:
+                yield f"{format}/{table.name}.{format}: {count} rows, the manifest says {rows_listed}"

@@ -1,13 +1,22 @@
-"""The leaderboards of the forecast protocol, with all intervals."""
+"""The boards of the forecast protocol, of agents too, and the differences of conditions, with all intervals."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from arena_verifier.rows import Row, mismatches
+from cohorts.conditions import Conditions
+from cohorts.models import Methodology
+from foundation.bulk import mappings_by, subset
+from scoring.constants import FORECAST
+from scoring.exports.tables.results import CONDITION_DIFFERENCES
 from scoring.exports.verification.archive_reader import Archive
+from scoring.services.agents_boards import FORECAST_FIGURES, forecast_agents_board
+from scoring.services.condition_differences import paired_differences
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, scored_options
 
@@ -40,7 +49,7 @@ class ForecastRecords:
         entry = self.entries[pk]
         question = self.questions[entry["question"]]
         closed = question["closed_at"]
-        return resolved_entry(
+        resolved = resolved_entry(
             pk,
             question["id"],
             self.options[question["id"]],
@@ -50,6 +59,9 @@ class ForecastRecords:
             exclusive=question["exclusive"],
             closed_at=datetime.fromisoformat(closed) if closed else None,
         )
+        frozen_at = self.archive.by("question_sets")[entry["question_set"]]["frozen_at"]
+        batch = entry["question_set"], entry["batch"]
+        return replace(resolved, batch=batch, frozen_at=datetime.fromisoformat(frozen_at).timestamp())
 
     def vector(self, forecast: Row) -> Any:
         names = [name for name, _ in scored_options(self.options[forecast["question"]])]
@@ -81,6 +93,7 @@ class ForecastRecords:
             entry = entries[forecast["entry"]]
             of_entry = entry.external_forecasts if forecast["family"] in externals else entry.forecasts
             of_entry[forecast["family"]] = self.vector(forecast)
+            entry.releases[forecast["family"]] = forecast["release"]
         return list(entries.values())
 
     def leaderboard(self, arm: str, methodology: str, category: str) -> list[dict[str, Any]]:
@@ -123,15 +136,71 @@ def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
         expected_rows = records.leaderboard(arm, methodology, category)
         computed = {}
         for row in expected_rows:
-            computed[row["forecaster"]] = {name: row[name] for name in (*IDENTITY, *FIGURES)}
-        archived = {row["forecaster"]: row for row in leaderboard}
+            computed[row["forecaster"]] = subset(row, (*IDENTITY, *FIGURES))
+        archived = mappings_by("forecaster", leaderboard)
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
         if archived.keys() != computed.keys():
             yield f"{name} lists {sorted(archived)}, asked families and references are {sorted(computed)}"
             continue
         for forecaster, figures in computed.items():
             yield from mismatches(f"{name}, {forecaster}", archived[forecaster], figures)
-            published = {figure: archived[forecaster][figure] for figure in ("rank", *FIGURES)}
+            published = subset(archived[forecaster], ("rank", *FIGURES))
             yield from mismatches(f"{name}, figures of {forecaster}", archived[forecaster]["figures"], published)
     for arm, *_ in sorted(missing):
         yield f"leaderboard_forecast: the leaderboard of arm {arm} is missing"
+
+
+AGENT_FIGURES = ("rank_low", "rank_high", "score", "score_ci", *FORECAST_FIGURES)
+
+
+def check_agents_boards(archive: Archive) -> Iterator[str]:
+    """Scores, intervals and rank ranges by track follow from forecasts."""
+    if not archive.is_whole:
+        return
+    boards: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in archive.rows("leaderboard_agents"):
+        if row["protocol"] == FORECAST:
+            boards[row["track"]][row["forecaster"]] = row
+    records, arm = ForecastRecords(archive), archive.board_condition()
+    resolved = records.resolved(arm, "")
+    models = records.families(arm, "", external=False)
+    first: dict[str, int] = {}
+    for forecast in records.forecasts.values():
+        if forecast["arm"] == arm and not forecast.get("excluded"):
+            first[forecast["family"]] = min(forecast["entry"], first.get(forecast["family"], forecast["entry"]))
+    tracks = {family["slug"]: family["track"] for family in archive.rows("families")}
+    externals = records.families(arm, "", external=True)
+    for track, board in boards.items():
+        agents = {slug: name for slug, name in externals.items() if tracks[slug] == track}
+        for entry in forecast_agents_board(resolved, models, agents, first, {}, {}).entries:
+            if archived := board.get(entry["forecaster"]):
+                name = f"leaderboard_agents: {track} {FORECAST}, {entry['forecaster']}"
+                yield from mismatches(name, archived, subset(entry, AGENT_FIGURES))
+
+
+PAIR_KEY = ("family", "condition_a", "condition_b")
+
+
+def check_condition_differences(archive: Archive) -> Iterator[str]:
+    """Differences, intervals and p follow from forecasts, and every pair is there."""
+    if not archive.is_whole:
+        return
+    methodologies = []
+    for row in archive.methodologies():
+        published_at = datetime.fromisoformat(row["published_at"]) if row["published_at"] else None
+        methodologies.append(Methodology(version=row["version"], published_at=published_at, forecast=row["forecast"]))
+    conditions, records = Conditions(methodologies), ForecastRecords(archive)
+    arms = {batch["arm"] for batch in archive.by("question_batches").values()}
+    computed = {}
+    for comparison in paired_differences({arm: records.resolved(arm, "") for arm in sorted(arms)}, conditions):
+        computed[comparison.family, comparison.condition_a, comparison.condition_b] = comparison
+    for archived in archive.rows(CONDITION_DIFFERENCES.name):
+        key = tuple(archived[name] for name in PAIR_KEY)
+        difference = computed.pop(key, None)
+        if difference is None:
+            yield f"condition_differences: {' '.join(key)} has no common forecasts"
+            continue
+        figures = {name: getattr(difference, name) for name in CONDITION_DIFFERENCES.names}
+        yield from mismatches(f"condition_differences: {' '.join(key)}", archived, figures)
+    for key in computed:
+        yield f"condition_differences: {' '.join(key)} is missing"

@@ -91,9 +91,7 @@ class Command(ArenaCommand):
             if file.rows == file.rejected:
                 problem = f"none of its {file.rows} rows can be used" if file.rows else "there is no row to import"
                 failures.append(f"{file.name}: {problem}")
-        return CommandResult(
-            self._summary(leaderboard), log=[_summary_line(item) for item in self.results], failures=failures
-        )
+        return CommandResult(self._summary(leaderboard), log=list(map(_summary_line, self.results)), failures=failures)
 
     def _summary(self, leaderboard: ImportLeaderboard) -> dict[str, Any]:
         counts: Counter[str] = Counter()

@@ -308,7 +308,9 @@ def test_families_without_a_common_cohort_have_a_page_that_says_so(client: Clien
 
 
 def test_every_pair_is_one_click_away(client: Client) -> None:
-    assert len(set(links(get_page(client, "/compare/"), 'main a[href^="/compare/"]'))) == 7 * 6
+    page = get_page(client, "/compare/")
+    assert len(set(links(page, 'main a[href^="/compare/"]'))) == 7 * 6
+    assert "on common questions when shown the market’s prices, row minus column" in visible_text(page)
 
 
 # --- all of them ----------------------------------------------------------------------------------------

@@ -1,10 +1,14 @@
 """The shape that every metric takes: ragged sums, parts of it, and the references on the same questions."""
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import forecast_rank
 from forecast_rank.metrics.flat_arrays import distinct_codes, ragged_max, stable_order
 from forecast_rank.metrics.panel import from_arrays, references
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
@@ -81,7 +85,30 @@ def test_references_are_market_uniform_and_ensemble() -> None:
     assert reference_panel.probability == pytest.approx(
         [mids[0] / sum(mids), mids[1] / sum(mids), 0.5, 0.5, 0.6, 0.4, 0.5, 0.5, 0.5, 0.8, 0.8, 0.3]
     )
-    assert reference_panel.weight.tolist() == [2, 2, 2, 1, 1]
+    assert reference_panel.weight.tolist() == [1, 1, 1, 1, 1]
+
+
+def test_market_forecasts_its_quotes_to_the_last_bit(tmp_path: Path) -> None:
+    """A mid of 0.1, which 0.1 + 0.1 + 0.1 over 3 and 1 - (1 - 0.1) are not, and one of 0, which has no odds."""
+    header = "forecaster,question,option,probability,outcome,odds,quote,weight,exclusive"
+    rows = [
+        f"{name},{question},{option},0.5,{int(option == 'A')},0.9,{quote},{weight},{exclusive}"
+        for name, weight in (("ann", 0.5), ("bob", 0.5), ("eve", 1))
+        for question, exclusive, quotes in (("q1", 1, (0.1, 0)), ("q2", 0, (0.1, 0)), ("q3", 1, (0, 0)))
+        for option, quote in zip("AB", quotes, strict=True)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join([header, *rows]))
+    beside = references(forecast_rank.read(tmp_path / "rows.csv", strict=True).panel)
+    market = beside.forecaster == 0
+    assert beside.question[market].tolist() == [0, 1]
+    assert beside.probability[np.repeat(market, beside.sizes)].tolist() == [1, 0, 0.1, 0]
+    assert beside.weight[market].tolist() == [0.5, 0.5]
+
+
+def test_quote_outside_its_range_is_rejected() -> None:
+    rows = {"forecaster": ["ann"], "question": ["q"], "probability": [0.5], "outcome": [1], "quote": [1.1]}
+    (fault,) = forecast_rank.read(pl.DataFrame(rows)).rejected
+    assert "quote" in fault.why
 
 
 def test_arrays_make_a_panel_in_its_order() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from foundation.json_lines import instant_text
+from scoring.exports.archive_record import read_manifest
 from scoring.exports.dictionary import ArchiveTable
-from scoring.exports.manifest import read_manifest
 from scoring.exports.tables import TABLES, TABLES_BY_NAME
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.rows import vocabulary

@@ -1,6 +1,7 @@
-"""Ids of models: their product lines, their version numbers, and the names under which a model answers."""
+"""Ids of models: their product lines, version numbers, names under which a model answers, and moving aliases."""
 
 import re
+from collections.abc import Mapping
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 SNAPSHOT = re.compile(r"-(20\d\d)-?(\d\d)-?(\d\d)$")
@@ -56,3 +57,19 @@ def _split_model_id(model: str) -> tuple[str, list[str], str | None]:
     # The order of the words does not matter: claude-opus-4.5 comes back as claude-4.5-opus-20251124.
     words = sorted(SNAPSHOT.sub("", name).split("-"))
     return vendor, words, "".join(day.groups()) if day else None
+
+
+ALIAS_MARK = "~"
+"""The first character of an id that moves on to the newest model of its line."""
+
+
+def alias_fault(model_id: str, aliases: Mapping[str, str]) -> str:
+    """Why an id can not be a release's: it is one of these aliases, or marked as one. Empty if it is none.
+
+    A suffix such as `:online` makes an alias no release. `aliases` holds the catalogue's, each with the model that it
+    stands for; that is empty where it is not known.
+    """
+    target = aliases.get(model_id, aliases.get(model_id.partition(":")[0]))
+    if target is None and not model_id.startswith(ALIAS_MARK):
+        return ""
+    return f"is a moving alias of {target or 'an unnamed model'}"
