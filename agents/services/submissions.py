@@ -34,6 +34,7 @@ from agents.models import (
     Task,
 )
 from agents.models.task import PromptParts
+from agents.redaction import redact
 from agents.services.attempts import Place, name_place, note_attempt
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls
@@ -246,8 +247,10 @@ def record_submission(
 ) -> Submission:
     """The submission with this key: the stored one, or a new one whose answer is executed now.
 
-    Raises KeyReused, SubmissionRefused or DeadlinePassed; nothing is recorded then and the key stays free.
+    Secrets in it are redacted before anything reads it: what is parsed, stored and hashed is the same text. Raises
+    KeyReused, SubmissionRefused or DeadlinePassed; nothing is recorded then and the key stays free.
     """
+    body = redact(body)
     identity = sorted((name, value.pk if hasattr(value, "pk") else value) for name, value in target.identity.items())
     request_sha256 = hashlib.sha256(f"{identity}\0{body}".encode()).hexdigest()
     # Before the transaction, since others wait for it on SQLite.

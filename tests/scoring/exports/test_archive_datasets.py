@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from scoring.exports.manifest import read_manifest
 
 from arena_agent.cli import main
+from scoring.exports.archive_record import read_manifest
 from tests.commands import CommandOutput, run
 from tests.scoring.exports.archives import csv_cells
 from tests.scoring.exports.conftest import END
