@@ -56,7 +56,8 @@ def agents_after_costs(
         markets.add(trade["market"])
     results = dict(_results(markets, at))
     inputs = {pk: _inputs_version(trades[pk], results) for pk in openings}
-    outcomes, traded = set(), set()
+    outcomes: set[int] = set()
+    traded: set[tuple[int, int]] = set()
     for pk, version in inputs.items():
         stored = accounts.get(str(pk))
         if stored is not None and stored["inputs"] == version:

@@ -436,8 +436,8 @@ def test_archive_proves_searches_results_and_exclusions(venue: Venue, tmp_path: 
     for table, column, value, message in FORGERIES:
         sound = [row[column] for row in read_cells(folder, table)]
         rewrite(folder, table, lambda rows, column=column, value=value: rows[0].update({column: value}))
-        assert any(named in line for line in violations(folder)), (table, column)
-        found_alone = any(named in line for line in standalone_violations(folder))
+        assert any(message in line for line in violations(folder)), (table, column)
+        found_alone = any(message in line for line in standalone_violations(folder))
         assert found_alone == (column != "search_cost_usd"), (table, column)
         rewrite(folder, table, lambda rows, column=column, sound=sound: rows[0].update({column: sound[0]}))
 
