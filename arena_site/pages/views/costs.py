@@ -65,10 +65,10 @@ def _sentences(page: SelectedPart) -> list[str]:
 
 def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
     """What the corrected tests say of the scores of neighbours on the frontier."""
-    shown = sum(step["is_significant"] for step in steps)
+    wins = sum(step["is_significant"] for step in steps)
     if not steps:
         return ""
-    return f" The dearer one’s score is shown to be better in {count(shown)} of {count(len(steps))} steps between them."
+    return f" The dearer one’s score is shown to be better in {count(wins)} of {count(len(steps))} steps between them."
 
 
 def _figure(page: SelectedPart) -> Figure | None:
