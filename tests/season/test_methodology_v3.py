@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Elicitation, Forecast, Instruction, ModelCall, Release, RunSetting, Trade
-from agents.samples import combine_samples
+from arena_verifier.answers import forecast_of_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
@@ -397,24 +397,24 @@ def test_replicates_are_ranked_as_one_by_their_mean(opened: Venue, client: Clien
 
 def test_medians_of_exclusive_options_are_normalised() -> None:
     samples = [{"A": 0.7, "B": 0.2, "C": 0.1}, {"A": 0.1, "B": 0.6, "C": 0.3}, {"A": 0.2, "B": 0.2, "C": 0.6}]
-    combined = combine_samples(samples, exclusive=True)
-    assert combined.medians == {"A": 0.2, "B": 0.2, "C": 0.3}
-    assert combined.probabilities == pytest.approx({"A": 2 / 7, "B": 2 / 7, "C": 3 / 7})
-    assert combined.normalised
-    independent = combine_samples(samples, exclusive=False)
-    assert independent.probabilities == independent.medians
+    combined = forecast_of_samples(samples, exclusive=True)
+    assert combined["stated"] == {"A": "0.2", "B": "0.2", "C": "0.3"}
+    assert combined["probabilities"] == pytest.approx({"A": 2 / 7, "B": 2 / 7, "C": 3 / 7})
+    assert combined["normalised"]
+    independent = forecast_of_samples(samples, exclusive=False)
+    assert independent["probabilities"] == {"A": 0.2, "B": 0.2, "C": 0.3}
 
 
 def test_certain_samples_are_clipped_and_an_even_number_has_the_mean_of_the_middle_two() -> None:
-    combined = combine_samples([{"YES": 0.0, "NO": 1.0}, {"YES": 1.0, "NO": 0.0}], exclusive=True)
-    assert combined.probabilities == {"YES": 0.5, "NO": 0.5}
-    assert combined.log_odds_mean == pytest.approx({"YES": 0.5, "NO": 0.5})
+    combined = forecast_of_samples([{"YES": 0.0, "NO": 1.0}, {"YES": 1.0, "NO": 0.0}], exclusive=True)
+    assert combined["probabilities"] == {"YES": 0.5, "NO": 0.5}
+    assert combined["log_odds_mean"] == pytest.approx({"YES": 0.5, "NO": 0.5})
     # ln(.999 / .001) = 6.9068; the deviation of a pair is the distance over the root of 2
-    assert combined.spread == pytest.approx(2 * 6.9068 / 2**0.5, abs=1e-3)
-    alone = combine_samples([{"YES": 0.25, "NO": 0.75}], exclusive=True)
-    assert (alone.spread, alone.probabilities) == (None, {"YES": 0.25, "NO": 0.75})
+    assert combined["spread"] == pytest.approx(2 * 6.9068 / 2**0.5, abs=1e-3)
+    alone = forecast_of_samples([{"YES": 0.25, "NO": 0.75}], exclusive=True)
+    assert (alone["spread"], alone["probabilities"]) == (None, {"YES": 0.25, "NO": 0.75})
 
 
 def test_options_to_which_no_sample_gives_a_chance_share_equally() -> None:
     samples = [{"A": 1.0, "B": 0.0, "C": 0.0}, {"A": 0.0, "B": 1.0, "C": 0.0}, {"A": 0.0, "B": 0.0, "C": 1.0}]
-    assert combine_samples(samples, exclusive=True).probabilities == dict.fromkeys("ABC", 1 / 3)
+    assert forecast_of_samples(samples, exclusive=True)["probabilities"] == dict.fromkeys("ABC", 1 / 3)
