@@ -359,6 +359,42 @@ def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser
     assert any(named in line for line in found), found
 
 
+# names
+
+
+def test_conditions_of_any_name_are_asked_ranked_compared_and_proven(
+    opened: Venue, client: Client, tmp_path: Path
+) -> None:
+    version = Methodology.objects.get(version="v3")
+    version.pk, version.version, version.published_at = None, "renamed", MONDAY
+    rules = version.forecast
+    for condition, name in zip(rules["conditions"], ("quoted", "bare", "papers", "all_of_it", "web"), strict=True):
+        condition["name"] = name
+    rules["board_condition"] = "bare"
+    version.save()
+    opened.says(GPT, yes(0.9), yes(0.2))
+    dry = run("run_forecasts", MONDAY, "--dry-run")
+    assert (dry["asked"], run("run_forecasts", MONDAY)["recorded"]) == (14, 28)
+    opened.resolve(RAIN, "Yes")
+    run("check_resolutions", MONDAY + DAY)
+    run("compute_scores", MONDAY + DAY)
+    scores = {}
+    for arm in ("quoted", "bare"):
+        board = client.get("/api/v1/leaderboard/", {"protocol": "forecast", "arm": arm}).json()["results"]
+        scores[arm] = next(row["brier"] for row in board if row["forecaster"] == "gpt-5.1")
+    assert scores == pytest.approx({"bare": 0.01, "quoted": 0.64})
+    default = client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json()["results"]
+    assert next(row["brier"] for row in default if row["forecaster"] == "gpt-5.1") == pytest.approx(0.01)
+    pair = client.get("/api/v1/comparisons/conditions/", {"family": "gpt-5.1"}).json()["results"]
+    assert [(row["condition_a"], row["condition_b"], round(row["difference"], 4)) for row in pair] == [
+        ("quoted", "bare", 0.63)
+    ]
+    for path in ("/", "/forecasts/", "/forecasts/?arm=quoted", "/conditions/", "/findings/", "/methodology/renamed/",
+                 "/models/gpt-5.2/", "/costs/", "/calibration/"):  # fmt: skip
+        assert client.get(path).status_code == 200, path
+    check_proofs(tmp_path, MONDAY + 2 * DAY)
+
+
 # replicates
 
 
