@@ -351,10 +351,12 @@ def test_each_service_is_asked_once_for_a_question(service: HTTPServer, settings
     )
     assert row.published_at == datetime.fromisoformat("2026-03-07T00:00:00Z")
     assert MONDAY < row.retrieved_at <= QuestionSet.objects.get().frozen_at < MONDAY + timedelta(minutes=1)
-    sent = [request for request, _ in service.log]
-    asked = [request.args.get("q") or request.args.get("query") or request.get_json()["query"] for request in sent]
-    assert sorted(asked) == sorted([RAIN, CUP, FED])
-    assert all(KEY in " ".join(request.headers.values()) for request in sent)
+    requests = [request for request, _ in service.log]
+    queries = [
+        request.args.get("q") or request.args.get("query") or request.get_json()["query"] for request in requests
+    ]
+    assert sorted(queries) == sorted([RAIN, CUP, FED])
+    assert all(KEY in " ".join(request.headers.values()) for request in requests)
 
 
 def slow_bytes(request: Request) -> Response:
@@ -388,11 +390,11 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
 ) -> None:
     monkeypatch.setattr(evidence, "EVIDENCE_S", 1 if answer is slow_bytes else 60)
     service.expect_request("/search").respond_with_handler(answer)
-    started = time.monotonic()
+    started_at = time.monotonic()
     reasons = left_out(ask())
     assert reason in reasons["evidence"]
     assert KEY not in str(reasons)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started_at < 15
 
 
 def test_hostile_results_cost_themselves_alone(service: HTTPServer) -> None:
@@ -489,11 +491,18 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     assert [row.states_outcome for row in shown()] == [True, False, False, False]
     assert {row.audited_at for row in shown()} == {ask_later + timedelta(hours=1)}
     assert [row.states_outcome for row in shown(CUP)] == [None]
-    counted = Forecast.objects.counted().filter(question__text=RAIN)
-    assert set(counted.values_list("arm", flat=True)) == {"priced", "blind"}
+    counted_forecasts = Forecast.objects.counted().filter(question__text=RAIN)
+    assert set(counted_forecasts.values_list("arm", flat=True)) == {"priced", "blind"}
     assert Forecast.objects.filter(question__text=RAIN).count() == 4
     listed = client.get(f"/api/v1/question-sets/{QuestionSet.objects.get().pk}/").json()["snippets"]
     assert [row["states_outcome"] for row in listed] == [True, False, False, False, None]
+    data, window = folder.parent / "data", ("--from=2026-03-09", "--to=2026-03-10")
+    assert run("build_dataset", ask_later + timedelta(hours=1), *window, out=data).code == 0
+    tasks = [json.loads(line) for line in (data / "tasks.jsonl").read_text().splitlines()]
+    scored = {json.loads(line)["task"] for line in (data / "outcomes.jsonl").read_text().splitlines()}
+    assert {task["arm"] for task in tasks} == {"priced", "blind", "evidence", "full"}
+    assert {task["arm"] for task in tasks if task["task"] in scored} == {"priced", "blind"}
+    assert {task["arm"] for task in tasks if "It rained all day." in task["user_prompt"]} == {"evidence", "full"}
 
 
 def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, client: Client) -> None:

@@ -113,9 +113,9 @@ def test_both_protocols_show_the_same_facts_of_a_market(opened: Venue) -> None:
 
 
 def prompts_by_condition_of_last_run(venue: Venue) -> dict[str, Prompt]:
-    asked = [prompt for prompt in venue.asked if prompt.model == GPT and "QUESTIONS" in prompt.user]
+    prompts = [prompt for prompt in venue.asked if prompt.model == GPT and "QUESTIONS" in prompt.user]
     arms = QuestionBatch.objects.filter(number=1).values_list("arm", flat=True)
-    return dict(zip(arms, asked, strict=True))
+    return dict(zip(arms, prompts, strict=True))
 
 
 def test_conditions_differ_in_what_a_prompt_shows(opened: Venue) -> None:
@@ -270,8 +270,8 @@ def test_half_of_the_samples_is_enough_and_how_many_is_said(sampled: Venue, tmp_
 
 def test_sample_that_was_cut_counts_for_the_questions_it_answered(sampled: Venue, tmp_path: Path) -> None:
     def cut(prompt: Prompt) -> Any:
-        whole = json.dumps(yes(0.7)(prompt))
-        return ModelAnswer(whole[: whole.rindex('{"question_id"') + 5], finish_reason="length")
+        answer_text = json.dumps(yes(0.7)(prompt))
+        return ModelAnswer(answer_text[: answer_text.rindex('{"question_id"') + 5], finish_reason="length")
 
     sampled.says(GPT, yes(0.9), cut, forecast(), yes(0.2))
     run("run_forecasts", MONDAY)
@@ -298,8 +298,8 @@ def test_worker_that_dies_between_samples_leaves_each_asked_once(
     Elicitation.objects.filter(status=Elicitation.Status.CLAIMED).update(lease_until=timezone.now())
     run("run_forecasts", MONDAY + timedelta(hours=1))
     assert Forecast.objects.count() == 14
-    done = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
-    assert Counter(done.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
+    completed = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
+    assert Counter(completed.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
     check_proofs(tmp_path)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-from agents.answers import Malformed, parse_answer
+from agents.answer_texts import Malformed
+from agents.answers import parse_answer
 from agents.forecast_answers import (
     CheckedForecast,
     PromptQuestion,
