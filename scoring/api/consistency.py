@@ -42,7 +42,7 @@ class SpearmanSerializer(serializers.Serializer):
     """The rank correlation of profit and Brier score over the models: above 0 consistent models forecast better."""
 
     value = NumberField(help_text="From -1 to 1; null for fewer than four models.")
-    interval = IntervalField(help_text="95 %, events resampled; null below four events.")
+    interval = IntervalField(help_text="95 %, events resampled; null below four events with a profit.")
     models = serializers.IntegerField(help_text="Models with forecasts and scores.")
     events = serializers.IntegerField(help_text="Events of resolved questions.")
 

@@ -218,7 +218,10 @@ def _family_figures(groups: Sequence[GroupProfit]) -> dict[str, Any]:
 def _relation_to_brier(
     names: Sequence[str], groups: Mapping[str, Sequence[GroupProfit]], resolved: Sequence[ResolvedEntry]
 ) -> dict[str, Any]:
-    """Spearman's rank correlation over the families, with the 95 % interval of resampled events."""
+    """Spearman's rank correlation over the families, with the 95 % interval of resampled events.
+
+    There is none below four events that a profit was left on: nearly equal profits would be ranked by two or three.
+    """
     panel = joint_panel(resolved, names)
     place: dict[str, int] = {}
     for event in [*panel.questions.event_names, *(group.event for name in names for group in groups.get(name, ()))]:
@@ -241,7 +244,8 @@ def _relation_to_brier(
     value = _spearman(profits.means[None, has_both], errors.means[None, has_both])[0]
     if np.isfinite(value):
         result["value"] = float(value)
-        if events >= MINIMUM_EVENTS:
+        with_profit = int((profits.sums > 0).any(axis=0).sum())
+        if min(events, with_profit) >= MINIMUM_EVENTS:
             counts = resample_counts(shape[1])
             draws = _spearman(
                 bootstrap_means(profits, counts)[:, has_both], bootstrap_means(errors, counts)[:, has_both]

@@ -168,6 +168,16 @@ def test_on_a_phone_rows_are_cards_that_name_their_columns(visitor: Visitor, pla
     assert visitor.faults == []
 
 
+def test_card_names_a_column_without_the_note_in_its_heading(visitor: Visitor, places: Places) -> None:
+    visitor.resize(390, "light")
+    visitor.go(places["forecasts by time"])
+    visitor.settle()
+    labels = visitor.page.locator("table[aria-labelledby=brier] tbody tr:first-child td").evaluate_all(
+        "cells => cells.map(cell => cell.dataset.label)"
+    )
+    assert labels == ["Under 1", "1 to 3", "3 to 7", "7 to 14", "14 to 30", "30 and more"]
+
+
 def test_on_paper_stand_all_columns_the_address_and_the_date_and_no_forms(visitor: Visitor, places: Places) -> None:
     visitor.resize(720, "light")
     visitor.go(places["forecasts"])

@@ -118,6 +118,20 @@ def test_relation_to_the_brier_score_over_models(client: Client) -> None:
     assert any("Grok" in row[0] and "6 of 6 violated" in " ".join(row) for row in rows)
 
 
+def test_relation_that_rests_on_few_events_with_a_profit_has_no_interval(client: Client) -> None:
+    """Of six events three leave a profit: the order of the models would be that of two or three events."""
+    for number in range(3):
+        race(number, number, gpt=0.0, claude=0.04, kimi=0.06, grok=0.08)
+    for number in range(3, 6):
+        race(number, number, gpt=0.0, claude=-0.1, kimi=-0.15, grok=-0.2)
+    for place, question in enumerate(Question.objects.order_by("pk")):
+        end_question(question, "YES" if place % 2 == 0 else "NO", at=WEEK + 10 * DAY)
+    compute_scores(at=END)
+    spearman = client.get(ADDRESS).json()["spearman"]
+    assert (spearman["value"], spearman["interval"]) == (pytest.approx(-0.2), None)
+    assert "no relation to the Brier score can be told yet" in visible_text(get_page(client, "/consistency/"))
+
+
 @pytest.mark.parametrize(
     ("value", "interval", "relation"),
     [

@@ -54,7 +54,7 @@ const LONG_TEXT = 34; // characters beyond which a cell takes the whole width
 function nameCells(table) {
   const head = table.tHead?.rows.length === 1 ? table.tHead.rows[0] : null;
   if (!head || table.closest("figure") || table.querySelector("tbody [colspan], tbody [rowspan]")) return;
-  const names = [...head.cells].map((cell) => (cell.querySelector(".term") ?? cell).textContent.trim().replace(/\s+/g, " "));
+  const names = [...head.cells].map(columnName);
   set(table, { role: "table" });
   set(table.tHead, { role: "rowgroup" });
   set(head, { role: "row" });
@@ -74,6 +74,12 @@ function nameCells(table) {
     }
   }
   table.classList.add("stacked");
+}
+
+function columnName(cell) {
+  const name = (cell.querySelector(".term") ?? cell).cloneNode(true);
+  name.querySelectorAll("small").forEach((note) => note.remove()); // it stays in the heading above the cards
+  return name.textContent.trim().replace(/\s+/g, " ");
 }
 
 function set(element, attributes) {
