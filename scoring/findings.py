@@ -58,7 +58,11 @@ class Finding:
         """Whether the data tells the estimate from 0."""
         if self.p is not None:
             return self.p < SIGNIFICANCE
-        return self.low > 0 or self.high < 0
+        return _excludes_zero(self.low, self.high)
+
+
+def _excludes_zero(low: float, high: float) -> bool:
+    return low > 0 or high < 0
 
 
 class Findings(NamedTuple):
@@ -192,7 +196,7 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
         by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from scoring.services.difference_intervals import difference_interval
+    from scoring.return_tests import difference_interval
 
     interval = difference_interval(gaps, events) if gaps else None
     if interval:
@@ -207,7 +211,7 @@ def _stakes(board: ForecastBoard, condition: Mapping[str, str]) -> Iterator[Find
     models = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
     if not models:
         return
-    row = max(models, key=lambda row: abs(row["over_kelly"]))
+    row = max(models, key=lambda row: (_excludes_zero(*row["over_kelly_ci"]), abs(row["over_kelly"])))
     sign = math.copysign(1, row["over_kelly"])
     alike = 0
     for model in models:

@@ -94,7 +94,8 @@ def _stakes(f: Finding) -> str:
 
 
 def _profit(f: Finding) -> str:
-    basis = f"95 % interval {signed_percent(f.low)} to {signed_percent(f.high)} over {_plural(f.number, 'cohort')}"
+    ends = f"{signed_percent(f.low)} to {signed_percent(f.high)}"
+    basis = f"95 % interval, corrected for all models, {ends} over {_plural(f.number, 'cohort')}"
     if ages := unfinished_words(f.details["ages"]):
         basis += f", {ages}"
     if f.supported:
@@ -173,7 +174,7 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
         "Bets and forecasts of the same model", "calibration",
         "Stake minus Kelly’s stake at the probability that the model stated for the side and the price that it paid, as"
         " shares of cash. Kelly stakes nothing without an edge and at most the largest legal bet; events resampled."
-        " Each model counts by its own interval.",
+        " Intervals are corrected for the number of models.",
     ),
     "profit": (
         "The highest mean return", "trading",

@@ -4,13 +4,17 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
+from operator import attrgetter
 from typing import Any
 
+from django.conf import settings
 from rest_framework.exceptions import NotAcceptable, ValidationError
 from rest_framework.negotiation import BaseContentNegotiation, DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+
+from foundation.bulk import rows_by
 
 ANYTHING = "*/*"
 FORMAT_PARAMETER = "format"
@@ -28,7 +32,7 @@ class StrictNegotiation(BaseContentNegotiation):
             return _by_name(name, renderers)
         if request.headers.get("Accept", ANYTHING).strip() in ("", ANYTHING):
             return renderers[0], renderers[0].media_type
-        by_type = {renderer.media_type: renderer for renderer in renderers}
+        by_type = rows_by("media_type", renderers)
         try:
             # The request that the framework wraps, whose accepted types are Django's.
             preferred = request._request.get_preferred_type(list(by_type))
@@ -58,7 +62,7 @@ def _by_name(name: str, renderers: Any) -> Any:
     for renderer in renderers:
         if renderer.format == name:
             return renderer, renderer.media_type
-    formats = ", ".join(dict.fromkeys(renderer.format for renderer in renderers))
+    formats = ", ".join(dict.fromkeys(map(attrgetter("format"), renderers)))
     raise ValidationError({FORMAT_PARAMETER: [f"{name} is unknown; known are {formats}"]})
 
 
@@ -77,6 +81,11 @@ class CsvRenderer(BaseRenderer):
         return csv_table(names, data["results"]).encode()
 
 
+def demo_cell(text: str = "invented data") -> list[str]:
+    """The last cell of a line of CSV in a demo, so that a saved file says so; none elsewhere."""
+    return [text] if settings.ARENA_DEMO else []
+
+
 def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """A header and a line for each row, by RFC 4180."""
     from forecast_rank.files.csv_cells import csv_cell
@@ -87,7 +96,7 @@ def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
     table = StringIO()
     writer = csv.writer(table)
-    writer.writerow(names)
+    writer.writerow([*names, *demo_cell("demo")])
     for row in rows:
-        writer.writerow([cell(row[name]) for name in names])
+        writer.writerow([*(cell(row[name]) for name in names), *demo_cell()])
     return table.getvalue()

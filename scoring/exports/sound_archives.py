@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cohorts.models import Methodology
 from forecast_rank.files.archives import ArchiveTooLarge
-from scoring.exports.manifest import read_manifest
+from scoring.exports.archive_record import read_manifest
 from scoring.exports.verification.archive_reader import Archive
 
 BLOCKS = ("markets", "questions", "evidence")

@@ -14,8 +14,8 @@ from django.utils._os import safe_join
 from agents.records import sha256
 from agents.services.signing_keys import record_daily_anchor
 from foundation.raw_sql import database_name
+from scoring.exports.archive_record import ANCHOR
 from scoring.exports.dictionary import FORMATS
-from scoring.exports.manifest import ANCHOR
 from scoring.exports.selection import ExportSelection
 
 DAILY = 7

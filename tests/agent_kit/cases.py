@@ -165,11 +165,11 @@ def forecast_text(question: Question, answer: Any) -> str:
 def decision_text(instructions: list[Any], ids: Mapping[str, str] | None = None) -> str:
     """The case as the text of an answer, markets named by `ids`."""
     bets, sells = [], []
-    for each in instructions:
-        if isinstance(each, Bet):
-            amount = str(each.amount) if isinstance(each.amount, Decimal) else each.amount
-            market = (ids or {}).get(each.market, each.market)
-            bets.append({"market_id": market, "side": each.side, "reason": each.reason, "amount": amount})
+    for item in instructions:
+        if isinstance(item, Bet):
+            amount = str(item.amount) if isinstance(item.amount, Decimal) else item.amount
+            market = (ids or {}).get(item.market, item.market)
+            bets.append({"market_id": market, "side": item.side, "reason": item.reason, "amount": amount})
         else:
-            sells.append({"position_id": each.position, "percentage": each.percentage})
+            sells.append({"position_id": item.position, "percentage": item.percentage})
     return json.dumps({"action": "BET" if bets else "SELL" if sells else "HOLD", "bets": bets, "sells": sells})

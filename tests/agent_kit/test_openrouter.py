@@ -35,22 +35,24 @@ def test_sample_is_shown_as_the_newest_methodology_shows_tasks() -> None:
         condition = rules.condition(task["task"].removeprefix("sample-"))
         questions = task["blocks"]["QUESTIONS"]
         assert json.loads(questions.split("\n")[0]) == v3.FORECAST["question_columns"]
-        shown = rules.user_message(condition, date="2026-03-08", questions=questions, evidence="")
-        assert (task["system_prompt"], task["user_prompt"]) == (v3.SYSTEM_PROMPT, shown)
+        message = rules.user_message(condition, date="2026-03-08", questions=questions, evidence="")
+        assert (task["system_prompt"], task["user_prompt"]) == (v3.SYSTEM_PROMPT, message)
     portfolio, positions, markets = (decision["blocks"][name] for name in ("PORTFOLIO", "POSITIONS", "MARKETS"))
     assert json.loads(markets.split("\n")[0]) == v3.TRADING["market_columns"]
-    shown = v3.V3["user_prompt"].format(portfolio=portfolio, positions=positions, awaiting="none", markets=markets)
-    assert (decision["system_prompt"], decision["user_prompt"]) == (v3.TRADING_SYSTEM_PROMPT, shown)
+    message = v3.V3["user_prompt"].format(portfolio=portfolio, positions=positions, awaiting="none", markets=markets)
+    assert (decision["system_prompt"], decision["user_prompt"]) == (v3.TRADING_SYSTEM_PROMPT, message)
 
 
 def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
     gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = []
+    requests = []
 
     def answer(request: Request) -> Response:
-        asked.append(request.get_json())
-        rows = [json.loads(line) for line in asked[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')]
+        requests.append(request.get_json())
+        rows = [
+            json.loads(line) for line in requests[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')
+        ]
         forecasts = [
             {"question_id": row[0], "rationale": "even", "probabilities": dict.fromkeys(row[5], 1 / len(row[5]))}
             for row in rows
@@ -61,12 +63,12 @@ def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
 
     gateway.expect_request("/api/v1/chat/completions", method="POST").respond_with_handler(answer)
     code, summary = checked(capfd, agent_file(tmp_path, BODY, HEAD))
-    system, user = asked[0]["messages"]
+    system, user = requests[0]["messages"]
     task = json.loads(sample_lines()[0])
     assert (system["content"], user["content"]) == (task["system_prompt"], task["user_prompt"])
-    assert (asked[0]["model"], asked[0]["temperature"]) == ("openai/gpt-5.2", 0)
+    assert (requests[0]["model"], requests[0]["temperature"]) == ("openai/gpt-5.2", 0)
     first = summary["tasks"][0]
-    assert [each["question_id"] for each in first["answer"]["forecasts"]] == ["88", "89"]
+    assert [forecast["question_id"] for forecast in first["answer"]["forecasts"]] == ["88", "89"]
     assert first["answer"]["forecasts"][0]["rationale"] == "even"
     assert first["faults"] == ["question 90: no forecast"]
     assert code == 1

@@ -77,10 +77,10 @@ def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Ven
     assert "outcome" not in (tmp_path / "data" / "tasks.jsonl").read_text()
     outcomes = lines(tmp_path / "data" / "outcomes.jsonl")
     assert [(row["option"], row["outcome"]) for row in outcomes] == [("YES", 1), ("NO", 0)] * 2
-    stated = pl.read_parquet(tmp_path / "data" / "forecasts.parquet")
+    forecast_rows = pl.read_parquet(tmp_path / "data" / "forecasts.parquet")
     (question,) = {row["question_id"] for row in outcomes}
-    assert stated.height == 2 * Forecast.objects.filter(question=int(question)).count()
-    gpt = stated.filter((pl.col("forecaster") == "gpt-5.1") & (pl.col("option") == "YES"))
+    assert forecast_rows.height == 2 * Forecast.objects.filter(question=int(question)).count()
+    gpt = forecast_rows.filter((pl.col("forecaster") == "gpt-5.1") & (pl.col("option") == "YES"))
     assert sorted(gpt["probability"]) == [0.6, 0.7]
 
 

@@ -1,5 +1,9 @@
 """Scores against the cost of the calls behind them."""
 
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -25,7 +29,7 @@ def costs(request: HttpRequest) -> HttpResponse:
     """The efficient frontier, what a better score costs, and what an answer takes."""
     page = selected_part(request, "costs")
     figures = page.figures
-    rows = [(page.competition.by_slug[row["forecaster"]], row) for row in figures["rows"]]
+    rows = page.competition.with_families(figures["rows"], "forecaster")
     context = {
         "page": page,
         "sentences": _sentences(page),
@@ -52,8 +56,8 @@ def _sentences(page: SelectedPart) -> list[str]:
     number = f"{count(len(frontier))} of {count(len(figures['rows']))} models"
     be = "is" if len(frontier) == 1 else "are"
     sentences = [
-        f"{number} {be} beaten by no other on both score and cost {page.condition}: {listing(models)} for 1,000"
-        " questions."
+        f"By the mean scores so far {number} {be} beaten by no other on both score and cost {page.condition}:"
+        f" {listing(models)} for 1,000 questions.{_tested(figures['steps'])}"
     ]
     prices = []
     for step in figures["steps"]:
@@ -65,10 +69,18 @@ def _sentences(page: SelectedPart) -> list[str]:
     return sentences
 
 
+def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
+    """What the corrected tests say of the scores of neighbours on the frontier."""
+    shown = sum(step["is_significant"] for step in steps)
+    if not steps:
+        return ""
+    return f" The dearer one’s score is shown to be better in {count(shown)} of {count(len(steps))} steps between them."
+
+
 def _figure(page: SelectedPart) -> Figure | None:
     """The score over the cost of each model, with the frontier; a free model stands a tenth left of the cheapest."""
     rows = page.figures["rows"]
-    paid = [row["cost_usd"] for row in rows if row["cost_usd"]]
+    paid = list(filter(None, map(itemgetter("cost_usd"), rows)))
     if not paid:
         return None
     places = {row["forecaster"]: QUESTIONS * (row["cost_usd"] or min(paid) / 10) for row in rows}

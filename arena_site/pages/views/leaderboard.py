@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.conf import settings
@@ -28,6 +29,7 @@ from arena_site.pages.headlines import (
 )
 from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
+from foundation.rest.negotiation import demo_cell
 from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import REFERENCES
 from scoring.forecast_boards import forecast_board
@@ -90,7 +92,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rows": order.sorted(rows),
         "trading": page.trading,
         "largest_bet": _largest_bet(page.trading, as_of),
-        "has_external": any(entry["external"] for entry in scored),
+        "has_external": any(map(itemgetter("external"), scored)),
         "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
         "next_run": next_decision_run(now),
         "pause": pause,
@@ -158,10 +160,10 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     name = f"{'demo-' if settings.ARENA_DEMO else ''}forecast-leaderboard.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     writer = csv.writer(response)
-    writer.writerow(CSV_COLUMNS)
+    writer.writerow([*CSV_COLUMNS, *demo_cell("demo")])
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
         cells = {**entry}
         for score_name in ("adjusted_brier", "brier", "alpha"):
             cells[f"{score_name}_low"], cells[f"{score_name}_high"] = entry[f"{score_name}_ci"] or ("", "")
-        writer.writerow([csv_cell(cells[column]) for column in CSV_COLUMNS])
+        writer.writerow([*(csv_cell(cells[column]) for column in CSV_COLUMNS), *demo_cell()])
     return response

@@ -13,8 +13,8 @@ from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult
 from markets.models import Question
 from scoring.exports.archive import build_archive
+from scoring.exports.archive_record import read_manifest
 from scoring.exports.dictionary import CSV
-from scoring.exports.manifest import read_manifest
 from scoring.exports.selection import ExportSelection
 from scoring.exports.sound_archives import UnsoundArchive, check_archive
 from scoring.management.commands.export_dataset import window_bound

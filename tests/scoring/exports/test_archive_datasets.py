@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from arena_agent.cli import main
-from scoring.exports.manifest import read_manifest
+from scoring.exports.archive_record import read_manifest
 from tests.commands import CommandOutput, run
 from tests.scoring.exports.archives import csv_cells
 from tests.scoring.exports.conftest import END

@@ -233,7 +233,7 @@ def _progress_bar(title: str) -> AbstractContextManager[Progress]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise argparse.ArgumentTypeError("name at least one")
     return names

@@ -82,7 +82,7 @@ def read(
         strict=strict,
         fractional_outcomes=fractional_outcomes,
         normalise=normalise,
-        order=comma_separated(order),
+        order=comma_separated(order, distinct=False),
         columns=named_columns(columns),
         revisions=revisions,
     )
@@ -159,11 +159,12 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str,
     return name_of
 
 
-def comma_separated(values: Any) -> tuple[str, ...]:
-    """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
+def comma_separated(values: Any, *, distinct: bool = True) -> tuple[str, ...]:
+    """A list, or text separated by commas, as texts: 0.5 as "0.5", 0.0 as "0"."""
     if isinstance(values, str):
         values = values.split(",")
     elif isinstance(values, int | float):
         values = [values]
     texts = (f"{value:g}" if isinstance(value, int | float) else str(value).strip() for value in values)
-    return tuple(dict.fromkeys(text for text in texts if text))
+    present = tuple(text for text in texts if text)
+    return tuple(dict.fromkeys(present)) if distinct else present
