@@ -250,7 +250,8 @@ def test_database_holds_what_the_checks_promise(file: Path) -> None:
             return True
         return False
 
-    for changed in ({"probability": 1.1}, {"outcome": -0.1}, {"odds": 1.0}, {"weight": 0.0}, {"forecaster": "ann"}):
+    wrong = ({"probability": 1.1}, {"outcome": -0.1}, {"odds": 1.0}, {"quote": 1.1}, {"weight": 0.0})
+    for changed in (*wrong, {"forecaster": "ann"}):
         assert refused(**changed), changed
     assert not refused(probability=0.5)
 
