@@ -1,4 +1,11 @@
 from django.apps import AppConfig
+from django.dispatch import Signal
+
+decisions_recorded = Signal()
+"""Sent with `at` when a decision run has ended: cash, positions and costs may have changed.
+
+Received in `scoring/apps.py`.
+"""
 
 
 class AgentsConfig(AppConfig):

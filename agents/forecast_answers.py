@@ -15,22 +15,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from agents.answer_texts import BLANKS, LastObject, Malformed, abbreviate, extract_object, storable
 from agents.answers import (
-    BLANKS,
     NUMBER,
     PLAIN,
     TEXT,
-    LastObject,
-    Malformed,
-    abbreviate,
-    extract_object,
     get_field,
     object_schema,
     parse_id,
     parse_list,
     parse_number,
     parse_optional_text,
-    storable,
 )
 
 MAX_FORECASTS = 1_000

@@ -1,9 +1,11 @@
 """The record of an external agent by its versions, and its Brier score over time."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import starmap
+from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -61,9 +63,9 @@ def version_records(
 
     `weeks` are returns in per cent by cohort and by the date of the week's Sunday.
     """
-    beginnings = [version.began_at for version in versions]
-    answers_of: list[list[ScoredAnswer]] = [[] for _ in versions]
-    returns_of: list[list[float]] = [[] for _ in versions]
+    beginnings = list(map(attrgetter("began_at"), versions))
+    answers_of: dict[int, list[ScoredAnswer]] = defaultdict(list)
+    returns_of: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
         answers_of[_place(beginnings, answer.at)].append(answer)
     for by_week in weeks.values():
@@ -71,17 +73,16 @@ def version_records(
             at = datetime.fromisoformat(sunday).replace(tzinfo=UTC)
             returns_of[_place(beginnings, at)].append(value)
     records = []
-    for version, answers_of_version, returns in zip(versions, answers_of, returns_of, strict=True):
-        forecasts, priced = (
-            sum(answer.forecasts for answer in answers_of_version),
-            sum(answer.priced for answer in answers_of_version),
-        )
+    for place, version in enumerate(versions):
+        answers_of_version, returns = answers_of[place], returns_of[place]
+        forecasts = sum(map(attrgetter("forecasts"), answers_of_version))
+        priced = sum(map(attrgetter("priced"), answers_of_version))
         gain = sum((answer.market_brier or 0) - (answer.priced_brier or 0) for answer in answers_of_version)
         records.append(
             VersionRecord(
                 version,
                 forecasts,
-                sum(answer.brier for answer in answers_of_version) / forecasts if forecasts else None,
+                sum(map(attrgetter("brier"), answers_of_version)) / forecasts if forecasts else None,
                 gain / priced if priced else None,
                 len(returns),
                 fmean(returns) if returns else None,

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.apps import AppConfig
 
-from agents.signals import decisions_recorded
+from agents.apps import decisions_recorded
 
 
 class ScoringConfig(AppConfig):

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import chain
+from operator import attrgetter, itemgetter
 from statistics import fmean, quantiles
 from typing import NamedTuple
 
 from agents.models import Agent
 from cohorts.weeks import WEEK
+from foundation.bulk import subset
 from scoring.competition import AgentSummary
 from scoring.histories import SnapshotRange, Values, agent_values, snapshot_ranges
 from scoring.performance import BUCKETS
@@ -59,11 +61,12 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
     valued = [agent for agent in running if agent.pk in range_of]
     if not valued:
         return CohortReturns(None, [], {})
-    newest = max(range_of[agent.pk][1] for agent in valued)
-    first = min(agent.cohort.week_start for agent in valued)
+    spans = subset(range_of, map(attrgetter("pk"), valued)).values()
+    newest = max(map(itemgetter(1), spans))
+    first = min(map(attrgetter("cohort.week_start"), valued))
     step = _step(valued, range_of, newest)
     instants = [first + step * index for index in range((newest - first) // step + 1)]
-    values = agent_values(valued, instants, since=min(range_of[agent.pk][0] for agent in valued))
+    values = agent_values(valued, instants, since=min(map(itemgetter(0), spans)))
     by_family: dict[str, list[list[float]]] = defaultdict(list)
     for agent in valued:
         since_start = values[agent.pk][(agent.cohort.week_start - first) // step :]

@@ -196,7 +196,7 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
         by_question[key[0]].append(scores_without[key] - with_price_scores[key])
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from scoring.services.difference_intervals import difference_interval
+    from scoring.return_tests import difference_interval
 
     interval = difference_interval(gaps, events) if gaps else None
     if interval:

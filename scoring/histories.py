@@ -73,8 +73,12 @@ def family_values(
     if not instants:
         return [(family, []) for family in by_family]
     ranges = snapshot_ranges([family.pk for family in by_family], instants[-1]) if ranges is None else ranges
-    members_of = {family: _membership(agents, ranges.get(family.pk, {})) for family, agents in by_family.items()}
-    totals = _totals([family.pk for family, members in members_of.items() if members.is_complete], instants)
+    members_of, complete = {}, []
+    for family, agents in by_family.items():
+        members_of[family] = _membership(agents, ranges.get(family.pk, {}))
+        if members_of[family].is_complete:
+            complete.append(family.pk)
+    totals = _totals(complete, instants)
     means = {family: members.means(totals.get(family.pk, {}), instants) for family, members in members_of.items()}
     _fill_in(by_family, means, instants)
     return list(means.items())
@@ -100,7 +104,9 @@ class _Membership:
             return [NOT_TOTALLED] * len(instants)
         starts, ends = _counts_so_far(instants, self.starts), _counts_so_far(instants, self.ends)
         completed = _counts_so_far(instants, self.completed)
-        excluded = {p for a, b in self.excluded for p in range(bisect_left(instants, a), bisect_right(instants, b))}
+        excluded: set[int] = set()
+        for begin, end in self.excluded:
+            excluded.update(range(bisect_left(instants, begin), bisect_right(instants, end)))
         running = list(map(sub, starts, ends))
         means: list[Any] = []
         for index, (expected, over) in enumerate(zip(running, completed, strict=True)):

@@ -1,4 +1,4 @@
-"""Keys of leaderboards, the scores that rank their entries, and the cache of those of past instants."""
+"""Keys of leaderboards, the scores that rank their entries, stored figures, and the cache of past instants."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.core.cache import cache
 from django.core.serializers.json import DjangoJSONEncoder
 
+from arena_verifier.rows import same
 from cohorts.models import Cohort
 from markets.models import QuestionBatch, QuestionSet
 from scoring.constants import ALL_METHODOLOGIES, TRADING
@@ -79,3 +80,22 @@ def separate_versions(protocol: str) -> list[str]:
 def arms_asked() -> list[str]:
     """The arms of the forecast protocol that have question batches."""
     return sorted(QuestionBatch.objects.order_by().values_list("arm", flat=True).distinct())
+
+
+def to_json(value: Any) -> Any:
+    """The value as a JSON field gives it back."""
+    return json.loads(json.dumps(value, cls=DjangoJSONEncoder))
+
+
+def first_difference(stored: Any, computed: Any, path: str = "") -> str | None:
+    """The path of the first difference between two JSON values, and both parts; None where they are the same."""
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        parts = [(f"{path}.{key}", stored.get(key), computed.get(key)) for key in {**computed, **stored}]
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        parts = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(stored, computed, strict=True))]
+    else:
+        return None if same(stored, computed) else f"{path[1:]} is {stored!r}, should be {computed!r}"
+    for inner, stored_part, computed_part in parts:
+        if difference := first_difference(stored_part, computed_part, inner):
+            return difference
+    return None

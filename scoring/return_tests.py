@@ -1,12 +1,15 @@
-"""Errors and paired tests of returns by calendar week: the one test behind ranks, ties and comparisons of traders."""
+"""Errors, intervals and paired tests: the one test behind ranks, ties and comparisons of traders, by calendar week."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
+from forecast_rank.metrics.sample_mean import cluster_interval
+from forecast_rank.metrics.uncertainty import LEVEL
 from scoring.constants import DETECTABLE_DIFFERENCE, TOTAL_LOSS
 from scoring.weekly_returns import WeeklyReturns
 
@@ -83,3 +86,11 @@ def _table(families: Sequence[FamilyReturns]) -> np.ndarray[Any, np.dtype[np.flo
 
 def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def difference_interval(
+    differences: ArrayLike, events: Sequence[str], *, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """The studentised interval over events, cut at -1 and 1; None for fewer than four events."""
+    interval = cluster_interval(differences, events, level=level)
+    return None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))

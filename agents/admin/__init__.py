@@ -1,3 +1,3 @@
-"""Admin of families, tasks, the ledger and external agents."""
+"""Admin of families, tasks, the ledger, external agents and operation."""
 
-from agents.admin import families, ledger, registrations, tasks
+from agents.admin import families, ledger, operation, registrations, tasks

@@ -1,4 +1,4 @@
-"""Admin of tasks and their answers: decisions, elicitations, calls, instructions, forecasts, chains and costs."""
+"""Admin of tasks and their answers: decisions, elicitations, calls, instructions and forecasts."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -13,22 +13,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from agents.models import (
-    Chain,
     ChainLink,
-    CreditReading,
-    DailyAnchor,
     Decision,
     Elicitation,
     Forecast,
     Instruction,
-    Maintenance,
     ModelCall,
     RefusedForecast,
     Release,
-    RunSetting,
     Trade,
-    UniverseCost,
-    UsageTotal,
 )
 from agents.models.sealed_rows import without_sealed
 from agents.models.task import Status
@@ -356,70 +349,3 @@ class RefusedForecastAdmin(ReadOnlyAdmin):
 
     def question(self, refused: RefusedForecast) -> str:
         return refused.entry.question.text
-
-
-@admin.register(Chain)
-class ChainAdmin(ReadOnlyAdmin):
-    list_display = ("protocol", "length", "head")
-    search_fields = ("=head",)
-
-
-@admin.register(ChainLink)
-class ChainLinkAdmin(ReadOnlyAdmin):
-    list_display = ("id", "protocol", "sequence", "decision", "elicitation", "record_sha256", "sha256")
-    list_filter = ("protocol",)
-    list_select_related = ("decision__agent", "elicitation__release", "elicitation__batch__question_set")
-    list_defer = ("decision__reasoning", "elicitation__batch__block")
-    search_fields = ("=sha256", "=record_sha256")
-    search_help_text = "A link's hash, or that of its record."
-    ordering = ("-pk",)
-
-
-@admin.register(DailyAnchor)
-class DailyAnchorAdmin(ReadOnlyAdmin):
-    list_display = ("day", "made_at")
-    search_fields = ("day",)
-
-
-@admin.register(Maintenance)
-class MaintenanceAdmin(ReadOnlyAdmin):
-    list_display = ("began_at", "ended_at", "reason")
-    search_fields = ("reason",)
-    ordering = ("-began_at",)
-
-
-@admin.register(CreditReading)
-class CreditReadingAdmin(ReadOnlyAdmin):
-    list_display = ("read_at", "key_label", "usage")
-    search_fields = ("=key_label",)
-    usage = cost_column("used_usd", ordering="used_usd")
-
-
-@admin.register(RunSetting)
-class RunSettingAdmin(ReadOnlyAdmin):
-    """The spend caps and pauses, which the dashboard's actions set."""
-
-    list_display = ("protocol", "family", "paused", "spend_limit_usd")
-    list_filter = ("protocol", "paused")
-    search_fields = ("=family__slug",)
-    list_select_related = ("family",)
-
-
-@admin.register(UniverseCost)
-class UniverseCostAdmin(ReadOnlyAdmin):
-    list_display = ("universe", "family", "cost")
-    cost = cost_column("cost_usd", ordering="cost_usd")
-    list_filter = ("family",)
-    list_select_related = ("universe", "family")
-    list_defer = ("universe__market_block",)
-    search_fields = ("family__slug",)
-
-
-@admin.register(UsageTotal)
-class UsageTotalAdmin(ReadOnlyAdmin):
-    list_display = ("agent", "family", "requests", "tokens_input", "tokens_output", "cost", "unconfirmed")
-    cost = cost_column("cost_usd", ordering="cost_usd")
-    unconfirmed = cost_column("unconfirmed_usd", ordering="unconfirmed_usd", description="unconfirmed")
-    list_filter = (("agent__family", admin.RelatedOnlyFieldListFilter),)
-    list_select_related = ("agent", "family")
-    search_fields = ("family__slug", "agent__family__slug")

@@ -14,10 +14,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.answer_texts import redact
 from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
-from agents.redaction import redact
 from foundation.clock import now
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
@@ -194,7 +194,17 @@ class OpenTasks(ExternalAgentView):
         return Response(OpenTasksSerializer(body).data, headers={"Cache-Control": "no-store"})
 
 
-class Submissions(ExternalAgentView):
+class KeyedView(ExternalAgentView):
+    """Base of the views that store what an agent sends, once by its key."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuses a request without its key before the token is looked at, so that it costs the client no failure."""
+        if request.method == "POST":
+            _key(request)
+        super().initial(request, *args, **kwargs)
+
+
+class Submissions(KeyedView):
     """Submits an answer in the models' format: a decision for an agent and a universe, or a batch's forecasts.
 
     It is parsed, checked and executed like a model's answer, at the same frozen prices. The same key with the same
@@ -204,12 +214,6 @@ class Submissions(ExternalAgentView):
     """
 
     serializer_class = SubmissionResultSerializer
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuses a request without its key before the token is looked at, so that it costs the client no failure."""
-        if request.method == "POST":
-            _key(request)
-        super().initial(request, *args, **kwargs)
 
     @extend_schema(
         parameters=TASK_PARAMETERS,
@@ -283,19 +287,13 @@ class ReportSerializer(StrictSerializer):
     reason = ReasonField(max_length=500, allow_blank=True, help_text="The reason, in your words.")
 
 
-class Attempts(ExternalAgentView):
+class Attempts(KeyedView):
     """Reports that the agent has no answer to a task, and why. It stands beside the agent's scores.
 
     A report uses up no try: an answer may follow until the deadline. `attempts/` lists what is stored.
     """
 
     serializer_class = AttemptSerializer
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuses a request without its key before the token is looked at, as `Submissions` does."""
-        if request.method == "POST":
-            _key(request)
-        super().initial(request, *args, **kwargs)
 
     @extend_schema(
         parameters=TASK_PARAMETERS,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+from agents.answer_texts import API_KEYS, REDACTED, USER_IDS
 from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
 from agents.gateway.completions import (
     Accounting,
@@ -24,7 +25,6 @@ from agents.gateway.completions import (
     parse_remaining_credits,
 )
 from agents.gateway.streams import parse_stream
-from agents.redaction import API_KEYS, REDACTED, USER_IDS
 from foundation.http import MIB, HttpService, UpstreamError
 
 MAX_STREAM = 32 * MIB

@@ -6,8 +6,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from agents.answer_texts import redact
 from agents.models import Attempt, Decision, Elicitation, Family, Registration, Task
-from agents.redaction import redact
 from agents.services.receipts import agent_version
 from foundation.locks import lock_name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -206,10 +207,11 @@ def _like_batches(batches: QuerySet[QuestionBatch], rules: ForecastRules) -> tup
 
     A condition that was not asked then has batches of the length of another's, with the most evidence.
     """
-    rows = batches.values_list("question_set", "number", "arm", Length("block"), Length("evidence_block"))
-    sizes: dict[tuple[int, int], dict[str, tuple[int, int]]] = {}
-    for question_set, number, arm, characters, of_evidence in rows:
-        sizes.setdefault((question_set, number), {})[arm] = characters, of_evidence
+    lengths = {"characters": Length("block"), "of_evidence": Length("evidence_block")}
+    rows = batches.annotate(**lengths).values_list("question_set", "number", "arm", *lengths, named=True)
+    sizes: dict[tuple[int, int], dict[str, tuple[int, int]]] = defaultdict(dict)
+    for row in rows:
+        sizes[row.question_set, row.number][row.arm] = row.characters, row.of_evidence
     expected = []
     for by_arm in sizes.values():
         longest = max(characters for characters, _ in by_arm.values())

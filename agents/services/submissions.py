@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db import transaction
 from django.db.models import F
 
+from agents.answer_texts import redact
 from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
@@ -34,7 +35,6 @@ from agents.models import (
     Task,
 )
 from agents.models.task import PromptParts
-from agents.redaction import redact
 from agents.services.attempts import Place, name_place, note_attempt
 from agents.services.claims import Claim, claim_task
 from agents.services.conversation import Conversation, end_task, malformed_tries_left, next_prompt, valid_calls

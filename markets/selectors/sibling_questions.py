@@ -50,16 +50,16 @@ def _nested(entries: QuerySet[QuestionEntry]) -> int:
     rows = QuestionOption.objects.filter(
         question__entries__in=entries, question__market__isnull=False, outcome__side="YES"
     )
-    columns = ("question__entries__question_set", "question__entries__batch", "question__event_key")
-    market = "outcome__market__"
+    batch = ("question__entries__question_set", "question__entries__batch")
+    market = ("outcome__market", "outcome__market__option", "outcome__market__event_title")
     names: dict[tuple[int, int, str], dict[int, str]] = defaultdict(dict)
     titles: dict[str, str] = {}
-    fields = rows.filter(outcome__market__event_exclusive=False).values_list(
-        *columns, "outcome__market", f"{market}option", f"{market}event_title"
-    )
-    for question_set, batch, event, pk, name, title in fields:
-        names[question_set, batch, event][pk] = name
-        titles[event] = title
+    rows = rows.filter(outcome__market__event_exclusive=False)
+    for row in rows.values_list(*batch, "question__event_key", *market, named=True):
+        event = row.question__event_key
+        key = (row.question__entries__question_set, row.question__entries__batch, event)
+        names[key][row.outcome__market] = row.outcome__market__option
+        titles[event] = row.outcome__market__event_title
     nested = 0
     for key, options in names.items():
         nested += sum(map(len, nested_chains(titles[key[2]], options)))

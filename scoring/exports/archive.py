@@ -23,9 +23,8 @@ from forecast_rank.files.descriptions import Dataset, croissant, data_package
 from foundation.consistent_reads import consistent_reads
 from foundation.json_lines import instant_text
 from markets.sources.registry import SOURCES
-from scoring.exports.archive_record import WeeklyRows, archive_record
+from scoring.exports.archive_record import ANCHOR, FORMAT_VERSION, MANIFEST, WeeklyRows, archive_record, manifest_text
 from scoring.exports.dictionary import CSV, dictionary_json
-from scoring.exports.manifest import ANCHOR, FORMAT_VERSION, MANIFEST, manifest_text
 from scoring.exports.selection import ExportSelection
 from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches

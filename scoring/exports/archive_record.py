@@ -1,15 +1,46 @@
-"""The record of an archive on its hash chain: digests of its tables and documents, and rows by week."""
+"""The manifest of an archive, and its record on the hash chain: digests of tables and documents, rows by week."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agents.records import ARCHIVE
+from agents.records import ARCHIVE, canonical, sha256
 from cohorts.weeks import week_start
-from forecast_rank.files.checksums import file_sha256
 from scoring.exports.dictionary import ArchiveTable
+
+MANIFEST, ANCHOR = "manifest.json", "anchor.json"
+FORMAT_VERSION = 3
+
+
+class InvalidManifest(ValueError):
+    """The manifest is missing, malformed, of another format version, or has been changed."""
+
+
+def manifest_text(contents: Mapping[str, Any]) -> str:
+    """The text of the manifest file, with its own hash over everything else in it."""
+    hashed_contents = {name: value for name, value in contents.items() if name != "sha256"}
+    return (
+        json.dumps({**hashed_contents, "sha256": sha256(canonical(hashed_contents))}, indent=1, sort_keys=True) + "\n"
+    )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an archive. Raises InvalidManifest unless it is byte for byte what `manifest_text` gives."""
+    try:
+        text = (folder / MANIFEST).read_bytes().decode()
+        contents = json.loads(text)
+        unchanged = isinstance(contents, dict) and manifest_text(contents) == text
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidManifest(f"{MANIFEST}: {error}") from error
+    if not unchanged:
+        raise InvalidManifest(f"{MANIFEST}: its hash does not match its contents, or it is not in canonical form")
+    if contents.get("format") != FORMAT_VERSION:
+        raise InvalidManifest(f"{MANIFEST}: format {contents.get('format')}, this program reads {FORMAT_VERSION}")
+    return contents
+
 
 WEEKLY_TABLES = {
     "decisions": "decided_at",
@@ -71,6 +102,8 @@ def archive_record(
     `chains` are the lengths and heads of the chains of tasks. `tables` has the rows of each table, and the SHA-256 of
     its CSV file, whether or not the archive holds that format.
     """
+    from forecast_rank.files.checksums import file_sha256  # the library is not loaded at every start
+
     return {
         "protocol": ARCHIVE,
         "made_at": made_at,

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from itertools import starmap
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -19,7 +22,8 @@ from markets.services.cache_versions import Scope, renew_versions
 from markets.services.question_resolution import resolve_questions
 from markets.services.universes import add_held_markets
 from markets.sources.polymarket import Clob
-from scoring.rehearsals.past import Timeline, instant
+from scoring.exports.sound_archives import instant
+from scoring.rehearsals.past import Timeline
 from scoring.rehearsals.players import AgentFailure, LateAnswer, Player
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.scores import score_trades
@@ -42,6 +46,14 @@ class RehearsalReport:
     reasons: list[str] = field(default_factory=list)
 
 
+class Step(NamedTuple):
+    """A job at an instant, and what it is about."""
+
+    perform: Callable[[datetime, Any], None]
+    at: datetime
+    subject: Any = None
+
+
 @dataclass(slots=True)
 class Rehearsal:
     """One agent's way through a timeline; the database holds its past, in the state of its start."""
@@ -55,29 +67,30 @@ class Rehearsal:
 
     def play(self, progress: Callable[[int, int, str], None]) -> RehearsalReport:
         steps = self._steps()
-        for index, (at, _, step, subject) in enumerate(steps):
-            progress(index, len(steps), f"{at:%Y-%m-%d %H:%M}")
-            step(at, subject)
+        for index, step in enumerate(steps):
+            progress(index, len(steps), f"{step.at:%Y-%m-%d %H:%M}")
+            step.perform(step.at, step.subject)
         score_trades(at=self.timeline.end)
         score_forecasts(at=self.timeline.end)
         self.report.decisions = Decision.objects.filter(status=Decision.Status.COMPLETED).count()
         self.report.forecasts = Forecast.objects.count()
         return self.report
 
-    def _steps(self) -> list[tuple[datetime, int, Callable[[datetime, Any], None], Any]]:
+    def _steps(self) -> list[Step]:
         """The steps by their instants; those of one instant in the order of the jobs of a live week."""
         timeline = self.timeline
-        steps: list[tuple[datetime, int, Callable[[datetime, Any], None], Any]] = []
-        steps += [(at, 0, self._close, markets) for at, markets in timeline.closings.items()]
-        steps += [(at, 1, self._settle, winners) for at, winners in timeline.resolutions.items()]
+        steps = list(starmap(partial(Step, self._close), timeline.closings.items()))
+        steps += starmap(partial(Step, self._settle), timeline.resolutions.items())
         if self.player.trades:
-            steps += [(instant(row["started_at"]), 2, self._start_cohort, row) for row in timeline.cohorts]
-            steps += [(at, 3, self._take_snapshots, None) for at in timeline.snapshots]
-            steps += [(universe.frozen_at, 4, self._decide, universe) for universe in timeline.universes]
+            for row in timeline.cohorts:
+                steps.append(Step(self._start_cohort, instant(row["started_at"]), row))
+            steps += map(partial(Step, self._take_snapshots), timeline.snapshots)
+            for universe in timeline.universes:
+                steps.append(Step(self._decide, universe.frozen_at, universe))
         if self.player.forecasts:
-            frozen = sorted({question_set.frozen_at for question_set in timeline.question_sets})
-            steps += [(at, 5, self._ask, None) for at in frozen]
-        return sorted(steps, key=lambda step: step[:2])
+            frozen = set(map(attrgetter("frozen_at"), timeline.question_sets))
+            steps += map(partial(Step, self._ask), frozen)
+        return sorted(steps, key=attrgetter("at"))  # stable: jobs are listed in the order of a live week
 
     def _close(self, at: datetime, markets: list[int]) -> None:
         Market.objects.filter(pk__in=markets).update(status=Market.Status.CLOSED, closed_at=at)

@@ -7,10 +7,10 @@ cohorts in which one takes part. Nothing of the models' boards is read from here
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, product, starmap
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import Count, Min, QuerySet, Sum
 
 from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
@@ -18,7 +18,6 @@ from agents.sealing import respecting_seals
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
-from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import (
     AGENT_PERIODS,
     ALL_METHODOLOGIES,
@@ -49,6 +48,7 @@ from scoring.services.trading_leaderboards import (
     cohort_results,
     ranked_contents,
     score_fields,
+    store_leaderboards,
 )
 
 METRICS = ("brier", "alpha", "adjusted_brier")
@@ -89,32 +89,14 @@ def refresh_agents_boards(*, at: datetime) -> int:
     """Stores the boards of each track that has agents; returns how many."""
     with respecting_seals(at=at):
         boards = {key: agents_board(key, at=at) for key in board_keys()}
-    store_agents_boards(boards, at=at)
+    store_leaderboards(boards, at=at, model=AgentsBoard)
     return len(boards)
 
 
 def board_keys() -> list[BoardKey]:
     """The boards of all tracks with agents."""
     tracks = Family.objects.filter(external=True).order_by("track").values_list("track", flat=True).distinct()
-    return [
-        BoardKey(track, protocol, period)
-        for track in tracks
-        for protocol in (FORECAST, TRADING)
-        for period in AGENT_PERIODS
-    ]
-
-
-def store_agents_boards(boards: Mapping[BoardKey, LeaderboardContents], *, at: datetime) -> None:
-    """Stores boards in place of those before."""
-    rows = [AgentsBoard(**key._asdict(), **board._asdict(), computed_at=at) for key, board in boards.items()]
-    with transaction.atomic():
-        AgentsBoard.objects.bulk_create(
-            rows,
-            update_conflicts=True,
-            unique_fields=BoardKey._fields,
-            update_fields=("computed_at", *LeaderboardContents._fields),
-        )
-        renew_versions(Scope.LEADERBOARDS)
+    return list(starmap(BoardKey, product(tracks, (FORECAST, TRADING), AGENT_PERIODS)))
 
 
 def agents_board(key: BoardKey, *, at: datetime | None = None, past: bool = False) -> LeaderboardContents:
@@ -231,10 +213,9 @@ def trading_agents_board(
     competitors = set()
     for family in results_of:
         times = [task.frozen_at for task in tasks.get(family.slug, ()) if task.status == Task.Status.COMPLETED]
-        answered[family.slug] = len(times)
-        since = [task for task in tasks.get(family.slug, ()) if times and task.frozen_at >= min(times)]
-        tasks_by_agent[family.slug] = len(since)
-        if family.external and is_ranked(len(times), len(since), LEAST_DECISIONS):
+        since = sum(task.frozen_at >= min(times) for task in tasks.get(family.slug, ())) if times else 0
+        answered[family.slug], tasks_by_agent[family.slug] = len(times), since
+        if family.external and is_ranked(len(times), since, LEAST_DECISIONS):
             competitors.add(family.slug)
     contents = ranked_contents(results_of, scored, {}, competitors)
     entries = []
@@ -248,7 +229,8 @@ def trading_agents_board(
         entries.append(entry)
     data = {"cohorts": len(set(chain.from_iterable(results_of.values())))}
     board = _board(entries, competitors, contents.report["pairs"], data, sign=-1)
-    board.report["weeks"] = {e["family"]: contents.report["weeks"][e["family"]] for e in entries if e["external"]}
+    external = filter(itemgetter("external"), entries)
+    board.report["weeks"] = subset(contents.report["weeks"], map(itemgetter("family"), external))
     return board
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,17 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
     if at is not None:
         scores = scores.filter(resolved_at__lte=at)
     columns = ("agent__family__slug", "agent__family__external", "probability", "market_probability", "outcome")
-    bets = list(scores.values_list(*columns))
+    bets = list(scores.values_list(*columns, named=True))
     if not bets:
         return {"bets": 0, "families": {}, MARKET: None}
-    forecasters = [*sorted({slug for slug, *_ in bets}), MARKET]
-    probability = np.full((len(forecasters), len(bets), 1), np.nan)
-    for place, (slug, external, confidence, price, _) in enumerate(bets):
-        probability[forecasters.index(slug), place] = confidence
-        if not external:
-            probability[-1, place] = price
-    panel = from_arrays(probability, [[won] for *_, won in bets], exclusive=False)
+    forecasters = [*sorted(set(map(attrgetter("agent__family__slug"), bets))), MARKET]
+    probability, outcome = np.full((len(forecasters), len(bets), 1), np.nan), np.zeros((len(bets), 1))
+    for place, bet in enumerate(bets):
+        probability[forecasters.index(bet.agent__family__slug), place] = bet.probability
+        outcome[place] = bet.outcome
+        if not bet.agent__family__external:
+            probability[-1, place] = bet.market_probability
+    panel = from_arrays(probability, outcome, exclusive=False)
     panel = replace(panel, forecasters=forecasters)
     no_references = panel.take(np.zeros(len(panel), dtype=bool))
     settings = Settings(("calibration",), bootstrap=0)

@@ -26,6 +26,10 @@ MINIMUM_EVENTS, MINIMUM_MODELS = 4, 4
 MOST_GROUPS = 2_000
 """More events than that are resampled in as many groups."""
 
+OPTION_COLUMNS = (
+    "question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side",
+)  # fmt: skip
+MARKET_COLUMNS = ("pk", "option", "question", "event_title", "event_exclusive")
 Proposition = tuple[int | None, str]
 """A market and its side; none for "None of these"."""
 Probabilities = Mapping[str, float | str]
@@ -73,7 +77,7 @@ class GroupProfit(NamedTuple):
 
 
 def consistency_report(
-    selection: Selection, families: Iterable[str], resolved: Sequence[ResolvedEntry]
+    resolved: Sequence[ResolvedEntry], families: Iterable[str], groups: Mapping[str, Sequence[GroupProfit]]
 ) -> dict[str, Any]:
     """The figures of each family's forecasts that count, resolved or not, and their relation to the Brier score.
 
@@ -82,14 +86,13 @@ def consistency_report(
     spearman : rank correlation of mean profit and Brier score on the `resolved` entries over the families
     """
     names = list(families)
-    groups = group_profits(selection)
-    rows = [{"family": name, **_family_figures(groups[name])} for name in names if groups[name]]
+    rows = [{"family": name, **_family_figures(groups[name])} for name in names if name in groups]
     rows.sort(key=lambda row: (row["profit"], row["family"]))
     return {"rows": rows, "spearman": _relation_to_brier(names, groups, resolved)}
 
 
-def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
-    """The profits by family, of each event and day."""
+def stored_profits(selection: Selection) -> Mapping[str, Sequence[GroupProfit]]:
+    """The profits by family, of each event and day, of the selection's forecasts that count."""
     forecasts = Forecast.objects.counted().filter(arm=selection.arm, family__external=False)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
@@ -98,12 +101,29 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
     columns = ("pk", "family__slug", "entry__question_set__day", "question")
     rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="probabilities")
     before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
-    questions = _asked_questions({row[3] for row in rows})
-    events = _events(questions.values())
-    answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
+    pks = {row[3] for row in rows}
+    options = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
+    pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
+    duplicates = pairs.values_list("question", "duplicate").distinct()
+    questions = asked_questions(options.values_list(*OPTION_COLUMNS), duplicates)
+    markets = {market for question in questions.values() for market, _ in question.options.values() if market}
+    events = event_markets(questions.values(), Market.objects.filter(pk__in=markets).values_list(*MARKET_COLUMNS))
+    stated = []
     for pk, family, day, question, probabilities in rows:
+        stated.append((family, day, question, before_scaling.get(pk, probabilities)))
+    return group_profits(stated, questions, events)
+
+
+def group_profits(
+    stated: Iterable[tuple[str, datetime, int, Probabilities]],
+    questions: Mapping[int, AskedQuestion],
+    events: Mapping[str, EventMarkets],
+) -> Mapping[str, Sequence[GroupProfit]]:
+    """The profits by family, of each event and day; of two forecasts of a day on a question the later one counts."""
+    answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
+    for family, day, question, probabilities in stated:
         if probabilities.keys() >= questions[question].options.keys():
-            answers[family, day, questions[question].event][question] = before_scaling.get(pk, probabilities)
+            answers[family, day, questions[question].event][question] = probabilities
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
     for (family, day, event), group in answers.items():
         pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]
@@ -113,28 +133,26 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
     return groups
 
 
-def _asked_questions(pks: set[int]) -> dict[int, AskedQuestion]:
-    """These questions by id. The duplicate of a question at another venue states what that one states."""
-    columns = ("question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side")
-    rows = QuestionOption.objects.filter(question__in=pks).order_by("question", "index").values_list(*columns)
+def asked_questions(
+    options: Iterable[Sequence[Any]], duplicates: Iterable[tuple[int, int]]
+) -> dict[int, AskedQuestion]:
+    """Questions by id from their OPTION_COLUMNS, in order. A duplicate at another venue states what that one states."""
     questions: dict[int, AskedQuestion] = {}
-    for pk, event, exclusive, name, market, side in rows:
+    for pk, event, exclusive, name, market, side in options:
         questions.setdefault(pk, AskedQuestion(event, exclusive)).options[name] = market, side or ""
-    pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
-    for original, duplicate in pairs.values_list("question", "duplicate").distinct():
+    for original, duplicate in duplicates:
         if questions[duplicate].options.keys() <= questions[original].options.keys():
             questions[duplicate] = questions[original]
     return questions
 
 
-def _events(questions: Iterable[AskedQuestion]) -> dict[str, EventMarkets]:
-    """The events of these questions by their keys, with the markets that the questions name."""
+def event_markets(questions: Iterable[AskedQuestion], markets: Iterable[Sequence[Any]]) -> dict[str, EventMarkets]:
+    """The events of these questions by their keys, with the markets that the questions name, from MARKET_COLUMNS."""
     event_of: dict[int, str] = {}
     for question in questions:
         event_of |= {market: question.event for market, _ in question.options.values() if market is not None}
     events = {question.event: EventMarkets("", False, {}) for question in questions}
-    columns = ("pk", "option", "question", "event_title", "event_exclusive")
-    for pk, option, text, title, is_exclusive in Market.objects.filter(pk__in=event_of).values_list(*columns):
+    for pk, option, text, title, is_exclusive in markets:
         before = events[event_of[pk]]
         exclusive = before.exclusive or bool(is_exclusive)
         events[event_of[pk]] = EventMarkets(title, exclusive, {**before.names, pk: option or text})
@@ -203,7 +221,7 @@ def _relation_to_brier(
     """Spearman's rank correlation over the families, with the 95 % interval of resampled events."""
     panel = joint_panel(resolved, names)
     place: dict[str, int] = {}
-    for event in [*panel.questions.event_names, *(group.event for name in names for group in groups[name])]:
+    for event in [*panel.questions.event_names, *(group.event for name in names for group in groups.get(name, ()))]:
         place.setdefault(event, len(place) % MOST_GROUPS)
     shape = len(names), min(max(len(place), 1), MOST_GROUPS)
     profits, errors = (EventSums(np.zeros(shape), np.zeros(shape)) for _ in range(2))
@@ -212,7 +230,7 @@ def _relation_to_brier(
     np.add.at(errors.sums, cells, panel.weight * brier(panel))
     np.add.at(errors.weights, cells, panel.weight)
     for row, name in enumerate(names):
-        for group in groups[name]:
+        for group in groups.get(name, ()):
             profits.sums[row, place[group.event]] += group.profit * group.questions
             profits.weights[row, place[group.event]] += group.questions
     has_both = (errors.weights.sum(axis=1) > 0) & (profits.weights.sum(axis=1) > 0)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
@@ -25,43 +26,46 @@ def refresh_family_totals(instants: Collection[datetime]) -> None:
     """
     summed = _summed(Snapshot.objects.filter(taken_at__in=instants))
     FamilyTotal.objects.filter(taken_at__in=instants).delete()
-    FamilyTotal.objects.bulk_create(
-        [
-            FamilyTotal(taken_at=at, family_id=family, agents=agents, total=total)
-            for (at, family), (agents, total) in sorted(summed.items())
-        ],
-        batch_size=200,
-    )
+    totals = []
+    for (at, family), figures in sorted(summed.items()):
+        totals.append(FamilyTotal(taken_at=at, family_id=family, agents=figures[0], total=figures[1]))
+    FamilyTotal.objects.bulk_create(totals, batch_size=200)
 
 
 def family_total_drift(*, repair: bool = False) -> Iterator[str]:
     """A line for each total that is not the sum of its snapshots; with `repair`, it becomes that."""
-    snapshot_times = [
-        rows.objects.order_by().values_list("taken_at", flat=True).distinct() for rows in (Snapshot, FamilyTotal)
-    ]
-    instants = sorted({*snapshot_times[0], *snapshot_times[1]})
+    instants = sorted({*_instants(Snapshot.objects.all()), *_instants(FamilyTotal.objects.all())})
     for start in range(0, len(instants), WINDOW):
         window = (instants[start], instants[start : start + WINDOW][-1])
         with transaction.atomic():
             if repair:  # a verification reads one state, which it must not lock
                 lock_scope(Scope.SNAPSHOTS)
             totals = FamilyTotal.objects.filter(taken_at__range=window)
-            stored = {(at, family): (agents, total) for at, family, agents, total in totals.order_by().values_list(
-                "taken_at", "family", "agents", "total")}  # fmt: skip
+            stored = _by_key(totals.order_by().values_list("taken_at", "family", "agents", "total"))
             summed = _summed(Snapshot.objects.filter(taken_at__range=window))
             wrong = {key for key in stored.keys() | summed.keys() if stored.get(key) != summed.get(key)}
             if wrong and repair:
                 refresh_family_totals({at for at, _ in wrong})
                 renew_versions(Scope.SNAPSHOTS)
         for at, family in sorted(wrong):
-            stored_sum, right_sum = (_text(totals_by_key.get((at, family))) for totals_by_key in (stored, summed))
-            yield f"total of family {family} at {at:%Y-%m-%d %H:%M} is {stored_sum}, its snapshots make {right_sum}"
+            total, right = _text(stored.get((at, family))), _text(summed.get((at, family)))
+            yield f"total of family {family} at {at:%Y-%m-%d %H:%M} is {total}, its snapshots make {right}"
+
+
+def _instants(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.order_by().values_list("taken_at", flat=True).distinct()
 
 
 def _summed(snapshots: QuerySet[Snapshot]) -> Sums:
     valid_snapshots = snapshots.filter(agent__cohort__voided_at=None).order_by()
-    rows = valid_snapshots.values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value"))
-    return {(at, family): (agents, total) for at, family, agents, total in rows}
+    return _by_key(valid_snapshots.values_list("taken_at", "agent__family").annotate(Count("pk"), Sum("total_value")))
+
+
+def _by_key(rows: QuerySet[Any]) -> Sums:
+    sums: Sums = {}
+    for at, family, *total in rows:
+        sums[at, family] = (total[0], total[1])
+    return sums
 
 
 def _text(total: tuple[int, Decimal] | None) -> str:
@@ -74,8 +78,7 @@ def void_cohort(cohort: Cohort, *, reason: str, at: datetime) -> bool:
         lock_scope(Scope.SNAPSHOTS)
         if not Cohort.objects.filter(pk=cohort.pk, voided_at=None).update(voided_at=at, void_reason=reason):
             return False
-        snapshots = Snapshot.objects.filter(agent__cohort=cohort).order_by()
-        instants = sorted(snapshots.values_list("taken_at", flat=True).distinct())
+        instants = sorted(_instants(Snapshot.objects.filter(agent__cohort=cohort)))
         for start in range(0, len(instants), WINDOW):
             refresh_family_totals(instants[start : start + WINDOW])
         renew_versions(Scope.COMPETITION, Scope.SNAPSHOTS)

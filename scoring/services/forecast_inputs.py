@@ -10,9 +10,9 @@ from django.db.models import Count, Max, Q, Sum
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release, Trade
 from cohorts.models import Cohort
 from markets.models import Market, Question
+from scoring.leaderboard_keys import to_json
 from scoring.models import Leaderboard
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
-from scoring.stored_json import to_json
 
 FORMAT = 11
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""

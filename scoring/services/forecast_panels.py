@@ -304,29 +304,32 @@ class _EntryColumns(NamedTuple):
 
 
 def _entry_columns(entries: Sequence[ResolvedEntry]) -> _EntryColumns:
-    event, event_names = _codes(entry.event for entry in entries)
-    category, category_names = _codes(entry.category for entry in entries)
+    def column(name: str) -> list[Any]:
+        return list(map(attrgetter(name), entries))
+
+    event, event_names = _codes(column("event"))
+    category, category_names = _codes(column("category"))
     questions = Questions(
-        offsets=np.cumsum([0, *(len(entry.options) for entry in entries)]),
-        outcome=_joined(entry.happened for entry in entries),
-        exclusive=np.array([entry.exclusive for entry in entries], dtype=bool),
+        offsets=np.cumsum([0, *map(len, column("options"))]),
+        outcome=_joined(column("happened")),
+        exclusive=np.array(column("exclusive"), dtype=bool),
         event=event,
         category=category,
-        closed_at=np.array([entry.closed_at for entry in entries], dtype=np.float64),
-        names=[str(entry.entry) for entry in entries],
-        option_names=[name for entry in entries for name in entry.options],
+        closed_at=np.array(column("closed_at"), dtype=np.float64),
+        names=list(map(str, column("entry"))),
+        option_names=list(chain.from_iterable(column("options"))),
         event_names=event_names,
         category_names=category_names,
     )
-    ids = np.array([entry.question for entry in entries], dtype=np.int64)
-    quote, odds, no_odds = (_joined(map(attrgetter(price), entries)) for price in ("quote", "odds", "no_odds"))
-    return _EntryColumns(questions, ids, quote, odds, no_odds)
+    ids = np.array(column("question"), dtype=np.int64)
+    return _EntryColumns(questions, ids, _joined(column("quote")), _joined(column("odds")), _joined(column("no_odds")))
 
 
-def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
-    place: dict[str, int] = {}
-    codes = [place.setdefault(name, len(place)) for name in names]
-    return np.array(codes, dtype=np.int64), list(place)
+def _codes(names: Sequence[str]) -> tuple[Codes, list[str]]:
+    """Codes by sorted name, as `forecast_rank` numbers the names of a file: the same sums and resamples."""
+    sorted_names = sorted(set(names))
+    place = {name: code for code, name in enumerate(sorted_names)}
+    return np.array([place[name] for name in names], dtype=np.int64), sorted_names
 
 
 def _vector_panel(names: Collection[str], columns: _EntryColumns, vectors: Sequence[Mapping[str, Vector]]) -> Panel:

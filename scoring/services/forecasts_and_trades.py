@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from forecast_rank.metrics.uncertainty import LEVEL
 from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
-from scoring.services.difference_intervals import difference_interval
+from scoring.return_tests import difference_interval
 
 MAX_POINTS = 200
 
@@ -44,19 +45,6 @@ class ForecastBet(NamedTuple):
     amount: float
     won: bool | None
     largest: float
-
-    @property
-    def stake(self) -> float:
-        """The stake as a share of the cash before it."""
-        return self.confidence * self.largest
-
-    @property
-    def kelly_stake(self) -> float:
-        """The share of cash that Kelly's rule stakes at the model's own forecast and the price that it paid.
-
-        0 without an edge, at most the largest legal stake.
-        """
-        return min(max((self.probability - self.price) / (1 - self.price), 0.0), self.largest)
 
 
 class Purchase(NamedTuple):
@@ -148,21 +136,19 @@ def _figures(bets: Sequence[ForecastBet], *, of: int) -> dict[str, Any]:
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
     bet_return : gross per dollar staked on resolved bets; kelly : see `kelly`
     """
-    probability = np.array([bet.probability for bet in bets])
-    confidence = np.array([bet.confidence for bet in bets])
-    price = np.array([bet.price for bet in bets])
-    amount = np.array([bet.amount for bet in bets])
-    edge = probability - np.array([bet.ask for bet in bets])
-    stake = np.array([bet.stake for bet in bets])
-    kelly_stake = np.array([bet.kelly_stake for bet in bets])
-    events = [bet.event for bet in bets]
-    resolved = np.array([bet.won is not None for bet in bets], dtype=bool)
-    won = np.array([bool(bet.won) for bet in bets], dtype=np.float64)[resolved]
-    staked = amount[resolved].sum()
+    columns = dict(zip(ForecastBet._fields, map(np.array, zip(*bets, strict=True)), strict=True))
+    probability, confidence, price = columns["probability"], columns["confidence"], columns["price"]
+    amount, largest, events = columns["amount"], columns["largest"], columns["event"].tolist()
+    edge, stake = probability - columns["ask"], confidence * largest
+    # The share of cash that Kelly's rule stakes at the model's own forecast and the price that it paid.
+    kelly_stake = np.minimum(np.maximum((probability - price) / (1 - price), 0.0), largest)
+    won = columns["won"].astype(np.float64)
+    resolved = ~np.isnan(won)
+    won, staked = won[resolved], amount[resolved].sum()
     return {
         "bets": len(bets),
-        "markets": len({bet.market for bet in bets}),
-        "events": len({bet.event for bet in bets}),
+        "markets": len(set(columns["market"].tolist())),
+        "events": len(set(events)),
         "stated": _mean(probability),
         "confidence": _mean(confidence),
         "price": _mean(price),
@@ -194,16 +180,11 @@ def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
     once = {(bet.forecast, bet.market): bet for bet in reversed(bets) if bet.won is not None}
     if not once:
         return {"markets": 0, "full": None, "half": None}
-    unique = list(once.values())
-    panel = from_arrays(
-        [[[bet.probability] for bet in unique]],
-        [[float(bool(bet.won))] for bet in unique],
-        odds=[[bet.ask] for bet in unique],
-        no_odds=[[bet.other_ask] for bet in unique],
-        exclusive=False,
-    )
+    fields = attrgetter("probability", "won", "ask", "other_ask")
+    columns = np.array(list(map(fields, once.values())), dtype=np.float64).T[:, :, None]
+    panel = from_arrays(columns[:1], columns[1], odds=columns[2], no_odds=columns[3], exclusive=False)
     growth = np.exp(log_wealth(panel))
-    return {"markets": len(unique), "full": _product(growth), "half": _product((1 + growth) / 2)}
+    return {"markets": len(once), "full": _product(growth), "half": _product((1 + growth) / 2)}
 
 
 def _market_forecasts(

@@ -13,10 +13,9 @@ from django.core.cache import cache
 from forecast_rank import Settings, rank_panel, read_rows
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
-from scoring.leaderboard_keys import skill_percent
+from scoring.leaderboard_keys import skill_percent, to_json
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.people_gap import people_gap
-from scoring.stored_json import to_json
 
 Progress = Callable[[int, int, str], None]
 PAST_LIFETIME_S = 24 * 3600

@@ -13,12 +13,13 @@ from django.utils import timezone
 
 from agents.models import JournalEntry, Position
 from agents.sealing import open_seals, respecting_seals
+from arena_verifier.rows import same
 from cohorts.models import Cohort
 from foundation.bulk import rows_by
 from foundation.models import Run
 from markets.services.cache_versions import Scope, current_versions, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
-from scoring.leaderboard_keys import LeaderboardKey
+from scoring.leaderboard_keys import LeaderboardKey, first_difference, to_json
 from scoring.models import (
     AgentsBoard,
     BrierScore,
@@ -28,7 +29,7 @@ from scoring.models import (
     QuestionDifficulty,
     Snapshot,
 )
-from scoring.services.agents_boards import BoardKey, agents_board, store_agents_boards
+from scoring.services.agents_boards import BoardKey, agents_board
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
     compute_forecast_leaderboards,
@@ -43,7 +44,6 @@ from scoring.services.trading_leaderboards import (
     compute_trading_leaderboards,
     store_leaderboards,
 )
-from scoring.stored_json import first_difference, is_same, to_json
 
 TRADING_JOBS = ("take_snapshots", "run_decisions", "check_resolutions", "compute_scores", "start_cohort")
 """Commands that change portfolios first and the trading leaderboards last."""
@@ -113,7 +113,7 @@ def _difficulty_drift(arm: str, computed: list[QuestionDifficulty], *, repair: b
     figures = attrgetter("difficulty", "difficulty_se", "discrimination", "discrimination_se")
     stored = {row.question_id: figures(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
     fitted = {row.question_id: figures(row) for row in computed}
-    wrong = [pk for pk in sorted(stored.keys() | fitted.keys()) if not is_same(stored.get(pk), fitted.get(pk))]
+    wrong = [pk for pk in sorted(stored.keys() | fitted.keys()) if not same(stored.get(pk), fitted.get(pk))]
     yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {fitted.get(pk)}" for pk in wrong)
     if wrong and repair:
         store_difficulties(arm, computed)
@@ -150,7 +150,7 @@ def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
         if difference is not None:
             yield f"board of agents, {row}: {difference}"
             if repair:
-                store_agents_boards({key: computed}, at=computed_at)
+                store_leaderboards({key: computed}, at=computed_at, model=AgentsBoard)
 
 
 def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:

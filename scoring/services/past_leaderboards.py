@@ -7,7 +7,7 @@ from django.db.models import Count, Max, Sum
 
 from agents.models import Forecast, ModelCall
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_keys import cached_by_inputs
+from scoring.leaderboard_keys import cached_by_inputs, to_json
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.forecast_inputs import FORMAT, NO_PARTICIPATION, release_dates
@@ -22,7 +22,6 @@ from scoring.services.forecast_panels import (
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
 from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
-from scoring.stored_json import to_json
 
 
 def past_forecast_contents(selection: Selection, category: str = "") -> LeaderboardContents:

@@ -1,11 +1,12 @@
 """What samples tell of forecasts: whether their spread goes with error, and what later ones bring for their cost."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
+from operator import attrgetter, itemgetter
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Sum
@@ -15,10 +16,22 @@ from agents.samples import combine_samples
 from forecast_rank import bounded_cluster_interval, brier
 from foundation.bulk import rows_with_json
 from markets.models import QuestionEntry
-from scoring.services.difference_intervals import difference_interval
+from scoring.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, entries_by_id, forecast_vector, single_forecasts_panel
 
 BINS = 5
+
+
+class SampledForecast(NamedTuple):
+    """A forecast of several samples: their spread, and the Brier score of those so far, by the last one's number."""
+
+    event: str
+    spread: float
+    running: dict[int, float]
+
+    @property
+    def brier(self) -> float:
+        return list(self.running.values())[-1]
 
 
 def sample_figures(*, at: datetime | None = None) -> dict[str, Any]:
@@ -31,8 +44,10 @@ def sample_figures(*, at: datetime | None = None) -> dict[str, Any]:
     if at is not None:
         forecasts = forecasts.filter(question__resolved_at__lte=at)
     rows = rows_with_json(forecasts.order_by("pk"), "entry", "spread", json_field="samples")
-    entries = entries_by_id(QuestionEntry.objects.filter(pk__in={entry for entry, *_ in rows}))
-    scored = [(entries[entry], spread, _running_scores(entries[entry], samples)) for entry, spread, samples in rows]
+    entries = entries_by_id(QuestionEntry.objects.filter(pk__in=set(map(itemgetter(0), rows))))
+    scored = []
+    for pk, spread, samples in rows:
+        scored.append(SampledForecast(entries[pk].event, spread, _running_scores(entries[pk], samples)))
     return {"spread": _by_spread(scored), "later": _later_samples(scored)}
 
 
@@ -41,41 +56,39 @@ def _running_scores(entry: ResolvedEntry, samples: Mapping[str, Mapping[str, flo
     numbers = sorted(map(int, samples))
     vectors = []
     for count in range(1, len(numbers) + 1):
-        combined = combine_samples([samples[str(n)] for n in numbers[:count]], exclusive=entry.exclusive)
+        combined = combine_samples([samples[str(number)] for number in numbers[:count]], exclusive=entry.exclusive)
         vectors.append((entry, forecast_vector(combined.probabilities, entry.options)))
     return dict(zip(numbers, brier(single_forecasts_panel(vectors)).tolist(), strict=True))
 
 
-Scored = list[tuple[ResolvedEntry, float, dict[int, float]]]
-
-
-def _by_spread(scored: Scored) -> list[dict[str, Any]]:
+def _by_spread(scored: Sequence[SampledForecast]) -> list[dict[str, Any]]:
     bins = []
-    for rows in np.array_split(np.argsort([spread for _, spread, _ in scored], kind="stable"), BINS):
-        if len(rows):
-            of_bin = [scored[row] for row in rows.tolist()]
-            scores = [list(running.values())[-1] for *_, running in of_bin]
-            figures = {"low": of_bin[0][1], "high": of_bin[-1][1], "forecasts": len(of_bin), "brier": fmean(scores)}
-            events = [entry.event for entry, *_ in of_bin]
-            interval = bounded_cluster_interval([min(score, 1.0) for score in scores], events)
-            bins.append(figures | {"brier_ci": interval})
+    scored = sorted(scored, key=attrgetter("spread"))
+    for places in np.array_split(np.arange(len(scored)), BINS):
+        if len(places):
+            forecasts = scored[places[0] : places[-1] + 1]
+            scores = list(map(attrgetter("brier"), forecasts))
+            bounds = {"low": forecasts[0].spread, "high": forecasts[-1].spread}
+            interval = bounded_cluster_interval(np.minimum(scores, 1.0), list(map(attrgetter("event"), forecasts)))
+            bins.append({**bounds, "forecasts": len(scores), "brier": fmean(scores), "brier_ci": interval})
     return bins
 
 
-def _later_samples(scored: Scored) -> list[dict[str, Any]]:
-    gains: dict[int, list[tuple[float, str]]] = defaultdict(list)
-    for entry, _, running in scored:
-        for before, number in pairwise(running):
-            gains[number].append((running[before] - running[number], entry.event))
+def _later_samples(scored: Sequence[SampledForecast]) -> list[dict[str, Any]]:
+    gains: dict[int, list[float]] = defaultdict(list)
+    events: dict[int, list[str]] = defaultdict(list)
+    for forecast in scored:
+        for before, number in pairwise(forecast.running):
+            gains[number].append(forecast.running[before] - forecast.running[number])
+            events[number].append(forecast.event)
     later = []
-    for number, rows in sorted(gains.items()):
+    for number, values in sorted(gains.items()):
         read = Forecast.objects.filter(samples__has_key=str(number)).count()
         calls = ModelCall.objects.filter(elicitation__sample=number)
         cost = float(calls.aggregate(total=Sum("cost_usd"))["total"] or 0) / read
-        values, events = [gain for gain, _ in rows], [event for _, event in rows]
-        interval = difference_interval(values, events)
+        interval = difference_interval(values, events[number])
         if cost > 0:
-            row = {"sample": number, "forecasts": len(rows), "gain": fmean(values), "cost": cost}
+            row = {"sample": number, "forecasts": len(values), "gain": fmean(values), "cost": cost}
             bounds = [bound / cost for bound in interval] if interval else None
             later.append({**row, "per_dollar": row["gain"] / cost, "per_dollar_ci": bounds})
     return later

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import Forecast
+from arena_verifier.rows import same
 from foundation.bulk import in_batches, rows_by
 from scoring.models import BrierScore, ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from scoring.services.scores import ScoredBet, bet_scores, score_trades, scored_trades, unscored_trades
-from scoring.stored_json import is_same
 
 NOT_COMPARED = {"id", "trade", "forecast", "scored_at", "updated_at"}
 GRACE = timedelta(days=2)
@@ -22,7 +23,7 @@ GRACE = timedelta(days=2)
 def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     """A line for each score of a bet that is missing or differs; with `repair`, it is computed anew."""
     for batch in in_batches(BrierScore.objects.all()):
-        stored = BrierScore.objects.in_bulk([pk for (pk,) in batch])
+        stored = BrierScore.objects.in_bulk(chain.from_iterable(batch))
         trades = scored_trades().filter(brier_score__in=list(stored))
         computed = rows_by("trade", bet_scores(trades, at=at))
         yield from _compare_rows(stored, "trade_id", computed, repair=repair)
@@ -33,7 +34,7 @@ def brier_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
 def forecast_score_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     """A line for each score of a forecast that is missing or differs; with `repair`, it is computed anew."""
     for batch in in_batches(ForecastScore.objects.all()):
-        stored = ForecastScore.objects.in_bulk([pk for (pk,) in batch])
+        stored = ForecastScore.objects.in_bulk(chain.from_iterable(batch))
         forecasts = Forecast.objects.resolved().filter(score__in=list(stored))
         computed = rows_by("forecast", forecast_scores(forecasts, at=at))
         yield from _compare_rows(stored, "forecast_id", computed, repair=repair)
@@ -55,8 +56,11 @@ def _compare_rows(stored: dict[int, Any], key: str, computed: dict[int, Any], *,
         if expected is None:
             yield f"{name} is of nothing that resolved"
         else:
-            figures = {field.attname: (getattr(row, field.attname), getattr(expected, field.name)) for field in fields}
-            wrong = [f"{field} is {a}, should be {b}" for field, (a, b) in figures.items() if not is_same(a, b)]
+            wrong = []
+            for field in fields:
+                value, right = getattr(row, field.attname), getattr(expected, field.name)
+                if not same(value, right):
+                    wrong.append(f"{field.attname} is {value}, should be {right}")
             if not wrong:
                 continue
             yield f"{name}: {', '.join(wrong)}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from forecast_rank import bounded_cluster_interval
 from foundation.bulk import subset
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS
-from scoring.services.difference_intervals import difference_interval
+from scoring.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Vector
 from scoring.services.trading_leaderboards import LeaderboardContents
 
@@ -49,10 +49,8 @@ def _scores(entries: Sequence[ResolvedEntry], rank: Ranking, parts: Sequence[str
     for row in contents.entries:
         if row["brier"] is not None:
             scored.append(subset(row, FIGURES))
-    numbers = {
-        "questions": len({entry.question for entry in entries}),
-        "events": len({entry.event for entry in entries}),
-    }
+    questions, events = set(map(attrgetter("question"), entries)), set(map(attrgetter("event"), entries))
+    numbers = {"questions": len(questions), "events": len(events)}
     return {**numbers, "entries": scored, **subset(contents.report, parts)}
 
 
@@ -87,12 +85,12 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
     events = {question: by_question[question][0].event for question in moves_by_question}
     revisions, prices, directions = {}, {}, {}
     for question, moves in moves_by_question.items():
-        revisions[question] = fmean(move.revision for move in moves)
-        prices[question] = fmean(move.price for move in moves)
+        revisions[question] = fmean(map(attrgetter("revision"), moves))
+        prices[question] = fmean(map(attrgetter("price"), moves))
         agreements = [float(move.agrees) for move in moves if move.agrees is not None]
         if agreements:
             directions[question] = fmean(agreements)
-    gaps = [revisions[question] - prices[question] for question in revisions]
+    gaps = list(map(sub, revisions.values(), prices.values()))
     return {
         "forecaster": name,
         "n": len(revisions),

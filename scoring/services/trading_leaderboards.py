@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -75,14 +75,16 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
 
 def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[LeaderboardKey, LeaderboardContents]:
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored."""
-    after_costs: dict[int, Figures] = {}
+    accounts = stored_accounts() if reuse_scores else {}
+    after_costs = agents_after_costs(board_participants(ALL_METHODOLOGIES, None)[0], accounts=accounts)
     contents = {}
     for version in separate_versions(TRADING):
         contents[version] = _contents(version, after_costs, reuse_scores=reuse_scores)
-    return {
-        LeaderboardKey(TRADING, version): contents.get(version, contents[ALL_METHODOLOGIES])
-        for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]
-    }
+    contents[ALL_METHODOLOGIES].report["accounts"] = accounts
+    leaderboards = {}
+    for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]:
+        leaderboards[LeaderboardKey(TRADING, version)] = contents.get(version, contents[ALL_METHODOLOGIES])
+    return leaderboards
 
 
 def _contents(methodology: str, after_costs: dict[int, Figures], *, reuse_scores: bool) -> LeaderboardContents:
@@ -110,11 +112,11 @@ def board_risk(
     bettors: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Luck and risk of the families of a leaderboard, now or as of an instant; `bettors` as for `trading_risk`."""
-    ranked = sorted((entry for entry in contents.entries if entry["rank"]), key=itemgetter("rank", "family"))
+    ranked = sorted(filter(itemgetter("rank"), contents.entries), key=itemgetter("rank", "family"))
     return trading_risk(
         *board_participants(methodology, at),
         contents.report["weeks"],
-        [entry["family"] for entry in ranked],
+        list(map(itemgetter("family"), ranked)),
         leaderboard_scores(methodology, at),
         past_scores_version(methodology, at),
         until=at,
@@ -122,16 +124,25 @@ def board_risk(
     )
 
 
-def store_leaderboards(leaderboards: Mapping[LeaderboardKey, LeaderboardContents], *, at: datetime) -> None:
-    """Stores current leaderboards in place of those before, in one statement."""
-    rows = [Leaderboard(**key._asdict(), **board._asdict(), computed_at=at) for key, board in leaderboards.items()]
+def store_leaderboards(
+    leaderboards: Mapping[Any, LeaderboardContents],
+    *,
+    at: datetime,
+    model: Any = Leaderboard,
+) -> None:
+    """Stores current leaderboards, by their keys, in place of those before, in one statement."""
+    rows: list[Any] = []
+    fields: Sequence[str] = ()
+    for key, board in leaderboards.items():
+        rows.append(model(**key._asdict(), **board._asdict(), computed_at=at))
+        fields = key._fields
     if not rows:
         return
     with transaction.atomic():
-        Leaderboard.objects.bulk_create(
+        model._default_manager.bulk_create(
             rows,
             update_conflicts=True,
-            unique_fields=LeaderboardKey._fields,
+            unique_fields=fields,
             update_fields=("computed_at", *LeaderboardContents._fields),
         )
         renew_versions(Scope.LEADERBOARDS)
@@ -170,10 +181,17 @@ def trading_leaderboard(
     return _with_figures_after_costs(contents, participants, values, {} if after_costs is None else after_costs, at)
 
 
+def stored_accounts() -> dict[str, Any]:
+    """The accounts after costs of the stored leaderboard, as `agents_after_costs` takes them."""
+    stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, ALL_METHODOLOGIES)._asdict())
+    return stored.values_list("report__accounts", flat=True).first() or {}
+
+
 def past_entries_after_costs(methodology: str, at: datetime) -> list[dict[str, Any]]:
     """The entries of a past leaderboard with the figures after costs, which takes much longer than the leaderboard."""
     participants, values = board_participants(methodology, at)
-    of_families = families_after_costs(participants, values, agents_after_costs(participants, at))
+    figures = agents_after_costs(participants, at, stored_accounts())
+    of_families = families_after_costs(participants, values, figures)
     entries = trading_leaderboard(methodology, at=at).entries
     return [{**entry, **of_families[entry["family"]]} for entry in entries]
 
@@ -215,8 +233,8 @@ def _mean_result(results: Sequence[CohortResult]) -> CohortResult:
     first, number = results[0], len(results)
     if number == 1:
         return first
-    cash = sum((result.value.cash for result in results), Decimal(0)) / number
-    positions = sum((result.value.positions_value for result in results), Decimal(0)) / number
+    cash = sum(map(attrgetter("value.cash"), results), Decimal(0)) / number
+    positions = sum(map(attrgetter("value.positions_value"), results), Decimal(0)) / number
     weeks = {}
     for week in first.weeks:
         weeks[week] = fmean([result.weeks[week] for result in results])
@@ -233,17 +251,18 @@ def ranked_contents(
 
     `competitors` are the slugs of those to rank; by default all but external agents.
     """
-    returns: dict[str, dict[int, float]] = {}
-    weeks: dict[str, dict[int, WeeklyReturns]] = {}
+    returns: dict[str, dict[int, float]] = defaultdict(dict)
+    weeks: dict[str, dict[int, WeeklyReturns]] = defaultdict(dict)
     rows = []
     for family, results in results_of.items():
-        returns[family.slug] = {cohort: result.value.return_percent for cohort, result in results.items()}
-        weeks[family.slug] = {cohort: result.weeks for cohort, result in results.items()}
+        for cohort, result in results.items():
+            returns[family.slug][cohort] = result.value.return_percent
+            weeks[family.slug][cohort] = result.weeks
         rows.append(_entry(family, [*results.values()], weeks[family.slug], scored[family.pk], costs))
     if competitors is None:
         competitors = {row["family"] for row in rows if not row["external"]}
     ranked = [row for row in rows if row["family"] in competitors]
-    tests = return_tests({row["family"]: weeks[row["family"]] for row in ranked})
+    tests = return_tests(subset(weeks, map(itemgetter("family"), ranked)))
     for row, (low, high) in zip(ranked, tests.rank_ranges, strict=True):
         row["rank_low"], row["rank_high"] = low, high
         row["rank"] = 1 + sum(rival["return_percent"] > row["return_percent"] for rival in ranked)
@@ -274,8 +293,7 @@ def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
     """The entries of the stored leaderboard, their SCORED fields narrowed to bets on markets of a category."""
     leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
-    slugs = [entry["family"] for entry in entries]
-    families = rows_by("slug", Family.objects.filter(slug__in=slugs))
+    families = rows_by("slug", Family.objects.filter(slug__in=list(map(itemgetter("family"), entries))))
     scored = _scored(methodology, None, category, families.values())
     return [entry | scored[families[entry["family"]].pk] for entry in entries]
 
@@ -287,8 +305,9 @@ def _entry(
     scored: Mapping[str, Any],
     costs: Mapping[int, Decimal],
 ) -> dict[str, Any]:
-    values = [result.value for result in results]
-    returns, by_week = t_interval([value.return_percent for value in values]), return_error(weeks)
+    total = sum(map(attrgetter("value.total"), results), Decimal(0))
+    profit = sum(map(attrgetter("value.pnl"), results), Decimal(0))
+    returns, by_week = t_interval(list(map(attrgetter("value.return_percent"), results))), return_error(weeks)
     return {
         "family": family.slug,
         "display_name": family.display_name,
@@ -296,9 +315,9 @@ def _entry(
         "rank": None,
         "rank_low": None,
         "rank_high": None,
-        "cohorts": len(values),
-        "total_value": str(to_cents(sum((value.total for value in values), Decimal(0)) / len(values))),
-        "pnl": str(to_cents(sum((value.pnl for value in values), Decimal(0)))),
+        "cohorts": len(results),
+        "total_value": str(to_cents(total / len(results))),
+        "pnl": str(to_cents(profit)),
         "return_percent": returns.value,
         "return_se": by_week.standard_error,
         "return_se_cohorts": returns.standard_error,

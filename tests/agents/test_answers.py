@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.answers import MAX_CHARACTERS, Answer, Bet, Malformed, Sell, extract_object, parse_answer
+from agents.answer_texts import MAX_CHARACTERS, Malformed, extract_object
+from agents.answers import Answer, Bet, Sell, parse_answer
 from tests.captured import CAPTURED
 
 HOLD = '{"action": "HOLD"}'

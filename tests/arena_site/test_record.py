@@ -122,7 +122,7 @@ def column_of(model: type[Model]) -> str:
 def has_unique_key(model: type[Model]) -> bool:
     """Whether a table has another key than its id."""
     unique = [field for field in model._meta.concrete_fields if field.unique and not field.primary_key]
-    constraints = [c for c in model._meta.constraints if isinstance(c, UniqueConstraint)]
+    constraints = [constraint for constraint in model._meta.constraints if isinstance(constraint, UniqueConstraint)]
     return bool(unique or constraints)
 
 

@@ -258,7 +258,9 @@ def test_answer_of_the_gateway(venue: Venue, settings: Any, name: str) -> None:
     decision.refresh_from_db()
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", end == HOLDS)
     stored = ModelCall.objects.order_by("sequence")[: len(calls)]
-    assert [(call.raw_response, call.cost_usd) for call in stored] == [(c.raw_response, c.cost_usd) for c in calls]
+    assert [(call.raw_response, call.cost_usd) for call in stored] == [
+        (stored_call.raw_response, stored_call.cost_usd) for stored_call in calls
+    ]
     assert run("verify_ledger", DECISION + HOUR).code == 0
 
 

@@ -18,6 +18,7 @@ from forecast_rank.metrics import panel
 from markets.models import Market, Question
 from markets.services.question_resolution import correct_question_outcomes
 from scoring.constants import REFERENCES
+from scoring.leaderboard_keys import first_difference
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services import forecast_inputs
 from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
@@ -25,7 +26,6 @@ from scoring.services.forecast_panels import Selection, family_names, panels, re
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores
-from scoring.stored_json import first_difference
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
 from tests.scoring.reads import statements
 from tests.shared_rows import shared_rows
@@ -36,18 +36,21 @@ DAY = timedelta(days=1)
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 
 
-def asked_and_ended(stated: Mapping[str, Sequence[float]], winner: str = "YES", **options: Any) -> Question:
+def asked_and_ended(probabilities: Mapping[str, Sequence[float]], winner: str = "YES", **options: Any) -> Question:
     """A resolved binary question that was asked at YES 0.40."""
     question = QuestionFactory()
-    ask(question, stated, **options)
+    ask(question, probabilities, **options)
     return end_question(question, winner)
 
 
 def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
     """The entries by forecaster."""
-    chosen = Selection(arm, **selection)
+    leaderboard_selection = Selection(arm, **selection)
     return {
-        e["forecaster"]: e for e in forecast_leaderboard(resolved_entries(chosen), family_names(chosen), {}).entries
+        e["forecaster"]: e
+        for e in forecast_leaderboard(
+            resolved_entries(leaderboard_selection), family_names(leaderboard_selection), {}
+        ).entries
     }
 
 
@@ -223,12 +226,12 @@ def a_week(questions: int = 6) -> None:
     """Questions of two categories on which three families differ, some in one event, two asked twice."""
     for number in range(questions):
         lean = 0.1 + 0.12 * (number % 6)
-        stated = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
+        vectors = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
         market = MarketFactory(category=("Politics", "Sports")[number % 2], event_id=f"event-{number // 2}")
         asks = {"YES": ("0.42", "0.62"), "NO": ("0.62", "0.42")}
         question = QuestionFactory(markets=[market])
         for day in range(1 + (number < 2)):
-            ask(question, stated, day=WEEK + day * DAY, asks=asks)
+            ask(question, vectors, day=WEEK + day * DAY, asks=asks)
             ask(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
         end_question(question, ("YES", "NO", "NO")[number % 3])
 
@@ -283,9 +286,9 @@ def _flat(value: Any) -> list[float]:
 
 
 def _write_long_form(path: Path, *, latest: bool) -> None:
-    chosen = Selection("priced")
-    entries = resolved_entries(chosen)
-    families = panels(entries, family_names(chosen)).families
+    selection = Selection("priced")
+    entries = resolved_entries(selection)
+    families = panels(entries, family_names(selection)).families
     questions = families.questions
     names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
     with path.open("w", newline="") as file:

@@ -11,6 +11,7 @@ from agents.models import Agent, Family
 from cohorts.models import Methodology
 from markets.models import Market
 from scoring.competition import competition_index
+from scoring.leaderboard_keys import to_json
 from scoring.models import BrierScore, Leaderboard
 from scoring.services.score_drift import brier_score_drift
 from scoring.services.scores import clear_scores, compute_scores, score_trades
@@ -20,7 +21,6 @@ from scoring.services.trading_leaderboards import (
     store_leaderboards,
     trading_leaderboard,
 )
-from scoring.stored_json import to_json
 from scoring.valuations import bet_records, valuations
 from tests.factories import (
     WEEK,

@@ -6,9 +6,9 @@ from typing import Any
 from django.utils import timezone
 
 from agents import clients
+from agents.apps import decisions_recorded
 from agents.services.credit_alerts import refresh_credit_alert
 from agents.services.reconciliation import reconcile_costs
-from agents.signals import decisions_recorded
 from foundation.commands import ArenaCommand, CommandResult
 
 

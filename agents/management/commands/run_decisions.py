@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from agents import clients
+from agents.apps import decisions_recorded
 from agents.models import Family
 from agents.services.cost_estimate import estimate_run, plan_costs
 from agents.services.decisions import DecisionReport, run_decisions
 from agents.services.run_settings import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
-from agents.signals import decisions_recorded
 from cohorts.models import Cohort
 from foundation.commands import ArenaCommand, CommandResult
 from markets.services.universes import NoMarkets

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -16,6 +17,7 @@ from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import unfinished_words
+from foundation.bulk import rows_by
 from scoring.cohort_returns import cohort_returns
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
@@ -64,12 +66,11 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     first_family, second_family = _families(competition, first, second)
     result = comparison_of(first_family, second_family, competition)
     cohorts = [shared.cohort for shared in result.trades.cohorts]
-    ranked = [family for family in competition.families.values() if not family.external]
     returns = _returns_figure(first_family, second_family, competition, as_of)
     conditions = competition.conditions
     board_condition = conditions.board(at=as_of)
     calibration = _calibration_figure(result, board_condition, as_of)
-    return render(
+    return TemplateResponse(
         request,
         "comparison.html",
         {
@@ -85,19 +86,9 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "as_of": as_of,
             "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,
-            "others": [family for family in ranked if family not in (first_family, second_family)],
+            "others": [family for family in competition.ranked_families if family not in (first_family, second_family)],
         },
     )
-
-
-def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Figure]:
-    """The charts of a comparison's page."""
-    competition = competition_index()
-    first_family, second_family = _families(competition, first, second)
-    as_of = requested_instant(request, timezone.now())
-    result, arm = comparison_of(first_family, second_family, competition), competition.conditions.board(at=as_of)
-    calibration = _calibration_figure(result, arm, as_of)
-    return list(filter(None, [_returns_figure(first_family, second_family, competition, as_of), calibration]))
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
@@ -120,7 +111,7 @@ def _returns_figure(
 
 def _calibration_figure(comparison: Comparison, arm: str, as_of: datetime | None) -> Figure | None:
     """Both families' reliability in an arm, now or as of an instant."""
-    board = next((forecasts for forecasts in comparison.forecasts if forecasts.arm == arm), None)
+    board = rows_by("arm", comparison.forecasts).get(arm)
     if board is None:
         return None
     bins, at = board.bins, board.computed_at

@@ -1,10 +1,11 @@
 """Scores against the cost of the calls behind them."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
@@ -28,7 +29,7 @@ def costs(request: HttpRequest) -> HttpResponse:
     """The efficient frontier, what a better score costs, and what an answer takes."""
     page = selected_part(request, "costs")
     figures = page.figures
-    rows = [(page.competition.by_slug[row["forecaster"]], row) for row in figures["rows"]]
+    rows = page.competition.with_families(figures["rows"], "forecaster")
     context = {
         "page": page,
         "sentences": _sentences(page),
@@ -37,13 +38,7 @@ def costs(request: HttpRequest) -> HttpResponse:
         "figure": _figure(page),
         "questions": QUESTIONS,
     }
-    return render(request, "costs.html", context)
-
-
-def costs_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    figure = _figure(selected_part(request, "costs"))
-    return [figure] if figure else []
+    return TemplateResponse(request, "costs.html", context)
 
 
 def _sentences(page: SelectedPart) -> list[str]:
@@ -70,16 +65,16 @@ def _sentences(page: SelectedPart) -> list[str]:
 
 def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
     """What the corrected tests say of the scores of neighbours on the frontier."""
-    shown = sum(step["is_significant"] for step in steps)
+    wins = sum(step["is_significant"] for step in steps)
     if not steps:
         return ""
-    return f" The dearer one’s score is shown to be better in {count(shown)} of {count(len(steps))} steps between them."
+    return f" The dearer one’s score is shown to be better in {count(wins)} of {count(len(steps))} steps between them."
 
 
 def _figure(page: SelectedPart) -> Figure | None:
     """The score over the cost of each model, with the frontier; a free model stands a tenth left of the cheapest."""
     rows = page.figures["rows"]
-    paid = [row["cost_usd"] for row in rows if row["cost_usd"]]
+    paid = list(filter(None, map(itemgetter("cost_usd"), rows)))
     if not paid:
         return None
     places = {row["forecaster"]: QUESTIONS * (row["cost_usd"] or min(paid) / 10) for row in rows}

@@ -3,11 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -89,7 +91,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = _agents(family, competition)
     newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    page_agents = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
+    page_agents = Agent.objects.filter(pk__in=list(map(attrgetter("pk"), page))).only(*AGENT_COLUMNS)
     ranked = rank_agents(attach_competition(page_agents, competition))
     results = sorted(ranked, key=lambda row: row.agent.cohort.number, reverse=True)
     usage = usage_of_family(family)
@@ -105,8 +107,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         entry = forecast_leaderboard.entries.get(slug)
         if entry and entry["n"]:
             forecasts.append({"arm": arm, "label": competition.conditions.label(arm), "entry": entry})
-    rivals = [rival for rival in competition.families.values() if rival != family and not rival.external]
-    return render(
+    rivals = [rival for rival in competition.ranked_families if rival != family]
+    return TemplateResponse(
         request,
         "family.html",
         {
@@ -132,17 +134,6 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "others": rivals,
         },
     )
-
-
-def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
-    """The charts of the family's page."""
-    competition = competition_index()
-    family = competition.by_slug[slug]
-    leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
-    by_arm = _by_arm(leaderboards, competition)
-    as_of = requested_instant(request, timezone.now())
-    returns = _returns_figure(family, _agents(family, competition), as_of)
-    return list(filter(None, [returns, _calibration_figure(family, by_arm, as_of)]))
 
 
 def _by_arm(

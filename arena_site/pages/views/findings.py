@@ -1,10 +1,12 @@
 """The page of findings: comparisons that the data supports, and those that it does not."""
 
 from collections.abc import Sequence
+from itertools import filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -14,6 +16,7 @@ from arena_site.pages.findings import HEADINGS, Statement, statement
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS
 from arena_site.pages.selection import PageSelection
+from foundation.bulk import rows_by
 from scoring import findings as comparisons
 from scoring.competition import competition_index
 
@@ -35,8 +38,9 @@ def findings(request: HttpRequest) -> HttpResponse:
     result, items = _items(request)
     shared = next((item for item in items if item.figure.name == request.GET.get("finding")), None)
     context = {
-        "supported": [item for item in items if item.supported][:SHOWN],
-        "open": [item for item in items if not item.supported],
+        "items": items,
+        "supported": list(filter(attrgetter("supported"), items))[:SHOWN],
+        "open": list(filterfalse(attrgetter("supported"), items)),
         "events": result.events,
         "minimum_events": MINIMUM_EVENTS,
         "at": result.at,
@@ -44,12 +48,7 @@ def findings(request: HttpRequest) -> HttpResponse:
         "shared": shared,
         "shared_figure": (shared or items[0]).figure if items else None,
     }
-    return render(request, "findings.html", context)
-
-
-def findings_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    return [item.figure for item in _items(request)[1]]
+    return TemplateResponse(request, "findings.html", context)
 
 
 def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
@@ -57,7 +56,7 @@ def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[Finding
     PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
     query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
     result = comparisons.findings(at=requested_instant(request, timezone.now()))
-    families = {family.display_name: family for family in competition_index().by_slug.values()}
+    families = rows_by("display_name", competition_index().families.values())
     items = []
     for finding in result.comparisons if result.events >= MINIMUM_EVENTS else ():
         words = statement(finding)

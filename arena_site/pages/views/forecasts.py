@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -74,18 +75,18 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     bet_rows = []
     for row in report.get("forecasts_and_trades", []):
         bet_rows.append(row | {"row_family": families.get(row["family"])})
-    return render(
+    return TemplateResponse(
         request,
         "forecasts.html",
         {
             "leaderboard": leaderboard,
             "left_out": _left_out(selection, as_of),
-            "cutoffs": [(families[slug].display_name, row) for slug, row in report.get("cutoffs", {}).items()],
+            "cutoffs": [(competition.names[slug], row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
             "rows": order.entry_rows(entries, families),
             "ranked_by": ranked_by(entries),
-            "has_external": any(entry["external"] for entry in entries),
+            "has_external": any(map(itemgetter("external"), entries)),
             "report": report,
             "filters": selection.filter_links(
                 [
@@ -107,7 +108,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "returns": returns,
             "risk_aversions": selection.links("gamma", dict(zip(GAMMAS, GAMMAS, strict=True))),
             "calibration": calibration,
-            "pairs": named_pairs(entries, [pair for pair in report.get("pairs", []) if pair["n"]]),
+            "pairs": named_pairs(entries, list(filter(itemgetter("n"), report.get("pairs", [])))),
             "forecasts_and_trades": bet_rows,
             "agreement": agreement,
             "metric_groups": GROUPS,
@@ -117,13 +118,6 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "questions": _latest_questions(),
         },
     )
-
-
-def forecasts_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    selection, _ = _selection(request)
-    leaderboard = _leaderboard(selection, requested_instant(request, timezone.now()))
-    return list(filter(None, _figures(leaderboard, selection, last_competition_index().by_slug)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:

@@ -3,11 +3,12 @@
 import csv
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -91,20 +92,12 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rows": order.sorted(rows),
         "trading": page.trading,
         "largest_bet": _largest_bet(page.trading, as_of),
-        "has_external": any(entry["external"] for entry in scored),
+        "has_external": any(map(itemgetter("external"), scored)),
         "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
         "next_run": next_decision_run(now),
         "pause": pause,
     }
-    return render(request, "leaderboard.html", context)
-
-
-def leaderboard_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page, and the scores of its table with their intervals."""
-    now, competition = timezone.now(), competition_index()
-    selection = _selection(request)
-    page = _page(competition, selection, requested_instant(request, now), now)
-    return list(filter(None, page.figures.values()))
+    return TemplateResponse(request, "leaderboard.html", context)
 
 
 def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:

@@ -205,7 +205,7 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
     cohorts = [Cohort(number=n, week_start=start) for n, start in enumerate(weeks)]
 
     def sentence(entries: Any, cohorts: Any, p_holm: float | None = 0.01) -> str:
-        pairs = [{"first": other, "second": "ann", "p_holm": p_holm} for other in ("bob", "cy")]
+        pairs = [{"first": rival, "second": "ann", "p_holm": p_holm} for rival in ("bob", "cy")]
         headline = trading_headline(entries, pairs, cohorts, at=AT)
         assert headline is not None
         return headline.sentence.replace("\u202f", " ")

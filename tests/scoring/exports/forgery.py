@@ -9,8 +9,7 @@ from typing import Any
 from agents.records import canonical, link_sha256, record_sha256
 from arena_verifier import program
 from forecast_rank.files.checksums import file_sha256
-from scoring.exports.archive_record import WEEKLY_TABLES, WeeklyRows
-from scoring.exports.manifest import MANIFEST, manifest_text
+from scoring.exports.archive_record import MANIFEST, WEEKLY_TABLES, WeeklyRows, manifest_text
 
 Cells = list[dict[str, str]]
 

@@ -36,7 +36,7 @@ def read(
     ----------
     source : path, list of paths, polars.DataFrame, pandas.DataFrame or Arrow table
         One row per forecaster, question and option, with the columns `forecaster, question, probability, outcome` and
-        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`; or `question,
+        optionally `option, odds, no_odds, quote, event, category, made_at, closed_at, weight, exclusive`; or `question,
         outcome` and a column for each forecaster. A file may be packed with gzip or zstd; "-" is standard input.
         Several paths are the files that a publisher's format consists of.
     format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
