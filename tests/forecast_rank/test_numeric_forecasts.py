@@ -111,6 +111,32 @@ def test_frames_of_pandas_and_polars_keep_their_columns_whatever_the_case(librar
     assert ranked == {"bob": (1, 4.5), "ann": (2, 5.5)}
 
 
+def test_rank_ranges_follow_the_corrected_tests_of_the_pairs() -> None:
+    """Ann answers easy questions alone beside those that she loses to Bob: her lower mean puts her above nobody."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for question in range(40):
+        hard = question < 30
+        noise = rng.uniform(0, 0.05)
+        rows.append(("ann", f"q{question}", (0.3 if hard else 0.0) + noise))
+        if hard:
+            rows.append(("bob", f"q{question}", 0.25 + rng.uniform(0, 0.05)))
+    rows += [("ann", f"easy{n}", rng.uniform(0, 0.02)) for n in range(60)]
+    frame = pl.DataFrame(rows, schema=["forecaster", "question", "loss"], orient="row")
+    report = fr.rank_scores(frame, lower="loss", bootstrap=200).to_dict()
+    (pair,) = report["pairs"]
+    assert pair["p_holm"] < 0.05
+    assert (pair["difference"] > 0) == (pair["first"] == "ann")
+    ann, bob = report["forecasters"]["ann"], report["forecasters"]["bob"]
+    assert report["rankings"]["loss"] == ["ann", "bob"]
+    assert (ann["rank_ranges"]["loss"], bob["rank_ranges"]["loss"]) == ([1, 2], [1, 2])
+    assert (ann["rank_ranges"]["adjusted_loss"], bob["rank_ranges"]["adjusted_loss"]) == ([2, 2], [1, 1])
+    assert (ann["probability_best"]["loss"], ann["probability_best"]["adjusted_loss"]) == (None, 0.0)
+    points = frame.with_columns(loss=-pl.col("loss")).rename({"loss": "points"})
+    ranges = fr.rank_scores(points, higher="points", bootstrap=200).to_dict()["forecasters"]
+    assert ranges["ann"]["rank_ranges"]["adjusted_points"] == [2, 2]
+
+
 def test_different_questions_are_compared_by_the_adjusted_score_and_in_pairs() -> None:
     rows = [("all", f"big{j}", 105 + j % 3, 100) for j in range(20)]
     for j in range(20):

@@ -183,7 +183,9 @@ def score_report(
     notes += note
     sections: dict[str, Any] = {"curves": {}, "pairs": pairs, "notes": notes, "models": {}, "questions": {}}
     headings = (lead, f"{ADJUSTED}{lead}")
-    content = assemble_report(table, data, sections | {"agreement": agreement_table(table)}, headings)
+    content = assemble_report(
+        table, data, sections | {"agreement": agreement_table(table)}, headings, lower=better[lead] == "lower"
+    )
     metadata = {
         **asdict(settings), "metrics": list(better), "gammas": [], "scores": better, "pairs_by": lead,
         "shares": list(shares), "parts": list(parts), "like": None,

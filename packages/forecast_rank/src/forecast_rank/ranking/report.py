@@ -1,7 +1,8 @@
 """The content of a report as one dictionary: figures with uncertainty, rankings, pairs, agreement and curves."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -111,22 +112,66 @@ def assemble_report(
     data: dict[str, Any],
     report: dict[str, Any],
     headings: tuple[str, str] = ("brier", "adjusted_brier"),
+    *,
+    lower: bool = True,
 ) -> dict[str, Any]:
     """The report of the figures, with the size of the `data` and the other parts in `report`.
 
-    `headings` are the ranking that heads a report, and the one that does so where coverage differs.
+    `headings` are the ranking that heads a report, and the one that does so where coverage differs; `lower` tells
+    whether a lower score is better in them.
     """
     names, entries = scoreboard.names, scoreboard.entries()
     forecaster_count = scoreboard.forecaster_count
+    forecasters = dict(zip(names[:forecaster_count], entries[:forecaster_count], strict=True))
+    headline = _headline(scoreboard, *headings)
+    better = _shown_better(report["pairs"], 1 - scoreboard.settings.level, lower)
+    for ranking in headings:
+        ranked = [names[i] for i in scoreboard.order(ranking)] if ranking in scoreboard.rankings else []
+        if len(report["pairs"]) == comb(len(ranked), 2) > 0:
+            _set_ranges(forecasters, ranking, ranked, better)
+    if headline == headings[1] and headings[0] in scoreboard.rankings:
+        for figures in forecasters.values():
+            figures["probability_best"][headings[0]] = None  # means of other questions tell nobody the best
     return {
-        "headline": _headline(scoreboard, *headings),
-        "forecasters": dict(zip(names[:forecaster_count], entries[:forecaster_count], strict=True)),
+        "headline": headline,
+        "forecasters": forecasters,
         "references": dict(zip(names[forecaster_count:], entries[forecaster_count:], strict=True)),
         "rankings": {name: [names[i] for i in scoreboard.order(name)] for name in scoreboard.rankings},
         "no_interval": scoreboard.no_interval,
         "data": data,
         **report,
     }
+
+
+def _shown_better(pairs: Sequence[Mapping[str, Any]], significance: float, lower: bool) -> set[tuple[str, str]]:
+    """The pairs of a better and a worse forecaster that the corrected paired tests tell apart."""
+    better = set()
+    for pair in pairs:
+        if pair["p_holm"] is not None and pair["p_holm"] < significance:
+            first_wins = (pair["difference"] < 0) == lower
+            better.add((pair["first"], pair["second"]) if first_wins else (pair["second"], pair["first"]))
+    return better
+
+
+def _set_ranges(
+    forecasters: Mapping[str, dict[str, Any]], ranking: str, ranked: Sequence[str], better: Collection[tuple[str, str]]
+) -> None:
+    """Ranges of ranks by the tests of all pairs: no range claims more than a test does.
+
+    A range holds the forecaster's rank, which the raw score of other questions may place outside. Nobody is called the
+    best, by a share of resamples, whom a test shows to be worse than another.
+    """
+    for rank, name in enumerate(ranked, start=1):
+        figures = forecasters[name]
+        if figures["rank_ranges"][ranking] is None:
+            continue
+        low = 1 + sum(worse == name for _, worse in better)
+        high = len(ranked) - sum(winner == name for winner, _ in better)
+        figures["rank_ranges"][ranking] = [min(low, rank), max(high, rank)]
+        if low > 1:
+            figures["probability_best"][ranking] = 0.0
+        if ranking == "brier":
+            figures["rank_range"] = figures["rank_ranges"][ranking]
 
 
 def _headline(scoreboard: FigureTable, plain: str, adjusted: str) -> str | None:
