@@ -90,7 +90,10 @@ def _step(agents: Sequence[Agent | AgentSummary], range_of: Mapping[int, Snapsho
 
 
 def _returns(values: Values, balance: Decimal) -> list[float]:
-    return [0.0 if value is None else float((value - balance) / balance * 100) for value in values]
+    returns = []
+    for value in values:
+        returns.append(0.0 if value is None else float((value - balance) / balance * 100))
+    return returns
 
 
 def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | None]:

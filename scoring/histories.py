@@ -185,7 +185,9 @@ def _fill_in(
         unknown[family] = [i for i, mean in enumerate(row) if mean is NOT_TOTALLED]
     places = sorted(set(chain.from_iterable(unknown.values())))
     step = {place: step for step, place in enumerate(places)}
-    agents = [agent for family, of_family in members.items() if unknown[family] for agent in of_family]
+    agents: list[Agent | AgentSummary] = []
+    for family, of_family in members.items():
+        agents += of_family if unknown[family] else []
     values = agent_values(agents, [instants[place] for place in places])
     for family, missing in unknown.items():
         for place in missing:

@@ -65,9 +65,9 @@ def mark_people(
             raise ValueError(f"{', '.join(unknown)}: no forecaster of {collection} has this name")
     else:
         marks = set(forecasts.filter(forecast_import__in=imports).values_list("forecaster", flat=True))
-    people = sorted({*collection.people, *marks})
-    is_new = people != collection.people
-    collection.people = people
+    names = sorted({*collection.people, *marks})
+    is_new = names != collection.people
+    collection.people = names
     collection.save(update_fields=["people"])
     return is_new
 
@@ -226,23 +226,21 @@ def _forecasts(
 ) -> list[ImportedForecast]:
     columns = {name: column.gather(batch) for name, column in table.names.items()}
     columns |= {name: pl.Series(column[batch]) for name, column in (table.numbers | table.times).items()}
-    return [
-        ImportedForecast(
-            **row
-            | {
-                "collection_id": forecast_import.collection_id,
-                "forecast_import": forecast_import,
-                "row": int(lines[place]),
-                "event": row["event"] or "",
-                "category": row["category"] or "",
-                "made_at": _instant(row["made_at"]),
-                "closed_at": _instant(row["closed_at"]),
-                "weight": 1.0 if row["weight"] is None else row["weight"],
-                "exclusive": row["exclusive"] != 0,
-            }
-        )
-        for place, row in zip(batch.tolist(), pl.DataFrame(columns).fill_nan(None).to_dicts(), strict=True)
-    ]
+    forecasts = []
+    for place, row in zip(batch.tolist(), pl.DataFrame(columns).fill_nan(None).to_dicts(), strict=True):
+        row |= {
+            "collection_id": forecast_import.collection_id,
+            "forecast_import": forecast_import,
+            "row": int(lines[place]),
+            "event": row["event"] or "",
+            "category": row["category"] or "",
+            "made_at": _instant(row["made_at"]),
+            "closed_at": _instant(row["closed_at"]),
+            "weight": 1.0 if row["weight"] is None else row["weight"],
+            "exclusive": row["exclusive"] != 0,
+        }
+        forecasts.append(ImportedForecast(**row))
+    return forecasts
 
 
 def _instant(seconds: float | None) -> datetime | None:
