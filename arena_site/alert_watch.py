@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from datetime import datetime
+from operator import attrgetter
 
 from django.db import Error, connection
 from django.utils import timezone
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def is_running() -> bool:
-    return any(thread.name == NAME for thread in threading.enumerate())
+    return NAME in map(attrgetter("name"), threading.enumerate())
 
 
 def start() -> None:

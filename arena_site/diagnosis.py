@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ class Diagnosis:
         messages = run_checks(tags=[SETTINGS], include_deployment_checks=True)
         errors = [message for message in messages if message.level >= ERROR]
         remedy = (errors[0].hint or "Correct it in .env.") if errors else ""
-        return _item("settings", not errors, "; ".join(error.msg for error in errors) or "complete", remedy)
+        return _item("settings", not errors, "; ".join(map(attrgetter("msg"), errors)) or "complete", remedy)
 
     def _database(self) -> Item:
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from croniter import croniter
@@ -28,6 +29,7 @@ from arena_site.queue_messages import STARTED, messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Run
 from foundation.services.alerts import raise_alert
 from foundation.services.runs import mark_lost_runs
@@ -76,9 +78,9 @@ class Lane(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function of this module with its schedule (cron, UTC), its time limit in seconds and the command that it runs.
+    """A function of this module, its schedule (cron, UTC) and time limit in seconds, and its words on the dashboard.
 
-    A job without a command leaves no run.
+    A job without a command leaves no run; one without a title can not be enqueued from the dashboard.
     """
 
     function: str
@@ -87,6 +89,7 @@ class Job:
     description: str
     command: str = ""
     lane: Lane = Lane.ORDINARY
+    title: str = ""
 
     @property
     def name(self) -> str:
@@ -99,35 +102,57 @@ class Job:
 
 
 JOBS = (
-    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN, "the catalogue, every 5 minutes", "sync_markets"),
-    Job("snapshots", "*/10 * * * *", 8 * MINUTES, "every portfolio, every 10 minutes", "take_snapshots",
-        Lane.PROMPT),
-    Job("resolutions", "0 * * * *", 50 * MINUTES, "settlement and scores, hourly", "check_resolutions"),
-    Job("cohort", "0 * * * *", 5 * MINUTES,
-        "the week's cohort, Sunday 00:00; later hours record a missed week", "start_cohort"),
+    Job("sync", "*/5 * * * *", 5 * MINUTES - MARGIN,
+        "Reads the catalogue of every source and each market with a position or a question, every 5 minutes.",
+        "sync_markets", title="Sync markets now"),
     Job("decisions", "5 * * * 0", HOURS - MARGIN,
-        "the week's decisions, Sunday 00:05; later hours retry failed ones", "run_decisions", Lane.LONG),
-    Job("missed_decisions", "10 0 * * 1", 30 * MINUTES, "decisions past their window become missed, Monday 00:10"),
-    Job("forecasts", "0 2 * * *", HOURS - MARGIN, "the day's forecasts, 02:00", "run_forecasts", Lane.LONG),
+        "Asks each agent that has no final decision this week, Sunday 00:05; later hours retry failed ones.",
+        "run_decisions", Lane.LONG, "Run or resume the week's decisions"),
+    Job("forecasts", "0 2 * * *", HOURS - MARGIN,
+        "Asks each family for the question batches of the day that it has not answered, daily 02:00.",
+        "run_forecasts", Lane.LONG, "Run or resume the day's forecasts"),
     Job("retry_forecasts", "0 8,14,20 * * *", HOURS - MARGIN,
-        "the day's failed forecasts, 08:00, 14:00 and 20:00", "run_forecasts", Lane.LONG),
+        "Asks again for the day's failed forecasts, 08:00, 14:00 and 20:00.", "run_forecasts", Lane.LONG),
     Job("resume_forecasts", "0 3-7,9-13,15-19,21-23 * * *", HOURS - MARGIN,
-        "a forecast run that was killed or cut short, hourly", "run_forecasts", Lane.LONG),
-    Job("costs", "10-59/15 * * * *", 10 * MINUTES,
-        "the true cost of calls whose bill never came, every 15 minutes", "reconcile_costs"),
+        "Goes on with a forecast run that was killed or cut short, hourly.", "run_forecasts", Lane.LONG),
+    Job("resolutions", "0 * * * *", 50 * MINUTES,
+        "Looks up every unresolved market at its venue, settles final ones and scores their bets, hourly.",
+        "check_resolutions", title="Check resolutions now"),
+    Job("snapshots", "*/10 * * * *", 8 * MINUTES,
+        "Values every portfolio that has no snapshot of the last instant of its grid, every 10 minutes.",
+        "take_snapshots", Lane.PROMPT, "Take snapshots now"),
     Job("scores", "20 4 * * *", 2 * HOURS,
-        "leaderboards with their slow fits, daily 04:20", "compute_scores", Lane.LONG),
+        "Scores resolved bets and forecasts, and computes every leaderboard with its slow fits, daily 04:20.",
+        "compute_scores", Lane.LONG, "Recompute scores"),
     Job("ledger", "10 5 * * *", 2 * HOURS,
-        "verification of ledger, forecasts and hash chains, daily 05:10", "verify_ledger", Lane.LONG),
-    Job("archive", "40 5 * * *", 2 * HOURS, "the day's public archive, daily 05:40", "publish_archive", Lane.LONG),
+        "Recomputes every balance, payout, forecast and hash, and changes nothing, daily 05:10.",
+        "verify_ledger", Lane.LONG, "Verify the ledger"),
     Job("check_lineup", "30 6 * * 3,6", 10 * MINUTES,
-        "the line-up against the gateway's catalogue, Wednesday and Saturday 06:30", "check_lineup"),
-    Job("backup", "25 3 * * *", 2 * HOURS, "a backup, checked, the oldest ones deleted, daily 03:25", "backup",
-        Lane.LONG),
+        "Compares the line-up with the gateway's catalogue and proposes a new one where a release has changed, "
+        "Wednesday and Saturday 06:30.", "check_lineup", title="Check the line-up now"),
+    Job("backup", "25 3 * * *", 2 * HOURS,
+        "Writes a checked backup into ARENA_BACKUP_DIR and deletes the oldest ones, daily 03:25.",
+        "backup", Lane.LONG, "Back up now"),
+    Job("costs", "10-59/15 * * * *", 10 * MINUTES,
+        "Asks the gateway for the true cost of calls whose bill never came, every 15 minutes.",
+        "reconcile_costs", title="Reconcile costs"),
+    Job("missed_decisions", "10 0 * * 1", 30 * MINUTES,
+        "Records decisions past their window as missed and asks no model, Monday 00:10.",
+        title="Record missed decisions"),
+    Job("archive", "40 5 * * *", 2 * HOURS,
+        "Builds the day's public archive of every table under /data/, daily 05:40.",
+        "publish_archive", Lane.LONG, "Publish the day's archive"),
     Job("alerts", "2-59/5 * * * *", 5 * MINUTES - MARGIN,
-        "alerts by mail and webhook, every 5 minutes", "send_alerts", Lane.PROMPT),
-    Job("prune", "40 3 * * *", 30 * MINUTES, "old detail, daily 03:40, when no other job starts", "prune"),
+        "Sends open alerts by mail and webhook, every 5 minutes.", "send_alerts", Lane.PROMPT, "Send alerts now"),
+    Job("prune", "40 3 * * *", 30 * MINUTES,
+        "Thins old snapshots and prices and deletes old runs, never data behind results, daily 03:40.",
+        "prune", title="Prune old detail"),  # when no other job starts
+    Job("cohort", "0 * * * *", 5 * MINUTES,
+        "Starts the week's cohort, Sunday 00:00; later hours record a missed week.", "start_cohort"),
 )  # fmt: skip
+"""In the order of the dashboard's actions."""
+JOBS_BY_PATH = rows_by("path", JOBS)
+NAMES = tuple(map(attrgetter("name"), JOBS))
 
 
 def install() -> list[Schedule]:
@@ -136,7 +161,7 @@ def install() -> list[Schedule]:
         if not croniter.is_valid(job.cron) or job.function not in globals():
             raise ValueError(f"job {job.function}: {job.cron!r} is not a valid cron line of a job")
     with transaction.atomic():
-        Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=[j.name for j in JOBS]).delete()
+        Schedule.objects.filter(func__startswith=f"{__name__}.").exclude(name__in=NAMES).delete()
         schedules = []
         for job in JOBS:
             values = {
@@ -153,11 +178,12 @@ def install() -> list[Schedule]:
 def enqueue(function: str, *args: Any) -> bool:
     """Enqueues a job; False where the same is queued or running already, also by a request of the same moment."""
     path = f"{__name__}.{function}"
-    timeout = next((job.timeout for job in JOBS if job.function == function), UNSCHEDULED_TIMEOUT_S)
+    job = JOBS_BY_PATH.get(path)
+    timeout = job.timeout if job else UNSCHEDULED_TIMEOUT_S
     with transaction.atomic():
         lock_scope(Scope.COMPETITION)
         present = messages(timezone.now())
-        if _was_killed(function):
+        if job and _was_killed(job):
             present = present.exclude(key=STARTED)
         if any((message.task.get("func"), message.task.get("args")) == (path, args) for message in present):
             return False
@@ -165,16 +191,16 @@ def enqueue(function: str, *args: Any) -> bool:
     return True
 
 
-def _was_killed(function: str) -> bool:
+def _was_killed(job: Job) -> bool:
     """Whether a job's newest run is lost: its message looks at work for a minute more."""
-    command = next((job.command for job in JOBS if job.function == function), "")
-    newest = Run.objects.filter(kind=command).defer("log").first()
+    newest = Run.objects.filter(kind=job.command).defer("log").first()
     return newest is not None and newest.status == Run.Status.LOST
 
 
 def lane_of(function: str) -> Lane:
     """The lane of a job by its function's path; jobs without a schedule (a retry, an archive) take long."""
-    return next((job.lane for job in JOBS if job.path == function), Lane.LONG)
+    job = JOBS_BY_PATH.get(function)
+    return job.lane if job else Lane.LONG
 
 
 def skip_waiting_schedules(now: datetime) -> list[str]:
@@ -182,9 +208,7 @@ def skip_waiting_schedules(now: datetime) -> list[str]:
 
     A job does all that is to be done when it starts: the same one behind it would do nothing but wait.
     """
-    late_schedules = Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__lt=now).exclude(
-        repeats=PAUSED
-    )
+    late_schedules = Schedule.objects.filter(name__in=NAMES, next_run__lt=now).exclude(repeats=PAUSED)
     if not late_schedules.exists():
         return []
     waiting = {message.task.get("func") for message in messages(now).filter(key=Conf.PREFIX)}
@@ -203,7 +227,7 @@ def reset_late_schedules(now: datetime) -> list[str]:
     schedule would stay silent for as long as the clock was ahead.
     """
     reset = []
-    for schedule in Schedule.objects.filter(name__in=[job.name for job in JOBS], next_run__gt=now):
+    for schedule in Schedule.objects.filter(name__in=NAMES, next_run__gt=now):
         if not croniter.is_valid(schedule.cron or ""):
             continue  # one broken schedule must not stop the others
         if schedule.next_run > croniter(schedule.cron, now + CLOCK_TOLERANCE).get_next(datetime):
@@ -238,10 +262,11 @@ def cohort() -> str:
 
 
 def _alert_missed_weeks(number: int, at: datetime) -> None:
-    weeks = list(MissedWeek.objects.order_by("-week_start")[:number])
+    weeks = MissedWeek.objects.order_by("-week_start")[:number]
+    days = [f"{week.week_start:%Y-%m-%d}" for week in reversed(weeks)]
     raise_alert(
         kind="week-missed",
-        items={f"{week.week_start:%Y-%m-%d}": f"{week.week_start:%Y-%m-%d}" for week in reversed(weeks)},
+        items=dict(zip(days, days, strict=True)),
         message=f"{number} week{'s' if number > 1 else ''} without a cohort: none started within a day of the start.",
         at=at,
         path="/cohorts/",

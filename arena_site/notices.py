@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
@@ -119,7 +120,7 @@ def _send(notices: list[Notice], now: datetime) -> str:
     """Sends notices of one channel together; the fault if they could not be sent, else empty."""
     import httpx  # loads rich and click
 
-    rows = Notice.objects.filter(pk__in=[notice.pk for notice in notices])
+    rows = Notice.objects.filter(pk__in=list(map(attrgetter("pk"), notices)))
     try:
         SENDERS[notices[0].channel](notices)
     except (OSError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: an address of no host

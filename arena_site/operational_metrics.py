@@ -11,6 +11,7 @@ from django.db.models import Avg, Count, Model, Q, QuerySet, Subquery, Sum
 from agents.models import Decision, ModelCall, Position
 from agents.services.lineups import lineup_releases
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry, VenueTraffic
 from markets.sources.registry import SOURCES
@@ -70,7 +71,7 @@ def model_figures(now: datetime) -> dict[str, ModelFigures]:
 
 def venue_traffic() -> list[VenueTraffic]:
     """The requests to each venue, those that were never asked too."""
-    stored = {row.venue: row for row in VenueTraffic.objects.all()}
+    stored = rows_by("venue", VenueTraffic.objects.all())
     return [stored.get(name) or VenueTraffic(venue=name) for name in SOURCES]
 
 

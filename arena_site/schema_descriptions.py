@@ -13,6 +13,7 @@ TABLES_OF_COMPONENTS = {
 """Tables of the archive whose columns a component has, where the table's name is not the component's plural."""
 
 COMMON = {
+    "id": "The row's id.",
     "agent": "The agent's id.",
     "cohort": "The cohort's number.",
     "family": "The family's slug.",
@@ -101,46 +102,13 @@ COMPONENTS = {
 }
 """Descriptions of components that their serializers' docstrings do not give."""
 
-_RUN = {
-    "id": "The run's id.",
-    "kind": "The command that ran.",
-    "started_at": "Start by the real clock.",
-    "finished_at": "End by the real clock; null while it runs.",
-    "status": "running, succeeded, failed or lost (no heartbeat for a minute).",
-    "summary": "What the run did, as the command prints it with `--json`.",
-    "error": "Why it failed; null otherwise.",
-    "log": "The lines of its log.",
-}
-_COLLECTION = {
-    "slug": "The collection's name in addresses.",
-    "name": "The collection's name on pages.",
-    "created_at": "Time of the first import.",
-    "computed_at": "Time at which its leaderboard was computed.",
-    "forecasters": "Forecasters on its leaderboard.",
-    "questions": "Questions with an outcome, which are scored.",
-    "probabilities": "Probabilities read from its files.",
-    "imports": "Its completed imports.",
-}
-_FORECAST = {
-    "spherical": "Spherical score, higher is better; null until the question is resolved.",
-    "accuracy": "1 if the likeliest option happened, else 0; a fraction if options tie; null until resolved.",
-}
-_FORECAST_LEADERBOARD = {
-    "id": "The leaderboard's id.",
-    "computed_at": "Time at which it was computed.",
-    "entries": "Its entries, best first, with references and external agents among them.",
-}
-_LINK = {"decision": "The decision's id; null in the other chains.", "elicitation": "The same of an elicitation."}
 _PAIR = {
     "first": "The first family's entry; null without one.",
     "second": "The second family's entry; null without one.",
 }
 
 PROPERTIES: dict[str, dict[str, str]] = {
-    "AcceptedForecast": {"id": "The forecast's id.", "probabilities": "Probability by option."},
-    "Receipt": {"id": "The receipt's id."},
-    "Attempt": {"id": "The attempt's id."},
-    "BrierScore": {"id": "The score's id."},
+    "AcceptedForecast": {"probabilities": "Probability by option."},
     "BrierTest": {"se": "Standard error of the difference.", "events": "Events that the common questions belong to."},
     "Calibration": {
         "forecasts": "Calibration of the stated probabilities.",
@@ -148,14 +116,20 @@ PROPERTIES: dict[str, dict[str, str]] = {
     },
     "Chain": {"protocol": "trading, forecast, archive or receipt.", "length": "Number of links."},
     "ChainLink": {
-        "id": "The link's id.",
-        "protocol": "trading, forecast or archive.",
-        "sequence": "Its place in its chain, from 1.",
-        **_LINK,
+        "decision": "The decision's id; null in the other chains.",
+        "elicitation": "The same of an elicitation.",
     },
     "Cohort": {"agents": "Number of its agents."},
-    "Collection": _COLLECTION,
-    "CollectionDetail": _COLLECTION,
+    "Collection": {
+        "slug": "The collection's name in addresses.",
+        "name": "The collection's name on pages.",
+        "created_at": "Time of the first import.",
+        "computed_at": "Time at which its leaderboard was computed.",
+        "forecasters": "Forecasters on its leaderboard.",
+        "questions": "Questions with an outcome, which are scored.",
+        "probabilities": "Probabilities read from its files.",
+    },
+    "CollectionDetail": {"imports": "Its completed imports."},
     "Comparison": {
         "first": "The first family's slug.",
         "second": "The second family's slug.",
@@ -181,7 +155,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
     },
     "ElicitationDetail": {"calls": "All requests to the model, oldest first."},
     "Export": {
-        "id": "The export's id.",
         "start": "Start of the window, included; null for no bound.",
         "end": "End of the window, excluded; null for no bound.",
         "formats": "Formats of its tables.",
@@ -197,13 +170,17 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "slug": "The family's name in addresses and in other rows.",
         "provider": "The company behind its models.",
         "color": "Colour of its lines in charts.",
-        "active": "True if it plays in the next cohort.",
     },
-    "Forecast": _FORECAST,
+    "Forecast": {
+        "spherical": "Spherical score, higher is better; null until the question is resolved.",
+        "accuracy": "1 if the likeliest option happened, else 0; a fraction if options tie; null until resolved.",
+    },
     "ForecastComparison": _PAIR,
-    "ForecastDetail": {**_FORECAST, "system_prompt": "The system message, byte for byte."},
-    "ForecastLeaderboard": _FORECAST_LEADERBOARD,
-    "ForecastLeaderboardDetail": _FORECAST_LEADERBOARD,
+    "ForecastDetail": {"system_prompt": "The system message, byte for byte."},
+    "ForecastLeaderboard": {"computed_at": "Time at which it was computed."},
+    "ForecastLeaderboardDetail": {
+        "entries": "Its entries, best first, with references and external agents among them."
+    },
     "ForecastLeaderboardEntry": {
         "brier_se": "Standard error of the Brier score.",
         "average_return_ci": "Bootstrap interval of the average return, 95 %. By risk aversion.",
@@ -224,10 +201,8 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "options": "Its options with their newest prices.",
         "days_asked": "Each day on which it was asked, with the prices then.",
         "forecasts": "All forecasts on it.",
-        "difficulties": "Its fitted difficulty in each arm.",
     },
     "ForecasterCalibration": {
-        "forecaster": "A family's slug, or the name of a reference.",
         "reliability": "Weighted squared difference of stated probability and observed frequency; lower is better.",
         "resolution": "Weighted squared difference of observed frequency and base rate; higher is better.",
         "uncertainty": "Variance of the outcomes, whoever forecasts.",
@@ -246,9 +221,7 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "imported_at": "Time of the import.",
     },
     "JournalEntry": {
-        "id": "The entry's id.",
         "sequence": "Its place in the agent's journal, from 1.",
-        "kind": "deposit, buy, sell, payout, refund or reversal.",
         "trade": "The trade's id, of a purchase or sale; null otherwise.",
         "settlement": "The settlement's id, of a payout or refund; null otherwise.",
     },
@@ -322,7 +295,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "second_amount": "The second family's stake on it in dollars.",
         "winner": "The side that won; null until resolved.",
     },
-    "Price": {"id": "The observation's id."},
     "ProtocolCalibration": {"forecasters": "Families, external agents and references."},
     "Question": {"question": "The question's text.", "options": "Its options with their newest prices."},
     "QuestionDay": {
@@ -344,10 +316,16 @@ PROPERTIES: dict[str, dict[str, str]] = {
     },
     "ReturnTest": {"se": "Standard error of the difference.", "cohorts": "Cohorts that both played."},
     "Reversal": {"settlement": "The settlement's id."},
-    "Run": _RUN,
-    "RunDetail": _RUN,
+    "Run": {
+        "kind": "The command that ran.",
+        "started_at": "Start by the real clock.",
+        "finished_at": "End by the real clock; null while it runs.",
+        "status": "running, succeeded, failed or lost (no heartbeat for a minute).",
+        "summary": "What the run did, as the command prints it with `--json`.",
+        "error": "Why it failed; null otherwise.",
+    },
+    "RunDetail": {"log": "The lines of its log."},
     "SharedCohort": {"second_return": "In percent."},
-    "Snapshot": {"id": "The snapshot's id."},
     "SourceFile": {
         "name": "The file's name.",
         "sha256": "SHA-256 of the file.",
@@ -377,10 +355,8 @@ PROPERTIES: dict[str, dict[str, str]] = {
     },
     "QuestionSet": {"evidence": "What conditions with evidence show, and what was not shown."},
     "QuestionSetDetail": {
-        "evidence": "What conditions with evidence show, and what was not shown.",
         "snippets": "The evidence, question by question.",
     },
-    "Snippet": {"question": "The question's id."},
     "UniverseDetail": {"entries": "Its markets with their frozen prices."},
     "UniverseEntry": {
         "position": "Its place in the universe, from 1.",

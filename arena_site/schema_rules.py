@@ -93,7 +93,10 @@ def _table(component: str) -> str:
 
 def _meaning(component: str, field: str) -> str:
     """Raises LookupError for a property that nobody describes."""
-    meaning = PROPERTIES.get(component, {}).get(field) or MEANINGS.get((_table(component), field)) or COMMON.get(field)
+    for name in (component, component.removesuffix("Detail")):
+        if meaning := PROPERTIES.get(name, {}).get(field):
+            return meaning
+    meaning = MEANINGS.get((_table(component), field)) or COMMON.get(field)
     if meaning is None:
         raise LookupError(f"describe {field} of {component} by a help_text or in schema_descriptions.py")
     return meaning

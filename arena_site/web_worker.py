@@ -7,6 +7,7 @@ only whole requests to the threads.
 import os
 import re
 import time
+from operator import attrgetter
 from typing import Any
 
 from gunicorn.workers.base import Worker
@@ -78,7 +79,7 @@ class BufferingWorker(Worker):
         server = create_server(
             self.wsgi,
             map=connections,
-            sockets=[listener.sock for listener in self.sockets],
+            sockets=list(map(attrgetter("sock"), self.sockets)),
             threads=self.cfg.threads,
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_S,

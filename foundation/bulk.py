@@ -175,7 +175,7 @@ def _update(model: Any, rows: Sequence[Any], fields: list[Any]) -> None:
         values = list(map(attrgetter(field.attname), rows))
         prepared.append(_prepared(connection, field, values))
     with connection.cursor() as cursor:
-        cursor.executemany(statement, list(zip(*prepared, [row.pk for row in rows], strict=True)))
+        cursor.executemany(statement, list(zip(*prepared, list(map(attrgetter("pk"), rows)), strict=True)))
 
 
 def _update_statement(connection: Any, model: Any, fields: Iterable[Any]) -> str:

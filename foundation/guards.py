@@ -11,6 +11,7 @@ gets others there that refuse to write a key that another row has.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from django.apps import apps
@@ -149,7 +150,7 @@ def declared() -> list[Trigger]:
     for app in apps.get_app_configs():
         if app.module is not None and module_has_submodule(app.module, "triggers"):
             triggers += import_module(f"{app.name}.triggers").triggers()
-    tables = {trigger.table for trigger in triggers}
+    tables = set(map(attrgetter("table"), triggers))
     never_updated = {trigger.table for trigger in triggers if trigger.event == "UPDATE" and not trigger.when}
     for model in apps.get_models():
         table = model._meta.db_table
@@ -173,7 +174,7 @@ def missing(connection: Any) -> list[Trigger]:
 
 def unguarded(connection: Any) -> list[str]:
     """The tables that lack a trigger."""
-    return sorted({trigger.table for trigger in missing(connection)})
+    return sorted(set(map(attrgetter("table"), missing(connection))))
 
 
 def install(connection: Any) -> list[Trigger]:

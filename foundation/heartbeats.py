@@ -6,9 +6,10 @@ The code beats before each database query, while it waits for a service's bytes,
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import Error, connection
 
@@ -16,6 +17,9 @@ from foundation.consistent_reads import second_connection
 
 INTERVAL_S = 10
 """Work counts as lost after six missed heartbeats."""
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -70,3 +74,22 @@ def beat(*, before_query: bool = False) -> None:
 def _beat_before_query(execute: Callable[..., Any], *arguments: Any) -> Any:
     beat(before_query=True)
     return execute(*arguments)
+
+
+def parallel_results(
+    request: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int
+) -> Iterator[Result]:
+    """The result of `request` for each of the arguments, in their order; so many are under way `at_once`.
+
+    `request` must not use the database: its thread would open a connection of its own. After the first error, which is
+    raised, no further request begins.
+    """
+    with ThreadPoolExecutor(at_once) as threads:
+        try:
+            for future in [threads.submit(request, argument) for argument in arguments]:
+                while not future.done():
+                    wait([future], timeout=INTERVAL_S)
+                    beat()
+                yield future.result()
+        finally:
+            threads.shutdown(cancel_futures=True)

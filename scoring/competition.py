@@ -59,6 +59,10 @@ class CompetitionIndex:
         return [agent for agent in self.counted if methodology in ("", agent.cohort.methodology.version)]
 
     @cached_property
+    def agents_by_id(self) -> dict[int, AgentSummary]:
+        return rows_by("pk", self.agents)
+
+    @cached_property
     def voided(self) -> frozenset[int]:
         """The ids of all other agents."""
         return frozenset(agent.pk for agent in self.agents if agent.cohort.voided_at is not None)
@@ -66,6 +70,16 @@ class CompetitionIndex:
     @cached_property
     def by_slug(self) -> dict[str, Family]:
         return rows_by("slug", self.families.values())
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The display name of each family by its slug."""
+        return {family.slug: family.display_name for family in self.families.values()}
+
+    @cached_property
+    def ranked_families(self) -> Sequence[Family]:
+        """The families of the arena's own models, without external agents."""
+        return [family for family in self.families.values() if not family.external]
 
     @cached_property
     def releases(self) -> dict[int, str]:
@@ -99,8 +113,12 @@ class CompetitionIndex:
         """The version that new cohorts get. Raises Methodology.DoesNotExist where none is published."""
         return self.current or Methodology.objects.current()
 
+    def with_families(self, rows: Iterable[Mapping[str, Any]], key: str) -> list[tuple[Family, Mapping[str, Any]]]:
+        """Each row with the family whose slug it holds under a key."""
+        return [(self.by_slug[row[key]], row) for row in rows]
+
     def cohort(self, number: int) -> Cohort | None:
-        return next((cohort for cohort in self.cohorts.values() if cohort.number == number), None)
+        return rows_by("number", self.cohorts.values()).get(number)
 
 
 def last_competition_index() -> CompetitionIndex:

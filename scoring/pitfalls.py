@@ -17,7 +17,6 @@ from markets.selectors.sibling_questions import sibling_counts
 from markets.services.cache_versions import Scope, current_versions
 from scoring.competition import competition_index
 from scoring.condition_differences import SIGNIFICANCE
-from scoring.condition_figures import condition_figures
 from scoring.forecast_boards import forecast_board, report_part
 
 LIFETIME_S = 3600
@@ -95,8 +94,8 @@ def _pitfalls() -> list[Pitfall]:
             "Piggybacking on human forecasts", GUARDED,
             "A model that copies the market’s price looks as good as the crowd.",
             "Each model is scored against the price that it was shown, and answers the same questions without prices.",
-            _market(), "scoring/services/condition_differences.py",
-            "condition_differences",
+            _market(), "scoring/services/forecast_leaderboards.py",
+            "forecast_scores",
         ),
         Pitfall(
             "Gaming by correlated bets", PARTLY,
@@ -179,16 +178,16 @@ def _cutoffs() -> str:
 
 
 def _market() -> str:
-    tests = forecast_board(parts=("market",)).report.get("market") or {}
-    competition = competition_index()
-    conditions = competition.conditions
-    results = [test for test in tests.values() if test["p_holm"] is not None]
-    better = sum(test["p_holm"] < SIGNIFICANCE and test["difference"] > 0 for test in results)
-    sentence = f"{better} of {len(tests)} models are shown to beat the price {conditions.phrase(conditions.board())}"
+    """How many models beat the price with and without it in their prompts, by the stored tests of both boards."""
+    conditions = competition_index().conditions
     pairs = conditions.pairs_apart("prices")
-    rows = [row for row in condition_figures().differences if pairs and row.pair == pairs[0]]
-    helped = sum(row.is_significant and row.difference < 0 for row in rows)
-    return f"{sentence}; prices lower the Brier score of {helped} of {len(rows)} models."
+    counts = []
+    for arm in pairs[0] if pairs else [conditions.board()]:
+        tests = forecast_board(arm=arm, parts=("market",)).report.get("market") or {}
+        results = [test for test in tests.values() if test["p_holm"] is not None]
+        better = sum(test["p_holm"] < SIGNIFICANCE and test["difference"] > 0 for test in results)
+        counts.append(f"{better} of {len(results)} {conditions.phrase(arm)}")
+    return f"Models shown to beat the price: {', '.join(counts)}."
 
 
 def _largest_event() -> str:

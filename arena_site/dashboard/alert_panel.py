@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from django.db.models import Max
 
@@ -65,10 +66,15 @@ class AlertPanel:
         self.count = Alert.objects.open().count()
         self.path = list_path(Alert, cleared_at__isempty=1)
         alerts = list(Alert.objects.open().prefetch_related("items")[:ALERTS_SHOWN])
-        overdue = [item.subject for alert in alerts if alert.kind == OVERDUE_ALERT for item in alert.concerned]
+        overdue: list[str] = []
+        self.failed_jobs = set()
+        for alert in alerts:
+            if alert.kind == OVERDUE_ALERT:
+                overdue += map(attrgetter("subject"), alert.concerned)
+            elif alert.kind == JOB_FAILED:
+                self.failed_jobs.add(alert.subject)
         markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
         self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
-        self.failed_jobs = {alert.subject for alert in alerts if alert.kind == JOB_FAILED}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
         return [row for row in self.alerts if row.alert.kind == kind]
@@ -84,7 +90,7 @@ class AlertPanel:
         """The number and the list of open alerts besides the newest."""
         if self.count <= len(self.alerts):
             return 0, self.path
-        listed_ids = [row.alert.pk for row in self.alerts]
+        listed_ids = list(map(attrgetter("alert.pk"), self.alerts))
         older = Alert.objects.open().exclude(pk__in=listed_ids).values_list("pk", flat=True)
         return len(older), list_path(Alert, id__in=",".join(map(str, older)))
 
@@ -97,7 +103,7 @@ def _last_deliveries() -> list[tuple[str, datetime | None]]:
 
 
 def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
-    subjects = [item.subject for item in alert.concerned]
+    subjects = list(map(attrgetter("subject"), alert.concerned))
     if alert.kind == OVERDUE_ALERT:
         market = next(filter(None, map(markets.get, subjects)), None)
         return ("Settle", ACTIONS["settle"].path(market=market)) if market else ("", "")

@@ -2,6 +2,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -12,9 +13,12 @@ from django.utils import timezone
 
 from arena_site.dashboard.action import Action, ActionResult, FormData, row_path
 from arena_site.models import AuditEntry
+from foundation.commands import ArenaCommand, CommandResult
 
 MAX_LENGTH = 200
 REASON = "by its form in the admin"
+BY = "manage.py"
+REASON_LENGTH = 2000
 SECRET_FIELDS = ("token_sha256",)
 
 
@@ -104,3 +108,27 @@ def _stored_values(row: Model) -> dict[str, Any]:
 def _values(row: Model) -> dict[str, Any]:
     fields = row._meta.concrete_fields
     return {field.name: field.value_from_object(row) for field in fields if field.name not in SECRET_FIELDS}
+
+
+class ActionCommand(ArenaCommand):
+    """Performs an action as its page does, with a reason for the audit log."""
+
+    action: Action
+
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--reason", required=True, help="for the audit log")
+
+    def form_fields(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The action's form, filled in from the command's arguments."""
+        raise NotImplementedError
+
+    def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        reason, form = options["reason"].strip(), self.action.form(self.form_fields(options))
+        if not 0 < len(reason) <= REASON_LENGTH:
+            self.refuse(f"--reason: must be of 1 to {REASON_LENGTH} characters")
+        if not form.is_valid():
+            self.refuse(" ".join(map(str, chain.from_iterable(form.errors.values()))))
+        result = perform_action(self.action, form.cleaned_data, at=at, by=BY, reason=reason)
+        self.action.after_commit(form.cleaned_data, result, at=at)
+        return CommandResult({"changed": result.changed, "message": result.message})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from django.conf import settings
 from django_q.models import Failure, Schedule
@@ -81,7 +82,7 @@ def _infrastructure(overview: Overview) -> Iterator[Concern]:
             workers = infrastructure.workers
             absence = f"since {workers[0].seen_at:%d %B, %H:%M} UTC" if workers else "yet"
             overdue = f" (overdue: {', '.join(panel.overdue)})" if panel.overdue else ""
-            stale = {row.key for row in overview.alerts.of_kind(PRICES_STALE)}
+            stale = set(map(attrgetter("key"), overview.alerts.of_kind(PRICES_STALE)))
             yield Concern(
                 f"No worker has been seen {absence}: no job runs by itself{overdue}",
                 "#infrastructure",
@@ -112,7 +113,7 @@ def _failures(overview: Overview) -> Iterator[Concern]:
     venue_alerts = overview.alerts.of_venues()
     for rows in venue_alerts:
         if rows[0].alert.kind != PRICES_STALE or not is_without_worker(overview):
-            yield _alert_concern(rows[0], explains=frozenset(row.key for row in rows))
+            yield _alert_concern(rows[0], explains=frozenset(map(attrgetter("key"), rows)))
     causes = overview.causes
     for job in overview.jobs.jobs:
         is_of_venue = job.kind in VENUE_JOBS and job.kind not in overview.alerts.failed_jobs
@@ -138,8 +139,9 @@ def _failures(overview: Overview) -> Iterator[Concern]:
 
 def _failed_tasks(causes: list[Cause], overview: Overview) -> Iterator[Concern]:
     """One for each cause, whatever its number of tasks, protocols, runs and alerts."""
-    days = [overview.week_start + number * DAY for number in range(7)]
-    alerts = {(FAILED, f"{day:%Y-%m-%d}") for day in days} | {(JOB_FAILED, command) for command in MODEL_JOBS}
+    alerts = {(JOB_FAILED, command) for command in MODEL_JOBS}
+    for number in range(7):
+        alerts.add((FAILED, f"{overview.week_start + number * DAY:%Y-%m-%d}"))
     for cause in causes:
         counts = " and ".join(_count(number, tasks.name) for tasks, number in cause.counts)
         text = cause.text or "Without a message"
@@ -161,13 +163,13 @@ def _line_up(overview: Overview) -> Iterator[Concern]:
     """Releases that no cohort can use, with the line-up that is proposed in their place."""
     unusable, proposals = overview.alerts.of_kind(UNUSABLE_ALERT), overview.alerts.of_kind(PROPOSED_ALERT)
     if unusable and proposals:
-        concern = _alert_concern(unusable[0], frozenset(row.key for row in [*unusable, *proposals]))
+        concern = _alert_concern(unusable[0], frozenset(map(attrgetter("key"), [*unusable, *proposals])))
         yield replace(concern, action=proposals[0].button, action_path=proposals[0].path)
 
 
 def _other_alerts(overview: Overview, problems: Iterable[Concern]) -> Iterator[Concern]:
     """The open alerts that tell of none of the problems found already."""
-    explained = frozenset[tuple[str, str]]().union(*(concern.explains for concern in problems))
+    explained = frozenset[tuple[str, str]]().union(*map(attrgetter("explains"), problems))
     for row in overview.alerts.alerts:
         if row.key not in explained and row.alert.kind != SendTestAlert.KIND:
             yield _alert_concern(row)
@@ -197,7 +199,7 @@ def _failing_functions(overview: Overview) -> Iterator[Concern]:
         if task is not None and job.command not in failed_commands:
             message = f"{job.name}: its last run ended at {task.stopped:%d %B, %H:%M} UTC without a result"
             yield Concern(message, row_path(Failure(pk=task.pk)), remedy=READ_LOG)
-    functions = sorted(failing.keys() - {job.path for job in jobs.JOBS})
+    functions = sorted(failing.keys() - jobs.JOBS_BY_PATH.keys())
     if functions:
         since = (overview.now - DAY).isoformat()
         number = Failure.objects.filter(stopped__gte=since, func__in=functions).count()
@@ -214,7 +216,7 @@ def _markets(overview: Overview) -> Iterator[Concern]:
         )  # fmt: skip
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
-        alerts = frozenset(row.key for row in overview.alerts.of_kind(OVERDUE_ALERT))
+        alerts = frozenset(map(attrgetter("key"), overview.alerts.of_kind(OVERDUE_ALERT)))
         yield Concern(message, path, action="Settle", action_path=settle, count=number, explains=alerts)
     if (number := overview.stale_count) and not overview.alerts.of_venues():
         message = f"{_count(number, 'held price')} stale"

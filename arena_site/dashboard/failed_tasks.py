@@ -10,6 +10,7 @@ from agents.models import Decision, Elicitation, Task
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 
 TASKS_SHOWN = 6
 Status = Task.Status
@@ -61,15 +62,17 @@ class WeekTasks:
             model, preset="week", status__exact=Status.CLAIMED, lease_until__lte=now.isoformat()
         )
         failed = tasks.filter(Q(status=Status.MISSED) | Q(pk__in=tasks.claimable(now).values("pk"))).order_by("-pk")
-        self.failed = [FailedTask(task) for task in _with_names(failed)[:TASKS_SHOWN]]
+        self.failed = list(map(FailedTask, _with_names(failed)[:TASKS_SHOWN]))
         self.retry_path = ACTIONS["retry"].path(kind=self.kind)
         errors = tasks.filter(status=Status.FAILED).order_by().values_list("error").annotate(Count("pk"))
-        self.errors = [(error.partition("\n")[0], number) for error, number in errors]
+        self.errors, self.failed_count = [], 0
         """The errors of the failed tasks, each with the number of them."""
-        self.failed_count = sum(number for _, number in self.errors)
+        for error, number in errors:
+            self.errors.append((error.partition("\n")[0], number))
+            self.failed_count += number
 
     def number(self, status: str) -> StatusCount | None:
-        return next((count for count in self.counts if count.status == status), None)
+        return rows_by("status", self.counts).get(status)
 
 
 def _with_names(tasks: Any) -> Any:

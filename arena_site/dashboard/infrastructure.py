@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 
 from django.conf import settings
@@ -103,7 +104,7 @@ def _failing_functions(now: datetime) -> dict[str, Task]:
 def _disk(tables: list[TableSize]) -> Disk:
     """The growth is estimated: rows added within a week, each as large as a row of the large tables is on average."""
     size, usage = operational_metrics.database_bytes(), shutil.disk_usage(_database_folder())
-    rows, added = sum(table.rows for table in tables), sum(table.rows_added or 0 for table in tables)
+    rows, added = sum(map(attrgetter("rows"), tables)), sum(filter(None, map(attrgetter("rows_added"), tables)))
     growth = size / rows * added / operational_metrics.GROWTH_PERIOD.days if rows else 0.0
     return Disk(size, usage.total, usage.free, growth)
 

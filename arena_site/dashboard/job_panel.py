@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import filterfalse
 from operator import attrgetter
 
 from django.utils.safestring import SafeString
@@ -13,6 +14,7 @@ from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.graphics import Bar, bar_chart, bar_heights
 from arena_site.templatetags.dashboard import duration, state_class
+from foundation.bulk import rows_by
 from foundation.models import Run
 
 DAY = timedelta(days=1)
@@ -47,9 +49,9 @@ class JobRuns:
         self.path, self.action_path = list_path(Run, kind=self.kind), ACTIONS[self.kind].path()
         self.result = run_result(last.newest) if last.newest else ""
         self.duration = duration(_seconds(last.newest, now)) if last.newest else ""
-        self.paused = all(schedule.paused for schedule in schedules)
+        self.paused = all(map(attrgetter("paused"), schedules))
         self.next_at = min(filter(None, map(attrgetter("next_at"), schedules)), default=None)
-        self.overdue = any(schedule.overdue for schedule in schedules)
+        self.overdue = any(map(attrgetter("overdue"), schedules))
         since = {"kind": self.kind, "started_at__gt": (now - DAY).isoformat()}
         bad = Counter(run.status for run in day if state_class(run.status) == "bad")
         self.runs, self.runs_path = len(day), list_path(Run, **since)
@@ -79,15 +81,19 @@ class JobPanel:
     """Every schedule, those due next, and the runs of each command."""
 
     def __init__(self, now: datetime) -> None:
-        rows = {schedule.name: schedule for schedule in Schedule.objects.all()}
+        rows = rows_by("name", Schedule.objects.all())
         self.schedules = [JobSchedule(job, rows.get(job.name), now) for job in jobs.JOBS]
         waiting = filter(attrgetter("next_at"), self.schedules)
         self.due = sorted(waiting, key=lambda schedule: schedule.next_at or now)[:DUE_SHOWN]
-        self.paused = [schedule.name for schedule in self.schedules if schedule.paused]
-        self.overdue = [schedule.name for schedule in self.schedules if schedule.overdue]
+        self.paused = _names(filter(attrgetter("paused"), self.schedules))
+        self.overdue = _names(filter(attrgetter("overdue"), self.schedules))
         self.jobs = _job_runs(self.schedules, now)
         self.ran = list(filter(attrgetter("run"), self.jobs))
-        self.never_ran = [job for job in self.jobs if not job.run]
+        self.never_ran = list(filterfalse(attrgetter("run"), self.jobs))
+
+
+def _names(schedules: Iterable[JobSchedule]) -> list[str]:
+    return list(map(attrgetter("name"), schedules))
 
 
 def _job_runs(schedules: Iterable[JobSchedule], now: datetime) -> list[JobRuns]:

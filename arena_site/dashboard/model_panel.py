@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Q
@@ -132,10 +133,10 @@ class ModelPanel:
             self._add(family.display_name, models, *cells, _sum(figures), paused=is_paused)
         for model, model_figures in sorted(by_model.items()):
             self._add(model, [model], decisions.cells(None), forecasts.cells(None), model_figures)
-        self.cost_days = [self._cost_day(number) for number in range(DAYS_SHOWN)]
-        self.cost = sum((row.figures.cost for row in self.rows), Decimal(0))
+        self.cost_days = list(map(self._cost_day, range(DAYS_SHOWN)))
+        self.cost = sum(map(attrgetter("figures.cost"), self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
-        highest = max(day.cost for day in self.cost_days)
+        highest = max(map(attrgetter("cost"), self.cost_days))
         self.cap_in_scale = highest * CAP_IN_SCALE >= self.cap > 0
         self.scale = max(highest, self.cap) if self.cap_in_scale else highest
         self.caps = "" if len(set(caps.values())) == 1 else ", ".join(f"{name} ${caps[name]:.2f}" for name in caps)

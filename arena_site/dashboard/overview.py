@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 
 from django.conf import settings
 from django.db.models import Count, Q
@@ -23,6 +24,7 @@ from arena_site.models import AuditEntry
 from arena_site.resource_alerts import SPENDING_WARNING
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
+from foundation.bulk import rows_by
 from markets.models import Market, Outcome
 from scoring.models import Snapshot
 
@@ -63,9 +65,9 @@ class Overview:
         self.tasks = week_tasks(at, now)
         self.causes = failure_causes(self.tasks)
         self.spending = [Spending(protocol, self.week_start, at) for protocol in TASK_MODELS]
-        paused = {setting.family_id for setting in self.pauses}
+        paused = set(map(attrgetter("family_id"), self.pauses))
         self.models = ModelPanel(now, {spending.protocol: spending.cap for spending in self.spending}, paused)
-        costs = next(job.last_success for job in self.jobs.jobs if job.kind == "reconcile_costs")
+        costs = rows_by("kind", self.jobs.jobs)["reconcile_costs"].last_success
         self.credits_run = costs if costs and costs.summary.get("credits_left_usd") else None
         """The last run that was told the credits of the gateway's key."""
         self.infrastructure = Infrastructure(at, now)

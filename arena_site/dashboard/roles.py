@@ -8,7 +8,7 @@ from arena_site.models import AuditEntry
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ARENA = ("foundation", "markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may view."""
-ACTION_PERMISSIONS = [codename for codename, _ in AuditEntry._meta.permissions]
+ACTION_PERMISSIONS = list(dict(AuditEntry._meta.permissions))
 AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")
 """Admission of external agents and proposal of line-ups; approval is for administrators."""
 ACCOUNTS = ("user", "group")
@@ -20,13 +20,9 @@ def install(using: str) -> None:
     """Creates the groups and sets their permissions, of those that are installed so far."""
     from django.contrib.auth.models import Group, Permission
 
-    rows = Permission.objects.using(using).values_list("pk", "codename", "content_type__app_label")
-    permissions = {pk: (app, codename) for pk, codename, app in rows}
-    for name, expected in (
-        (VIEWER, {pk for pk, permission in permissions.items() if _views(*permission)}),
-        (OPERATOR, {pk for pk, permission in permissions.items() if _views(*permission) or _operates(*permission)}),
-        (ADMINISTRATOR, {pk for pk, permission in permissions.items() if _administers(*permission)}),
-    ):
+    rows = list(Permission.objects.using(using).values_list("pk", "codename", "content_type__app_label"))
+    for name, is_granted in ((VIEWER, _views), (OPERATOR, _views_or_operates), (ADMINISTRATOR, _administers)):
+        expected = {pk for pk, codename, app in rows if is_granted(app, codename)}
         group, _ = Group.objects.using(using).get_or_create(name=name)
         if set(group.permissions.values_list("pk", flat=True)) != expected:
             group.permissions.set(expected)
@@ -43,8 +39,12 @@ def _operates(app: str, codename: str) -> bool:
     )
 
 
+def _views_or_operates(app: str, codename: str) -> bool:
+    return _views(app, codename) or _operates(app, codename)
+
+
 def _administers(app: str, codename: str) -> bool:
-    if _views(app, codename) or _operates(app, codename):
+    if _views_or_operates(app, codename):
         return True
     if app == "auth":
         return codename.partition("_")[2] in ACCOUNTS

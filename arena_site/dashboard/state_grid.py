@@ -56,7 +56,7 @@ class StateGrid:
     def cells(self, family: int | None) -> list[Cell | None]:
         """A family's cell in each run, oldest first."""
         of_family = self._cells.get(family, {}) if family is not None else {}
-        return [of_family.get(run) for run in self.keys]
+        return list(map(of_family.get, self.keys))
 
     def fill(self, tasks: Iterable[tuple[int, int, str]], path: Callable[[int, str], str]) -> None:
         """Fills the cells from tasks (family, key, state); `path` lists those of a family and keys."""

@@ -7,6 +7,7 @@ from django.conf import settings
 
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
+from foundation.bulk import rows_by
 from markets.models import Market, VenueTraffic
 from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
 from markets.sources.registry import SOURCES
@@ -35,7 +36,7 @@ class VenueRow:
 
 def venue_rows(alerts: AlertPanel) -> list[VenueRow]:
     """The venues of the settings."""
-    traffic = {row.venue: row for row in VenueTraffic.objects.all()}
+    traffic = rows_by("venue", VenueTraffic.objects.all())
     troubled: dict[str, str] = {}
     for kind, state in STATES.items():
         for alert_row in alerts.of_kind(kind):

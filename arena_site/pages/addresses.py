@@ -26,7 +26,7 @@ def by_address(view: View, url_name: str) -> View:
     def page(request: HttpRequest, **arguments: Any) -> HttpResponse:
         slugs_by_address = last_competition_index().slugs_by_address
         names = {key: value for key, value in arguments.items() if key in FAMILY_ARGUMENTS}
-        if all(name in slugs_by_address for name in names.values()):
+        if set(names.values()) <= slugs_by_address.keys():
             return view(request, **{**arguments, **{key: slugs_by_address[name] for key, name in names.items()}})
         addresses = competition_index().addresses
         in_address = {key: value for key, value in arguments.items() if key not in OPTIONS}

@@ -69,7 +69,7 @@ class BoardOrder:
             else:
                 present.append((value, row))
         present.sort(key=itemgetter(0), reverse=self.descending)
-        return [row for _, row in present] + absent
+        return [*map(itemgetter(1), present), *absent]
 
     def entry_rows(self, entries: Sequence[Mapping[str, Any]], families: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Each entry with its family, None for a reference, in this order; families by slug."""

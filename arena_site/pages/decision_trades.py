@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from agents.models import Trade
 
@@ -25,9 +26,10 @@ class TradeSummary(NamedTuple):
         return self.kind == Trade.Kind.SELL
 
 
-def trades_by_decision(decisions: Iterable[int]) -> dict[int, Sequence[TradeSummary]]:
+def trades_by_decision(decisions: Iterable[Any]) -> dict[int, Sequence[TradeSummary]]:
     """The trades of each decision that has any, the largest first: one query."""
-    rows = Trade.objects.filter(decision__in=list(decisions)).order_by("-amount", "sequence").values_list(*COLUMNS)
+    of_decisions = Trade.objects.filter(decision__in=list(map(attrgetter("pk"), decisions)))
+    rows = of_decisions.order_by("-amount", "sequence").values_list(*COLUMNS)
     trades: dict[int, list[TradeSummary]] = defaultdict(list)
     for row in rows:
         trade = TradeSummary._make(row)

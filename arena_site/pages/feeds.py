@@ -4,6 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.contrib.syndication.views import Feed
@@ -79,7 +80,7 @@ class DecisionFeed(AtomFeed):
     def items(self) -> list[FeedItem]:
         completed = Decision.objects.filter(status=Decision.Status.COMPLETED).order_by("-decided_at", "-pk")
         decisions: list[Any] = list(completed.values_list(*DECISION_COLUMNS, named=True)[:MAXIMUM_ITEMS])
-        trades = Trade.objects.filter(decision__in=[decision.pk for decision in decisions]).order_by("sequence")
+        trades = Trade.objects.filter(decision__in=list(map(attrgetter("pk"), decisions))).order_by("sequence")
         by_decision = _grouped(trades.values_list(*TRADE_COLUMNS, named=True))
         competition = competition_index()
         items = []
@@ -111,7 +112,7 @@ class ResolutionFeed(AtomFeed):
             Q(traded=True) | Q(has_questions=True), status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED)
         ).order_by("-resolved_at", "-pk")
         markets: list[Any] = list(final.values_list(*MARKET_COLUMNS, named=True)[:MAXIMUM_ITEMS])
-        positions = Position.objects.filter(market__in=[market.pk for market in markets]).order_by("pk")
+        positions = Position.objects.filter(market__in=list(map(attrgetter("pk"), markets))).order_by("pk")
         by_market = _grouped(positions.values_list(*POSITION_COLUMNS, named=True))
         competition = competition_index()
         items = []

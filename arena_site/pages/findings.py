@@ -94,7 +94,8 @@ def _stakes(f: Finding) -> str:
 
 
 def _profit(f: Finding) -> str:
-    basis = f"95 % interval {signed_percent(f.low)} to {signed_percent(f.high)} over {_plural(f.number, 'cohort')}"
+    ends = f"{signed_percent(f.low)} to {signed_percent(f.high)}"
+    basis = f"95 % interval, corrected for all models, {ends} over {_plural(f.number, 'cohort')}"
     if ages := unfinished_words(f.details["ages"]):
         basis += f", {ages}"
     if f.supported:

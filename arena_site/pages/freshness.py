@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.db.models import Max
@@ -74,7 +75,7 @@ def instants(competition: CompetitionIndex, now: datetime, pause: Pause | None) 
 
 def past_sundays(competition: CompetitionIndex, now: datetime) -> dict[str, str]:
     """The last Sundays since the first cohort, newest first: labels by date."""
-    first = min((cohort.week_start for cohort in competition.cohorts.values()), default=now)
+    first = min(map(attrgetter("week_start"), competition.cohorts.values()), default=now)
     last = week_start(now).astimezone(UTC)
     sundays = [last - week * WEEK for week in range(PAST_SUNDAYS)]
     return {f"{day:%Y-%m-%d}": f"{day.day} {day:%b}" for day in sundays if day > first}

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from arena_site.pages.filters import format_as, score
+from foundation.bulk import mappings_by, rows_by
 
 Entry = Mapping[str, Any]
 SHOWN_DISAGREEMENTS = 5
@@ -105,7 +107,7 @@ GROUPS: Mapping[str, Sequence[Metric]] = {
     ),
 }  # fmt: skip
 ALPHA = Metric("alpha", "Alpha", "alpha", "signed_score", "high", "It compares with the market.")
-METRICS = {metric.key: metric for metric in chain((BRIER, ALPHA), *GROUPS.values())}
+METRICS = rows_by("key", chain((BRIER, ALPHA), *GROUPS.values()))
 
 
 def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str, float | None]]) -> list[str]:
@@ -120,12 +122,12 @@ def disagreements(entries: Sequence[Entry], agreement: Mapping[str, Mapping[str,
         gaps = {name: abs(rank - by_brier[name]) for name, rank in ranks.items() if name in by_brier}
         name = max(gaps, key=lambda name: (gaps[name], -ranks[name]), default=None)
         if name is not None and gaps[name] >= NOTABLE_RANK_GAP:
-            entry = next(entry for entry in entries if entry["forecaster"] == name)
+            entry = mappings_by("forecaster", entries)[name]
             first, second = BRIER.place(entry, by_brier[name]), metric.place(entry, ranks[name])
             sentence = f"{entry['display_name']} is {first} and {second}: {metric.difference}."
             correlation = correlations.get(metric.key)
             sentences.append((1.0 if correlation is None else correlation, sentence))
-    return [sentence for _, sentence in sorted(sentences)[:SHOWN_DISAGREEMENTS]]
+    return list(map(itemgetter(1), sorted(sentences)[:SHOWN_DISAGREEMENTS]))
 
 
 def ordinal(number: int) -> str:

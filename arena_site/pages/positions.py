@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import NamedTuple
 
 from agents.models import Agent, Position
@@ -86,7 +87,7 @@ def positions_of(owner: Agent | Market) -> tuple[list[PositionRow], list[Positio
 
 def count_states(positions: Iterable[PositionRow]) -> list[tuple[str, int]]:
     """The number of positions in each state that occurs, in the order of STATES."""
-    counts = Counter(position.state for position in positions)
+    counts = Counter(map(attrgetter("state"), positions))
     return [(state, counts[state]) for state in STATES if counts[state]]
 
 

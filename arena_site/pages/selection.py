@@ -39,6 +39,10 @@ class PageSelection:
         """The values other than the defaults."""
         return {name: value for name, value in self.values.items() if value != self.choices[name][0]}
 
+    def of(self, *names: str) -> dict[str, str]:
+        """The values of these parameters that are not empty."""
+        return {name: self[name] for name in names if self[name]}
+
     def query(self, **changes: str) -> str:
         """The query string of the same page with some choices changed."""
         return "?" + urlencode(replace(self, values={**self.values, **changes}).chosen)

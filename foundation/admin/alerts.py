@@ -1,5 +1,6 @@
 """Admin of alerts and their deliveries."""
 
+from operator import attrgetter
 from typing import Any
 
 from django.contrib import admin
@@ -44,7 +45,7 @@ class AlertAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Acknowledge the chosen alerts", permissions=["acknowledge"])
     def acknowledge(self, request: HttpRequest, alerts: QuerySet[Alert]) -> HttpResponseRedirect:
-        ids = [alert.pk for alert in alerts]
+        ids = list(map(attrgetter("pk"), alerts))
         return HttpResponseRedirect(reverse("admin:action", args=["acknowledge"], query={"alert": ids}))
 
 

@@ -141,7 +141,7 @@ class BoundedSearchAdmin(admin.ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
         """Refuses conditions on the rows that refer to these: some of those may be secret."""
-        relations = {relation.name for relation in self.opts.related_objects}
+        relations = set(map(attrgetter("name"), self.opts.related_objects))
         return lookup.partition("__")[0] not in relations and super().lookup_allowed(lookup, value, request)
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
@@ -217,8 +217,8 @@ class ReadOnlyAdmin(ReadOnlyPermissions, BoundedSearchAdmin):
             message = f"More than {MAX_CSV_ROWS:,} rows: narrow the list, or export the data set."
             self.message_user(request, message, messages.WARNING)
             return back
-        columns = [("id", lambda row: row.pk), *self._csv_columns(request)]
-        lines = _csv_lines([name for name, _ in columns], [value for _, value in columns], rows)
+        names, columns = zip(("id", attrgetter("pk")), *self._csv_columns(request), strict=True)
+        lines = _csv_lines(names, columns, rows)
         file = f"{self.opts.model_name}.csv"
         return StreamingHttpResponse(
             lines,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from django.db import models
 from django.db.models import Q
 
@@ -55,7 +57,7 @@ class Alert(models.Model):
     @property
     def names(self) -> list[str]:
         """The first names of what it is about."""
-        return [item.name for item in self.concerned[:NAMES_SHOWN]]
+        return list(map(attrgetter("name"), self.concerned[:NAMES_SHOWN]))
 
 
 class AlertItem(models.Model):

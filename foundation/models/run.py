@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -31,7 +32,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def as_seen(self, now: datetime) -> RunQuerySet:
         """The same rows, of which lost ones read and filter as such before anybody has marked them."""
-        lost_ids = [run.pk for run in self.model.objects.lost(now)]
+        lost_ids = list(map(attrgetter("pk"), self.model.objects.lost(now)))
         rows = self.all()
         if lost_ids:
             state = {"status": Run.Status.LOST, "error": Run.LOST_ERROR, "finished_at": now}

@@ -120,7 +120,7 @@ class KnownChoiceFilter(SingleValueFilter, filters.ChoiceFilter):
     """One of the choices; the error lists them."""
 
     def __init__(self, choices: Iterable[tuple[str, Any]], **options: Any) -> None:
-        names = ", ".join(value for value, _ in choices)
+        names = ", ".join(dict(choices))
         options["error_messages"] = {"invalid_choice": f"%(value)s is unknown; known are {names}"}
         super().__init__(choices=choices, empty_label=None, **options)
 
@@ -220,7 +220,7 @@ class AnyOfFilter(filters.BaseCSVFilter):
         self.single = single
         item = getattr(single, "_spectacular_annotation", {}).get("field", {"type": "string", "maxLength": MAX_TEXT})
         if choices := single.extra.get("choices"):
-            item = {"type": "string", "enum": [value for value, _ in (choices() if callable(choices) else choices)]}
+            item = {"type": "string", "enum": list(dict(choices() if callable(choices) else choices))}
         extend_schema_field({**item, "description": "Any of several, separated by commas."})(self)
 
     @property

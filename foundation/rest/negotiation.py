@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
+from operator import attrgetter
 from typing import Any
 
 from rest_framework.exceptions import NotAcceptable, ValidationError
@@ -11,6 +12,8 @@ from rest_framework.negotiation import BaseContentNegotiation, DefaultContentNeg
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+
+from foundation.bulk import rows_by
 
 ANYTHING = "*/*"
 FORMAT_PARAMETER = "format"
@@ -28,7 +31,7 @@ class StrictNegotiation(BaseContentNegotiation):
             return _by_name(name, renderers)
         if request.headers.get("Accept", ANYTHING).strip() in ("", ANYTHING):
             return renderers[0], renderers[0].media_type
-        by_type = {renderer.media_type: renderer for renderer in renderers}
+        by_type = rows_by("media_type", renderers)
         try:
             # The request that the framework wraps, whose accepted types are Django's.
             preferred = request._request.get_preferred_type(list(by_type))
@@ -58,7 +61,7 @@ def _by_name(name: str, renderers: Any) -> Any:
     for renderer in renderers:
         if renderer.format == name:
             return renderer, renderer.media_type
-    formats = ", ".join(dict.fromkeys(renderer.format for renderer in renderers))
+    formats = ", ".join(dict.fromkeys(map(attrgetter("format"), renderers)))
     raise ValidationError({FORMAT_PARAMETER: [f"{name} is unknown; known are {formats}"]})
 
 

@@ -95,7 +95,7 @@ def limit_related_fields(rows: QuerySet[Any], *related: str) -> Any:
     Building whole agents, cohorts and families for two names of each would be most of a page's time.
     """
     joined = rows.select_related(*(name.rpartition("__")[0] for name in related))
-    return joined.only(*(field.attname for field in rows.model._meta.concrete_fields), *related)
+    return joined.only(*map(attrgetter("attname"), rows.model._meta.concrete_fields), *related)
 
 
 def _datetime_text(value: datetime) -> str:
@@ -140,7 +140,7 @@ class ReadSerializer(serializers.ModelSerializer):
     @classmethod
     def columns(cls, names: frozenset[str] | None = None) -> list[str]:
         """The ORM paths of its fields, in order; "pk" in place of nested rows, which are looked up by it."""
-        return [_column(field) for field in _readable_fields(cls) if names is None or field.field_name in names]
+        return list(map(_column, _named_fields(cls, names)))
 
     def get_fields(self) -> Any:
         fields = super().get_fields()
@@ -148,8 +148,7 @@ class ReadSerializer(serializers.ModelSerializer):
 
     @cached_property
     def _selected_fields(self) -> list[Any]:
-        fields = _readable_fields(type(self))
-        return [field for field in fields if self.names is None or field.field_name in self.names]
+        return _named_fields(type(self), self.names)
 
     @cached_property
     def _readers(self) -> list[tuple[str, Callable[[Any], Any]]]:
@@ -178,8 +177,12 @@ class ReadSerializer(serializers.ModelSerializer):
     @cached_property
     def _tuple_readers(self) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
         """The names of a tuple's columns, and the conversions of those that are not represented as they are."""
-        pairs = [(field.field_name, _representation(field)) for field in self._selected_fields]
-        return [name for name, _ in pairs], [pair for pair in pairs if pair[1] is not _unchanged]
+        names, conversions = [], []
+        for field in self._selected_fields:
+            names.append(field.field_name)
+            if (represent := _representation(field)) is not _unchanged:
+                conversions.append((field.field_name, represent))
+        return names, conversions
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         if not isinstance(instance, tuple):
@@ -216,6 +219,11 @@ def _readable_fields(row: type[ReadSerializer]) -> tuple[Any, ...]:
     All instances share them, so no field may depend on its serializer's instance.
     """
     return tuple(row()._readable_fields)
+
+
+def _named_fields(row: type[ReadSerializer], names: frozenset[str] | None) -> list[Any]:
+    """The readable fields of these names, or all."""
+    return [field for field in _readable_fields(row) if names is None or field.field_name in names]
 
 
 def _column(field: Any) -> str:

@@ -18,14 +18,20 @@ from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
 from scoring.leaderboard_entries import ALL_TIME
-from scoring.leaderboard_keys import versions_in_play
+from scoring.leaderboard_keys import arms_asked, versions_in_play
 from scoring.models import Leaderboard
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
-from scoring.services.forecast_leaderboards import SLOW_FIGURES, forecast_leaderboard, leaderboard_selections
-from scoring.services.forecast_panels import family_names, resolved_entries
-from scoring.services.trading_leaderboards import trading_leaderboard
+from scoring.services.forecast_leaderboards import (
+    SLOW_FIGURES,
+    forecast_leaderboard,
+    leaderboard_selections,
+    stored_parts,
+)
+from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.report_figures import forecast_figures, risk_figures
+from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
 from scoring.valuations import NO_RECORD, bet_records, valuations
 
 Rows = list[tuple[Any, ...]]
@@ -186,6 +192,15 @@ def _condition_differences(selection: ExportSelection) -> Iterator[dict[str, Any
         yield from map(asdict, condition_differences(stored_conditions()))
 
 
+def _report_figures(selection: ExportSelection) -> Iterator[dict[str, Any]]:
+    if not selection.is_whole:
+        return
+    for arm in arms_asked():
+        of_arm = Selection(arm)
+        yield from forecast_figures(arm, stored_parts(of_arm, resolved_entries(of_arm), family_names(of_arm)))
+    yield from risk_figures(board_risk(trading_leaderboard(), ALL_METHODOLOGIES))
+
+
 def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
     iterator = iter(rows)
     while batch := list(islice(iterator, size)):
@@ -201,6 +216,7 @@ COMPUTED_TABLES: dict[str, Any] = {
     "leaderboard_agents": _agents_boards,
     "after_costs": _after_costs,
     "condition_differences": _condition_differences,
+    "report_figures": _report_figures,
 }
 
 

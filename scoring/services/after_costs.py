@@ -4,14 +4,17 @@ The rules are those of the arena's verifier (`arena_verifier.order_books`); noth
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from agents.models import Agent, Family, Trade
+from agents.records import sha256
 from arena_verifier.order_books import (
     OF_FAMILY,
+    CostedAccount,
+    CostedHolding,
     MarketResult,
     TakerBook,
     account_after_costs,
@@ -26,42 +29,58 @@ Figures = Mapping[str, Any]
 """AFTER_COSTS of an agent, or OF_FAMILY of a family."""
 NO_FIGURES: Figures = dict.fromkeys(OF_FAMILY)
 TRADE_COLUMNS = {
-    "agent": "agent_id", "decision": "decision_id", "universe": "decision__universe_id", "position": "position_id",
-    "market": "market_id", "outcome": "outcome_id", "kind": "kind", "shares": "shares", "amount": "amount",
-    "executed_at": "executed_at",
+    "pk": "pk", "agent": "agent_id", "decision": "decision_id", "universe": "decision__universe_id",
+    "position": "position_id", "market": "market_id", "outcome": "outcome_id", "kind": "kind", "shares": "shares",
+    "amount": "amount", "executed_at": "executed_at",
 }  # fmt: skip
 BATCH = 5_000
 """Ids in one statement."""
 
 
-def agents_after_costs(agents: Iterable[Agent | AgentSummary], at: datetime | None = None) -> dict[int, Figures]:
-    """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id."""
+def agents_after_costs(
+    agents: Iterable[Agent | AgentSummary], at: datetime | None = None, accounts: dict[str, Any] | None = None
+) -> dict[int, Figures]:
+    """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id.
+
+    `accounts` are accounts as they are stored, by id as text. That of an agent with the same trades and results is
+    taken, since books never change and to walk them takes long; any other is replaced.
+    """
+    accounts = {} if accounts is None else accounts
     openings = {agent.pk: agent.cohort.methodology.starting_balance for agent in agents}
     trades: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    outcomes, markets, traded = set(), set(), set()
+    markets = set()
     rows = Trade.objects.filter(agent__in=openings, **_until("executed_at", at)).order_by("pk")
     for row in rows.values_list(*TRADE_COLUMNS.values()):
         trade = dict(zip(TRADE_COLUMNS, row, strict=True))
         trades[trade["agent"]].append(trade)
-        outcomes.add(trade["outcome"])
         markets.add(trade["market"])
-        traded.add((trade["universe"], trade["outcome"]))
-    keys = _book_keys(outcomes, at)
-    last = {}
-    for key in keys:
-        last[key[1]] = key
-    books = {}
-    for book in _stored_books(map(keys.__getitem__, keys.keys() & {*traded, *last.values()})):
-        books[book["universe"], book["outcome"]] = TakerBook(book)
-    last_books = {outcome: books[key] for outcome, key in last.items()}
     results = dict(_results(markets, at))
+    inputs = {pk: _inputs_version(trades[pk], results) for pk in openings}
+    outcomes, traded = set(), set()
+    for pk, version in inputs.items():
+        stored = accounts.get(str(pk))
+        if stored is not None and stored["inputs"] == version:
+            outcomes.update(outcome for outcome, *_ in stored["holdings"])
+        else:
+            accounts.pop(str(pk), None)
+            outcomes.update(trade["outcome"] for trade in trades[pk])
+            traded.update((trade["universe"], trade["outcome"]) for trade in trades[pk])
+    keys = _book_keys(outcomes, at)
+    last = {outcome: universe for universe, outcome in keys}
+    ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
+    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
+    last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
     if at is None:
         prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
     else:
         prices = {pk: row.price for pk, row in PriceObservation.objects.latest(outcomes, at).items()}
     figures: dict[int, Figures] = {}
     for pk, opening in openings.items():
-        account = account_after_costs(opening, trades[pk], books, results)
+        if str(pk) in accounts:
+            account = _as_account(accounts[str(pk)])
+        else:
+            account = account_after_costs(opening, trades[pk], books, results)
+            accounts[str(pk)] = {"inputs": inputs[pk], **_account_json(account)}
         figures[pk] = figures_after_costs(account, opening, prices, last_books)
     return figures
 
@@ -83,6 +102,28 @@ def as_json(figures: Figures) -> dict[str, Any]:
     return {**figures, "liquidation_value": None if value is None else str(value)}
 
 
+def _inputs_version(trades: Sequence[Mapping[str, Any]], results: Mapping[int, MarketResult]) -> str:
+    """What an account after costs follows from: trades, and results of their markets; a reversal changes a result."""
+    lines = [f"{len(trades)} {trades[-1]['pk'] if trades else 0}"]
+    for market in sorted({trade["market"] for trade in trades} & results.keys()):
+        lines.append(f"{market} {results[market].at.isoformat()} {results[market].winner}")
+    return sha256("\n".join(lines))
+
+
+def _account_json(account: CostedAccount) -> dict[str, Any]:
+    holdings = []
+    for holding in account.holdings.values():
+        holdings.append([holding.outcome, holding.market, str(holding.shares), str(holding.cost_basis)])
+    return {"cash": str(account.cash), "holdings": holdings, "without_book": account.without_book}
+
+
+def _as_account(stored: Mapping[str, Any]) -> CostedAccount:
+    holdings = {}
+    for place, (outcome, market, shares, cost_basis) in enumerate(stored["holdings"]):
+        holdings[place] = CostedHolding(outcome, market, Decimal(shares), Decimal(cost_basis))
+    return CostedAccount(Decimal(stored["cash"]), holdings, stored["without_book"])
+
+
 def _until(field: str, at: datetime | None) -> dict[str, datetime]:
     return {} if at is None else {f"{field}__lte": at}
 
@@ -91,10 +132,7 @@ def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, 
     """The ids of all books of outcomes by universe and outcome, in the order of the freezes."""
     books = OrderBook.objects.filter(**_until("universe__frozen_at", at))
     rows = sorted(_rows(books, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
-    keys = {}
-    for _, *key, pk in rows:
-        keys[key[0], key[1]] = pk
-    return keys
+    return {(universe, outcome): pk for _, universe, outcome, pk in rows}
 
 
 def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:

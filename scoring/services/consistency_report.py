@@ -4,8 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import repeat, starmap
-from operator import attrgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -28,6 +26,10 @@ MINIMUM_EVENTS, MINIMUM_MODELS = 4, 4
 MOST_GROUPS = 2_000
 """More events than that are resampled in as many groups."""
 
+OPTION_COLUMNS = (
+    "question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side",
+)  # fmt: skip
+MARKET_COLUMNS = ("pk", "option", "question", "event_title", "event_exclusive")
 Proposition = tuple[int | None, str]
 """A market and its side; none for "None of these"."""
 Probabilities = Mapping[str, float | str]
@@ -50,16 +52,6 @@ class AskedQuestion:
     @property
     def is_yes_no(self) -> bool:
         return [side for _, side in self.options.values()] == ["YES", "NO"]
-
-
-class DayForecast(NamedTuple):
-    """A family's forecast of a question on a day."""
-
-    pk: int
-    family: str
-    day: datetime
-    question: int
-    probabilities: Probabilities
 
 
 class EventMarkets(NamedTuple):
@@ -85,7 +77,7 @@ class GroupProfit(NamedTuple):
 
 
 def consistency_report(
-    selection: Selection, families: Iterable[str], resolved: Sequence[ResolvedEntry]
+    resolved: Sequence[ResolvedEntry], families: Iterable[str], groups: Mapping[str, Sequence[GroupProfit]]
 ) -> dict[str, Any]:
     """The figures of each family's forecasts that count, resolved or not, and their relation to the Brier score.
 
@@ -94,14 +86,13 @@ def consistency_report(
     spearman : rank correlation of mean profit and Brier score on the `resolved` entries over the families
     """
     names = list(families)
-    groups = group_profits(selection)
-    rows = [{"family": name, **_family_figures(groups[name])} for name in names if groups[name]]
+    rows = [{"family": name, **_family_figures(groups[name])} for name in names if name in groups]
     rows.sort(key=lambda row: (row["profit"], row["family"]))
     return {"rows": rows, "spearman": _relation_to_brier(names, groups, resolved)}
 
 
-def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
-    """The profits by family, of each event and day."""
+def stored_profits(selection: Selection) -> Mapping[str, Sequence[GroupProfit]]:
+    """The profits by family, of each event and day, of the selection's forecasts that count."""
     forecasts = Forecast.objects.counted().filter(arm=selection.arm, family__external=False)
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
@@ -109,18 +100,32 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
         forecasts = forecasts.filter(made_at__lte=selection.until)
     columns = ("pk", "family__slug", "entry__question_set__day", "question")
     rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="probabilities")
-    answers = list(starmap(DayForecast, rows))
     before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
-    questions = _asked_questions(set(map(attrgetter("question"), answers)))
-    events = _events(questions.values())
-    by_event: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
-    for answer in answers:
-        question = questions[answer.question]
-        if answer.probabilities.keys() >= question.options.keys():
-            probabilities = before_scaling.get(answer.pk, answer.probabilities)
-            by_event[answer.family, answer.day, question.event][answer.question] = probabilities
+    pks = {row[3] for row in rows}
+    options = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
+    pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
+    duplicates = pairs.values_list("question", "duplicate").distinct()
+    questions = asked_questions(options.values_list(*OPTION_COLUMNS), duplicates)
+    markets = {market for question in questions.values() for market, _ in question.options.values() if market}
+    events = event_markets(questions.values(), Market.objects.filter(pk__in=markets).values_list(*MARKET_COLUMNS))
+    stated = []
+    for pk, family, day, question, probabilities in rows:
+        stated.append((family, day, question, before_scaling.get(pk, probabilities)))
+    return group_profits(stated, questions, events)
+
+
+def group_profits(
+    stated: Iterable[tuple[str, datetime, int, Probabilities]],
+    questions: Mapping[int, AskedQuestion],
+    events: Mapping[str, EventMarkets],
+) -> Mapping[str, Sequence[GroupProfit]]:
+    """The profits by family, of each event and day; of two forecasts of a day on a question the later one counts."""
+    answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
+    for family, day, question, probabilities in stated:
+        if probabilities.keys() >= questions[question].options.keys():
+            answers[family, day, questions[question].event][question] = probabilities
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
-    for (family, day, event), group in by_event.items():
+    for (family, day, event), group in answers.items():
         pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]
         profit, checks = portfolio_profit(pairs, events[event])
         per_question = min(1.0, profit / len(pairs)) if profit > EXACT else 0.0
@@ -128,34 +133,29 @@ def group_profits(selection: Selection) -> Mapping[str, list[GroupProfit]]:
     return groups
 
 
-def _asked_questions(pks: set[int]) -> dict[int, AskedQuestion]:
-    """These questions by id. The duplicate of a question at another venue states what that one states."""
-    columns = ("question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side")
-    rows = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
+def asked_questions(
+    options: Iterable[Sequence[Any]], duplicates: Iterable[tuple[int, int]]
+) -> dict[int, AskedQuestion]:
+    """Questions by id from their OPTION_COLUMNS, in order. A duplicate at another venue states what that one states."""
     questions: dict[int, AskedQuestion] = {}
-    for row in rows.values_list(*columns, named=True):
-        question = AskedQuestion(row.question__event_key, row.question__exclusive)
-        proposition = row.outcome__market, row.outcome__side or ""
-        questions.setdefault(row.question, question).options[row.name] = proposition
-    pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
-    for original, duplicate in pairs.values_list("question", "duplicate").distinct():
+    for pk, event, exclusive, name, market, side in options:
+        questions.setdefault(pk, AskedQuestion(event, exclusive)).options[name] = market, side or ""
+    for original, duplicate in duplicates:
         if questions[duplicate].options.keys() <= questions[original].options.keys():
             questions[duplicate] = questions[original]
     return questions
 
 
-def _events(questions: Iterable[AskedQuestion]) -> dict[str, EventMarkets]:
-    """The events of these questions by their keys, with the markets that the questions name."""
+def event_markets(questions: Iterable[AskedQuestion], markets: Iterable[Sequence[Any]]) -> dict[str, EventMarkets]:
+    """The events of these questions by their keys, with the markets that the questions name, from MARKET_COLUMNS."""
     event_of: dict[int, str] = {}
     for question in questions:
         event_of |= {market: question.event for market, _ in question.options.values() if market is not None}
     events = {question.event: EventMarkets("", False, {}) for question in questions}
-    columns = ("pk", "option", "question", "event_title", "event_exclusive")
-    for market in Market.objects.filter(pk__in=event_of).values_list(*columns, named=True):
-        before = events[event_of[market.pk]]
-        exclusive = before.exclusive or bool(market.event_exclusive)
-        names = {**before.names, market.pk: market.option or market.question}
-        events[event_of[market.pk]] = EventMarkets(market.event_title, exclusive, names)
+    for pk, option, text, title, is_exclusive in markets:
+        before = events[event_of[pk]]
+        exclusive = before.exclusive or bool(is_exclusive)
+        events[event_of[pk]] = EventMarkets(title, exclusive, {**before.names, pk: option or text})
     return events
 
 
@@ -187,7 +187,7 @@ def portfolio_profit(
     for market_chain in nested_chains(event.title, {pk: name for pk, name in event.names.items() if pk in statements}):
         chain = [statements.pop(market) for market in market_chain]
         profit += nested_profit(chain)
-        checks += zip(repeat("thresholds"), pair_profits(chain), strict=False)
+        checks += [("thresholds", value) for value in pair_profits(chain)]
     return profit + sum(map(repeated_profit, statements.values())), checks
 
 
@@ -221,7 +221,7 @@ def _relation_to_brier(
     """Spearman's rank correlation over the families, with the 95 % interval of resampled events."""
     panel = joint_panel(resolved, names)
     place: dict[str, int] = {}
-    for event in [*panel.questions.event_names, *(group.event for name in names for group in groups[name])]:
+    for event in [*panel.questions.event_names, *(group.event for name in names for group in groups.get(name, ()))]:
         place.setdefault(event, len(place) % MOST_GROUPS)
     shape = len(names), min(max(len(place), 1), MOST_GROUPS)
     profits, errors = (EventSums(np.zeros(shape), np.zeros(shape)) for _ in range(2))
@@ -230,7 +230,7 @@ def _relation_to_brier(
     np.add.at(errors.sums, cells, panel.weight * brier(panel))
     np.add.at(errors.weights, cells, panel.weight)
     for row, name in enumerate(names):
-        for group in groups[name]:
+        for group in groups.get(name, ()):
             profits.sums[row, place[group.event]] += group.profit * group.questions
             profits.weights[row, place[group.event]] += group.questions
     has_both = (errors.weights.sum(axis=1) > 0) & (profits.weights.sum(axis=1) > 0)

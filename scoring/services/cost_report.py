@@ -35,12 +35,13 @@ COLUMNS = AnswerUsage._fields
 """The columns of a call that are added up."""
 
 
-def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: Ranking) -> dict[str, Any]:
+def cost_report(
+    resolved: Sequence[ResolvedEntry], usage: Mapping[TaskKey, AnswerUsage], rank: Ranking
+) -> dict[str, Any]:
     """The scores of the forecasts whose cost the gateway stated, what they cost, and the frontier of both.
 
     Scores and costs are of the same forecasts. A question asked on several days counts once, in both.
     """
-    usage = _usage(selection)
     entries = []
     for entry in resolved:
         forecasts = {}
@@ -65,7 +66,7 @@ def cost_report(selection: Selection, resolved: Sequence[ResolvedEntry], rank: R
     }
 
 
-def _usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
+def answer_usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
     """What an answer took, by its batch and release, where the gateway stated the cost of every billed call."""
     key = ("elicitation__batch__question_set", "elicitation__batch__number", "elicitation__release")
     tasks = selection.elicitations()

@@ -24,8 +24,8 @@ from foundation.heartbeats import beat
 from scoring.constants import ALL_METHODOLOGIES, EXTREMISING, FORECAST, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_keys import LeaderboardKey, arms_asked, ranking_score, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
-from scoring.services.consistency_report import consistency_report
-from scoring.services.cost_report import cost_report
+from scoring.services.consistency_report import GroupProfit, consistency_report, stored_profits
+from scoring.services.cost_report import AnswerUsage, TaskKey, answer_usage, cost_report
 from scoring.services.cutoff_report import cutoff_report
 from scoring.services.forecast_inputs import (
     NO_PARTICIPATION,
@@ -46,8 +46,8 @@ from scoring.services.forecast_panels import (
 )
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
-from scoring.services.release_report import release_report
-from scoring.services.time_report import time_report
+from scoring.services.release_report import ReleaseRecords, release_report, stored_releases
+from scoring.services.time_report import Ranking, time_report
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
@@ -297,14 +297,41 @@ def report_parts(
     selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
 ) -> dict[str, Any]:
     """Parts of a report: scores by days to the close, cost, release and knowledge cut-off, and consistency."""
-    rank = partial(forecast_leaderboard, families=families, externals={}, metrics=("brier", "alpha", "adjusted_brier"))
+    parts = stored_parts(selection, resolved, families)
+    return {**parts, "after_cutoff": cutoff_report(resolved, _ranking(families))}
+
+
+def stored_parts(
+    selection: Selection, resolved: Sequence[ResolvedEntry], families: Mapping[str, str]
+) -> dict[str, Any]:
+    """The parts of a report whose figures are in archives, from stored rows."""
+    inputs = ReportInputs(answer_usage(selection), stored_releases(), stored_profits(selection))
+    return archived_parts(resolved, families, inputs)
+
+
+class ReportInputs(NamedTuple):
+    """What the parts of a report follow from, besides resolved entries."""
+
+    usage: Mapping[TaskKey, AnswerUsage]
+    releases: ReleaseRecords
+    profits: Mapping[str, Sequence[GroupProfit]]
+
+
+def archived_parts(
+    resolved: Sequence[ResolvedEntry], families: Mapping[str, str], inputs: ReportInputs
+) -> dict[str, Any]:
+    """The parts of a report whose figures are in archives, from what they follow from."""
     return {
-        "time": time_report(resolved, families, rank),
-        "costs": cost_report(selection, resolved, rank),
-        "releases": release_report(resolved),
-        "after_cutoff": cutoff_report(resolved, rank),
-        "consistency": consistency_report(selection, families, resolved),
+        "time": time_report(resolved, families, _ranking(families)),
+        "costs": cost_report(resolved, inputs.usage, _ranking(families)),
+        "releases": release_report(resolved, inputs.releases),
+        "consistency": consistency_report(resolved, families, inputs.profits),
     }
+
+
+def _ranking(families: Mapping[str, str]) -> Ranking:
+    metrics = ("brier", "alpha", "adjusted_brier")
+    return partial(forecast_leaderboard, families=families, externals={}, metrics=metrics)
 
 
 def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:

@@ -1,7 +1,10 @@
 """Verification of the ledger: the rules of archives, applied to the rows of the database."""
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from agents.models import Agent, Forecast, JournalEntry
@@ -9,10 +12,10 @@ from agents.services.fact_audit import submissions_without_receipt
 from agents.services.forecast_audit import verify_answers
 from arena_verifier.chains import check_chains
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
-from arena_verifier.portfolios import check_snapshot_sums
+from arena_verifier.portfolios import snapshot_sums
 from arena_verifier.receipts import check_receipts
 from arena_verifier.rows import Row, Tables, Violations, row_name, same
-from arena_verifier.scores import check_origins, check_outcomes
+from arena_verifier.scores import check_origin, check_outcomes
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_shown_questions
 from scoring.services.database_rows import DatabaseRows
 
@@ -113,3 +116,24 @@ def _lines(check: Callable[[Any, Any], None], tables: Tables) -> list[str]:
     violations = LedgerViolations(tables)
     check(tables, violations)
     return violations
+
+
+def check_snapshot_sums(tables: Tables, violations: Violations) -> None:
+    """The cash of each snapshot is that of a moment of its account, and its profit what its total makes."""
+    times: dict[int, list[str]] = defaultdict(list)
+    balances: dict[int, list[Decimal]] = defaultdict(list)
+    for entry in tables.rows("journal"):
+        times[entry["agent"]].append(entry["occurred_at"])
+        balances[entry["agent"]].append(entry["balance"])
+    for snapshot in tables.rows("snapshots"):
+        violations.differ("snapshots", snapshot, snapshot_sums(tables, snapshot))
+        at, agent = snapshot["taken_at"], snapshot["agent"]
+        first, end = max(bisect_left(times[agent], at) - 1, 0), bisect_right(times[agent], at)
+        if snapshot["cash"] not in balances[agent][first:end]:
+            violations.note("snapshots", snapshot, f"has cash {snapshot['cash']}, its journal another")
+
+
+def check_origins(tables: Tables, violations: Violations) -> None:
+    """Each forecast agrees with its elicitation, and with the question of its entry."""
+    for forecast in tables.rows("forecasts"):
+        check_origin(tables, forecast, violations)

@@ -1,9 +1,9 @@
 """Scores by the date of a release and the end of its knowledge: a part of the forecast leaderboards' reports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Min
@@ -25,16 +25,30 @@ AHEAD = 365
 """Days after the newest release to which the line is drawn."""
 
 
-def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
+class ReleaseRecords(NamedTuple):
+    """Releases by id, with their families, and the times of their first forecasts in seconds since 1970."""
+
+    releases: Mapping[int, Release]
+    firsts: Mapping[int, float]
+
+
+def stored_releases() -> ReleaseRecords:
+    """The releases that have forecast anything."""
+    rows = Forecast.objects.order_by().values_list("release").annotate(Min("made_at"))
+    firsts = {release: first.timestamp() for release, first in rows}
+    return ReleaseRecords(Release.objects.select_related("family").in_bulk(firsts), firsts)
+
+
+def release_report(resolved: Sequence[ResolvedEntry], records: ReleaseRecords) -> dict[str, Any]:
     """Each release's Brier score, and less that of the market on the same questions, and the trends by both dates.
 
     External agents have no release of a model.
     """
     pks = {entry.releases[name] for entry in resolved for name in entry.forecasts}
-    releases = {str(row.pk): row for row in Release.objects.filter(pk__in=pks).select_related("family").order_by("pk")}
+    releases = {str(pk): records.releases[pk] for pk in sorted(pks)}
     if not releases:
         return {"rows": [], "trends": dict.fromkeys(DATES)}
-    entries, late = _within_a_year(resolved)
+    entries, late = _within_a_year(resolved, records.firsts)
     panel = joint_panel(entries, list(releases))
     scores, market = brier(panel), market_brier(panel)
     score_sums, gap_sums = event_sums(panel, scores), event_sums(panel, scores - market)
@@ -69,11 +83,10 @@ def release_report(resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     return {"rows": rows, "trends": trends}
 
 
-def _within_a_year(resolved: Sequence[ResolvedEntry]) -> tuple[list[ResolvedEntry], dict[str, int]]:
+def _within_a_year(
+    resolved: Sequence[ResolvedEntry], firsts: Mapping[int, float]
+) -> tuple[list[ResolvedEntry], dict[str, int]]:
     """The entries with forecasts by release, and the numbers of those made more than 365 days after its first."""
-    firsts = {}
-    for release, first in Forecast.objects.order_by().values_list("release").annotate(Min("made_at")):
-        firsts[release] = first.timestamp()
     entries: list[ResolvedEntry] = []
     late: dict[str, int] = {}
     for entry in resolved:
@@ -133,9 +146,9 @@ def _trend(sums: EventSums, dates: Floats) -> dict[str, Any] | None:
     }
 
 
-def parity(trend: ScoreTrend, reference: float = 0.0) -> Crossing | None:
-    """The dates at which a falling trend meets a reference; None if it does not fall, or no calendar holds them."""
-    crossing = trend.crossing(reference)
+def parity(trend: ScoreTrend) -> Crossing | None:
+    """The dates at which a falling trend meets the market; None if it does not fall, or no calendar holds them."""
+    crossing = trend.crossing()
     if crossing is None or trend.slope >= 0 or crossing.low < 1 or crossing.high > date.max.toordinal():
         return None
     return crossing

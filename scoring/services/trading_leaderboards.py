@@ -75,10 +75,12 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
 
 def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[LeaderboardKey, LeaderboardContents]:
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored."""
-    after_costs: dict[int, Figures] = {}
+    accounts = stored_accounts() if reuse_scores else {}
+    after_costs = agents_after_costs(board_participants(ALL_METHODOLOGIES, None)[0], accounts=accounts)
     contents = {}
     for version in separate_versions(TRADING):
         contents[version] = _contents(version, after_costs, reuse_scores=reuse_scores)
+    contents[ALL_METHODOLOGIES].report["accounts"] = accounts
     leaderboards = {}
     for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]:
         leaderboards[LeaderboardKey(TRADING, version)] = contents.get(version, contents[ALL_METHODOLOGIES])
@@ -179,10 +181,17 @@ def trading_leaderboard(
     return _with_figures_after_costs(contents, participants, values, {} if after_costs is None else after_costs, at)
 
 
+def stored_accounts() -> dict[str, Any]:
+    """The accounts after costs of the stored leaderboard, as `agents_after_costs` takes them."""
+    stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, ALL_METHODOLOGIES)._asdict())
+    return stored.values_list("report__accounts", flat=True).first() or {}
+
+
 def past_entries_after_costs(methodology: str, at: datetime) -> list[dict[str, Any]]:
     """The entries of a past leaderboard with the figures after costs, which takes much longer than the leaderboard."""
     participants, values = board_participants(methodology, at)
-    of_families = families_after_costs(participants, values, agents_after_costs(participants, at))
+    figures = agents_after_costs(participants, at, stored_accounts())
+    of_families = families_after_costs(participants, values, figures)
     entries = trading_leaderboard(methodology, at=at).entries
     return [{**entry, **of_families[entry["family"]]} for entry in entries]
 

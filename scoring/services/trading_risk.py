@@ -4,10 +4,9 @@ The clusters of every resampling are calendar weeks, as of the tests of returns,
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from django.db.models import Count, QuerySet
 from numpy.typing import NDArray
 
 from agents.models import Agent, Trade
+from arena_verifier.report_figures import worst_drawdown
 from cohorts.weeks import WEEK
 from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
@@ -33,14 +33,25 @@ LEAST_WEEKS = 6
 """Calendar weeks below which nothing is resampled."""
 TAILS = (0.975, 0.025)
 HALF_A_CENT = 0.005
-FULL = 100.0
-"""The starting balance, in per cent of itself."""
 NO_BETTOR: Mapping[str, Any] = {
     "resolved_stakes": 0,
     "held_profit": None,
     "odds_bettor_share": None,
     "luckiest_bettor_share": None,
 }
+
+
+class ResolvedBet(NamedTuple):
+    """A family's purchase on a market with a winner: its price, shares and dollars, and the side's place among all."""
+
+    family: str
+    market: int
+    won: bool
+    price: float
+    side: int
+    sides: int
+    shares: float
+    amount: float
 
 
 class Stake(NamedTuple):
@@ -82,14 +93,24 @@ def trading_risk(
     starting balance, `scores` those of the resolved bets, and `scores_version` the key under which what follows from
     them alone is cached for a past instant. `bettors` are stored figures of `odds_bettors`, of the same scores.
     """
-    families = sorted(weeks)
-    contributions, running = _weekly_tables([weeks[family] for family in families])
-    counts = resample_counts(contributions.shape[1], RISK_RESAMPLES, SEED).astype(np.float64)
     locked = locked_returns(participants, values, until)
     if until is None:
         bettors = odds_bettors(scores, ranked) if bettors is None else bettors
     else:
         bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
+    return family_risks(weeks, ranked, locked, bettors)
+
+
+def family_risks(
+    weeks: Mapping[str, Mapping[Any, WeeklyReturns]],
+    ranked: Sequence[str],
+    locked: Mapping[str, float],
+    bettors: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The figures of `trading_risk` from weekly returns, those on locked capital, and those of bettors, by family."""
+    families = sorted(weeks)
+    contributions, running = _weekly_tables([weeks[family] for family in families])
+    counts = resample_counts(contributions.shape[1], RISK_RESAMPLES, SEED).astype(np.float64)
     in_ranking = [place for place, family in enumerate(families) if family in ranked]
     first = first_shares(contributions[in_ranking], counts)
     first_share = {families[place]: share for place, share in zip(in_ranking, first, strict=True)}
@@ -125,15 +146,6 @@ def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Flo
         return totals / cohorts_played[:, None], totals / cohorts_running
 
 
-def worst_drawdown(returns: WeeklyReturns) -> float:
-    """The largest fall of a portfolio from the highest value before, in per cent of that, by its values on Sundays."""
-    worst = highest = 0.0
-    for value in accumulate((returns[week] for week in sorted(returns)), initial=FULL):
-        highest = max(highest, value)
-        worst = max(worst, FULL * (highest - value) / highest)
-    return worst
-
-
 def sharpe_ratio(returns: Floats, counts: Floats) -> tuple[float | None, list[float] | None]:
     """The mean of weekly returns divided by their standard deviation, and its 95 % interval by a studentised bootstrap.
 
@@ -141,7 +153,7 @@ def sharpe_ratio(returns: Floats, counts: Floats) -> tuple[float | None, list[fl
     returns, √((1 + S²/2) / n); Ledoit and Wolf (2008) recommend to studentise. Without a deviation both are None.
     """
     weeks = len(returns)
-    if weeks < 2 or not returns.std():
+    if weeks < 2 or not np.ptp(returns):
         return None, None
     ratio = float(returns.mean() / returns.std(ddof=1))
     if weeks < LEAST_WEEKS:
@@ -172,29 +184,55 @@ def locked_returns(participants: Agents, values: Mapping[int, Valuation], until:
     instant = until or FOREVER
     ranges = snapshot_ranges({agent.family.pk for agent in participants}, instant)
     ends: dict[int, datetime] = {}
-    profit: dict[str, float] = defaultdict(float)
-    locked: dict[str, float] = defaultdict(float)
-    families = {agent.pk: agent.family.slug for agent in participants}
+    profits: dict[int, tuple[str, float]] = {}
     for agent in participants:
         newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]
         ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, instant)
-        profit[agent.family.slug] += float(values[agent.pk].pnl)
+        profits[agent.pk] = agent.family.slug, float(values[agent.pk].pnl)
     columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
-    for row in Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns, named=True):
-        end = min(row.position__closed_at or FOREVER, ends[row.agent])
-        sign = 1 if row.kind == Trade.Kind.BUY else -1
-        locked[families[row.agent]] += sign * float(row.cost_basis) * max((end - row.executed_at) / WEEK, 0)
+    trades = Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns)
+    return returns_on_locked_capital(trades, ends, profits)
+
+
+def returns_on_locked_capital(
+    trades: Iterable[Sequence[Any]], ends: Mapping[int, datetime], profits: Mapping[int, tuple[str, float]]
+) -> dict[str, float]:
+    """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug.
+
+    A trade is agent, kind, cost basis, its time, and when its position closed or None. `ends` are the ends of the
+    agents' last weeks, and `profits` their families and dollars, by agent.
+    """
+    profit: dict[str, float] = defaultdict(float)
+    locked: dict[str, float] = defaultdict(float)
+    for family, dollars in profits.values():
+        profit[family] += dollars
+    for agent, kind, cost_basis, executed_at, closed_at in trades:
+        end = ends[agent] if closed_at is None else min(closed_at, ends[agent])
+        sign = 1 if kind == "BUY" else -1
+        locked[profits[agent][0]] += sign * float(cost_basis) * max((end - executed_at) / WEEK, 0)
     return {family: 100 * profit[family] / dollar_weeks for family, dollar_weeks in locked.items() if dollar_weeks > 0}
 
 
 def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The figures of `simulate_bettors` of these scores."""
+    outcomes = Outcome.objects.filter(market__in=scores.order_by().values("market")).order_by()
+    sides = dict(outcomes.values_list("market").annotate(Count("pk")))
+    columns = ("agent__family__slug", "market", "outcome", "market_probability")
+    of_trade = ("trade__outcome__index", "trade__shares", "trade__amount")
+    bets = []
+    for family, market, won, price, side, shares, amount in scores.values_list(*columns, *of_trade):
+        bets.append(ResolvedBet(family, market, won, price, side, sides[market], float(shares), float(amount)))
+    return simulate_bettors(bets, ranked)
+
+
+def simulate_bettors(bets: Iterable[ResolvedBet], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What a bettor with a family's resolved stakes makes if each side wins as often as its price says, by slug.
 
     Stakes are held to the end, the family's own too. One draw from [0, 1) decides each market in each simulation: side
     i of n wins in the part of length p that begins at (1 − p) · i / (n − 1), so that two sides whose prices sum to 1
     never both win. The luckiest bettor of a simulation is that of all ranked families: who leads was not chosen before.
     """
-    stakes, bettors = _stakes(scores)
+    stakes, bettors = _stakes(bets)
     gains = {family: np.full(RISK_SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
     for market in sorted(stakes):
         # A seed for each market, so that the bets of external agents change nothing of the models' figures.
@@ -216,20 +254,15 @@ def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[st
     return rows
 
 
-def _stakes(scores: QuerySet[BrierScore]) -> tuple[dict[int, list[Stake]], dict[str, Bettor]]:
+def _stakes(bets: Iterable[ResolvedBet]) -> tuple[dict[int, list[Stake]], dict[str, Bettor]]:
     """The stakes by market, and those of each family together."""
     stakes: dict[int, list[Stake]] = defaultdict(list)
     bettors: dict[str, Bettor] = defaultdict(Bettor)
-    outcomes = Outcome.objects.filter(market__in=scores.order_by().values("market")).order_by()
-    sides = dict(outcomes.values_list("market").annotate(Count("pk")))
-    columns = ("agent__family__slug", "market", "outcome", "market_probability")
-    of_trade = ("trade__outcome__index", "trade__shares", "trade__amount")
-    for row in scores.values_list(*columns, *of_trade, named=True):
-        price, shares = row.market_probability, float(row.trade__shares)
-        start = (1 - price) * row.trade__outcome__index / (sides[row.market] - 1)
-        stakes[row.market].append(Stake(row.agent__family__slug, start, start + price, shares))
-        bettor = bettors[row.agent__family__slug]
+    for bet in bets:
+        start = (1 - bet.price) * bet.side / (bet.sides - 1)
+        stakes[bet.market].append(Stake(bet.family, start, start + bet.price, bet.shares))
+        bettor = bettors[bet.family]
         bettor.stakes += 1
-        bettor.paid += float(row.trade__amount)
-        bettor.won += shares * row.outcome
+        bettor.paid += bet.amount
+        bettor.won += bet.shares * bet.won
     return stakes, bettors

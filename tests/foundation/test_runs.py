@@ -16,9 +16,9 @@ from arena_site import jobs
 from foundation import heartbeats
 from foundation.commands import CommandResult
 from foundation.consistent_reads import consistent_reads
+from foundation.heartbeats import parallel_results
 from foundation.http import HttpService
 from foundation.models import Alert, Run
-from foundation.parallel_requests import parallel_results
 from foundation.process_names import process_name
 from foundation.services.runs import begin_run
 from tests.commands import run

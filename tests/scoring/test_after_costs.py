@@ -10,7 +10,9 @@ from django.test import Client
 
 from agents.models import Agent, Trade
 from arena_verifier.order_books import TakerBook, family_after_costs, walk
-from markets.models import Market, OrderBook
+from markets.models import Market, OrderBook, Outcome
+from scoring.after_costs import stored_after_costs
+from scoring.models import Leaderboard
 from scoring.services.after_costs import agents_after_costs
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.factories import (
@@ -206,6 +208,28 @@ def test_page_api_and_agent_show_what_costs_take(client: Client) -> None:
     facts = visible_text(element(get_page(client, "/cohorts/1/gpt-5.1/"), "dl.facts")).replace("\u2009", " ")
     assert "+1.00 %" in facts
     assert "$10,100.00" in facts
+
+
+def test_accounts_are_walked_again_only_after_a_trade_or_a_result() -> None:
+    agent, idle = AgentFactory(slug="gpt-5.1"), AgentFactory(cohort=CohortFactory(), slug="grok-4")
+    for each in (agent, idle):
+        trade = bought(each, "100.00", [("0.50", "50")])
+        Outcome.objects.filter(pk=trade.outcome_id).update(price="0.40")
+    refresh_trading_leaderboards(at=SETTLED)
+    board = Leaderboard.objects.get(protocol="trading", methodology="")
+    stored = board.report["accounts"]
+    assert [stored[str(each.pk)]["cash"] for each in (agent, idle)] == ["9975.00", "9975.00"]
+    for account in stored.values():
+        account["cash"] = "9000.00"  # so that it shows which ones are taken as they are
+    board.save()
+    bought(agent, "100.00", [("0.50", "50")])
+    refresh_trading_leaderboards(at=SETTLED)
+    figures = stored_after_costs()
+    assert figures[agent.pk].liquidation_value == Decimal("9950.00")
+    assert figures[idle.pk].return_after_costs == pytest.approx((9000 + 50 * 0.40 - 10_000) / 100)
+    resolve(Trade.objects.get(agent=idle).market, "YES")
+    refresh_trading_leaderboards(at=SETTLED)
+    assert stored_after_costs()[idle.pk].return_after_costs == pytest.approx((9975 + 50 - 10_000) / 100)
 
 
 def test_past_leaderboard_has_no_figures_after_costs(client: Client) -> None:

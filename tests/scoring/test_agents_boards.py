@@ -200,7 +200,8 @@ def models_boards() -> dict[str, Any]:
         if "risk" in report:
             report["risk"]["families"].pop("visitor", None)
             visitors = {str(pk) for pk in Agent.objects.filter(family__slug="visitor").values_list("pk", flat=True)}
-            report["after_costs"] = {pk: row for pk, row in report["after_costs"].items() if pk not in visitors}
+            for part in {"after_costs", "accounts"} & report.keys():
+                report[part] = {pk: row for pk, row in report[part].items() if pk not in visitors}
         boards[str(row)] = [entry for entry in row.entries if not entry["external"]], report
     return boards
 

@@ -63,6 +63,18 @@ def test_figures_count_what_was_asked_and_resolved(client: Client) -> None:
     assert "median of 30.0 days" in figure(client, "Training on what is evaluated")
 
 
+def test_models_that_beat_the_price_are_counted_with_and_without_it(client: Client) -> None:
+    for number in range(8):
+        question, change = QuestionFactory(), number / 100
+        ask(question, {"gpt-5.1": [0.9 - change, 0.1 + change], "grok-4": [0.3 + change, 0.7 - change]})
+        ask(question, {"gpt-5.1": [0.2 + change, 0.8 - change]}, arm="blind")
+        end_question(question, "YES")
+    compute_scores(at=END)
+    assert figure(client, "Piggybacking on human forecasts") == (
+        "Models shown to beat the price: 1 of 2 when shown the market’s prices, 0 of 1 without the market’s prices."
+    )
+
+
 def test_page_shows_every_pitfall_with_its_guard_and_code(client: Client) -> None:
     rows = client.get("/api/v1/pitfalls/").json()["pitfalls"]
     assert len(rows) == 9

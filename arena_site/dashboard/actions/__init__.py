@@ -2,10 +2,11 @@
 
 from arena_site.dashboard.action import Action
 from arena_site.dashboard.actions import applications, cohorts, limits, lineups, maintenance, markets, runs, tasks
+from foundation.bulk import rows_by
 
-ACTIONS: dict[str, Action] = {
-    action.name: action
-    for action in (
+ACTIONS: dict[str, Action] = rows_by(
+    "name",
+    (
         runs.StartCohort(),
         *runs.ENQUEUE_ACTIONS,
         runs.BuildExport(),
@@ -31,8 +32,8 @@ ACTIONS: dict[str, Action] = {
         lineups.ProposeLineUp(),
         lineups.ApproveLineUp(),
         lineups.RejectLineUp(),
-    )
-}
+    ),
+)
 
 GROUPS = {
     "Models": (

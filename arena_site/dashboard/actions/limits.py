@@ -125,7 +125,7 @@ class PauseModels(Action):
         return {Protocol(protocol).label: protocol in paused for protocol in data["protocol"]}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        changes = any(is_paused != self.paused for is_paused in self.state(data).values())
+        changes = {self.paused} != set(self.state(data).values())
         return "" if changes else self.nothing_affected
 
     def effect(self, data: FormData, at: datetime) -> Preview:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -85,7 +86,7 @@ class ProposeLineUp(Action):
     form: type[forms.Form] = ReleasesForm
 
     def target(self, data: FormData) -> str:
-        return ", ".join(release.model_id for release in data["release"])
+        return ", ".join(map(attrgetter("model_id"), data["release"]))
 
     def target_path(self, data: FormData) -> str:
         return list_path(LineUp)
@@ -99,7 +100,7 @@ class ProposeLineUp(Action):
         return ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        lines = [_choice(release) for release in data["release"]]
+        lines = list(map(_choice, data["release"]))
         return Preview("It takes effect once an administrator approves it.", lines)
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
@@ -201,7 +202,7 @@ class ApproveLineUp(Action):
         effect = preview_lineup(data["line_up"], at=at)
         summary = f"Cohorts that start on {effect.effective_from:%Y-%m-%d} or later use it."
         withdrawn = f"Withdrawn families take no part: {', '.join(effect.withdrawn)}." if effect.withdrawn else ""
-        return Preview(summary, [str(change) for change in effect.changes] or ["Nothing changes."], withdrawn)
+        return Preview(summary, list(map(str, effect.changes)) or ["Nothing changes."], withdrawn)
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         line_up: LineUp = data["line_up"]

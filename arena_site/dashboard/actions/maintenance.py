@@ -1,6 +1,7 @@
 """Actions on alerts, schedules, families and maintenance."""
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -49,13 +50,13 @@ class AcknowledgeAlerts(Action):
     form = AlertForm
 
     def target(self, data: FormData) -> str:
-        return "; ".join(str(alert) for alert in data["alert"])
+        return "; ".join(map(str, data["alert"]))
 
     def target_path(self, data: FormData) -> str:
         return row_path(data["alert"][0]) if len(data["alert"]) == 1 else list_path(Alert)
 
     def state(self, data: FormData) -> dict[str, Any]:
-        rows = Alert.objects.filter(pk__in=[alert.pk for alert in data["alert"]])
+        rows = Alert.objects.filter(pk__in=list(map(attrgetter("pk"), data["alert"])))
         return {f"alert {pk} cleared at": at for pk, at in rows.values_list("pk", "cleared_at")}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
@@ -63,7 +64,7 @@ class AcknowledgeAlerts(Action):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         summary = "These are removed from the dashboard. A cause that persists may raise a new one."
-        return Preview(summary, [str(alert) for alert in data["alert"].filter(cleared_at=None)])
+        return Preview(summary, list(map(str, data["alert"].filter(cleared_at=None))))
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         acknowledged = acknowledge_alerts(data["alert"], at=at)
@@ -136,7 +137,7 @@ class PauseSchedules(Action):
 
     def affected(self, data: FormData) -> list[str]:
         rows = Schedule.objects.filter(name__in=data["schedule"]).exclude(repeats=self.repeats)
-        return [str(name) for name in rows.order_by("name").values_list("name", flat=True)]
+        return list(rows.order_by("name").values_list("name", flat=True))
 
     def obstacle(self, data: FormData, at: datetime) -> str:
         return "" if self.affected(data) else self.nothing_affected

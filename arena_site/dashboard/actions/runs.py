@@ -1,6 +1,5 @@
 """Actions that enqueue a job, start a cohort or build an archive, so that no page waits for a model or a venue."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -45,25 +44,18 @@ def worker_warning() -> str:
     return "" if alive else NO_WORKER
 
 
-@dataclass(frozen=True)
 class EnqueueJob(Action):
     """Enqueues a job, unless the same is queued already or a run of it is under way. Named after its command."""
 
-    name: str
-    function: str
-    title: str
-    confirm_label: str
-    description: str
-    summary: str = ""
-    """The effect that its preview shows."""
-
+    confirm_label = "Yes, queue it"
     permission = "arena_site.run_jobs"
     default_reason = MANUAL
 
-    @property
-    def kind(self) -> str:
-        """The job's command, and the kind of its runs; empty if it leaves none."""
-        return next(job.command for job in jobs.JOBS if job.function == self.function)
+    def __init__(self, job: jobs.Job) -> None:
+        self.function, self.title, self.description = job.function, job.title, job.description
+        self.kind = job.command
+        """The kind of its runs; empty if it leaves none."""
+        self.name = job.command or job.function
 
     def target(self, data: FormData) -> str:
         return self.kind or self.name
@@ -80,7 +72,7 @@ class EnqueueJob(Action):
         return f"A run has been under way since {run.started_at:%H:%M:%S} UTC." if run else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        return Preview(self.summary, warning=worker_warning())
+        return Preview("A worker does this now rather than on schedule.", warning=worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
         message = "Queued. The run will appear here." if self.kind else "Queued."
@@ -112,7 +104,7 @@ class RunDecisions(EnqueueJob):
         if not estimate.calls:
             reason = "No decision is due: all of this week are final or paused, or no cohort decides this week."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = [str(call) for call in estimate.calls]
+        lines = list(map(str, estimate.calls))
         number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}. {costs}"
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
@@ -127,7 +119,7 @@ class RunForecasts(EnqueueJob):
         if not estimate.releases:
             reason = "No forecast is due: all of today are answered or paused, or no methodology asks for any."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = [str(requests) for requests in estimate.releases]
+        lines = list(map(str, estimate.releases))
         frozen = "" if estimate.frozen else f" The day's questions are frozen first; the cost is of {estimate.basis}."
         summary = f"{len(lines)} models would be asked. Expected cost: ${estimate.cost_usd:.2f}.{frozen} {costs}"
         return Preview(summary, lines, _warnings(Elicitation.PROTOCOL, estimate.cost_usd, at))
@@ -146,76 +138,8 @@ def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
     return " ".join(filter(None, [over if spend.counted + expected > cap else "", worker_warning()]))
 
 
-ENQUEUE_ACTIONS = (
-    EnqueueJob(
-        "sync_markets", "sync", "Sync markets now", "Yes, sync now",
-        "Reads the catalogues now rather than at the next five minutes.",
-        "A worker reads the catalogue of every source and refreshes each market with a position or a question.",
-    ),
-    RunDecisions(
-        "run_decisions", "decisions", "Run or resume the week's decisions", "Yes, run them",
-        "Asks each agent that has no final decision this week.",
-    ),
-    RunForecasts(
-        "run_forecasts", "forecasts", "Run or resume the day's forecasts", "Yes, run them",
-        "Asks each family for the question batches of the day that it has not answered.",
-    ),
-    EnqueueJob(
-        "check_resolutions", "resolutions", "Check resolutions now", "Yes, check now",
-        "Settles markets that have resolved, and scores them.",
-        "A worker looks up every unresolved market at its venue, settles final ones and scores their bets.",
-    ),
-    EnqueueJob(
-        "take_snapshots", "snapshots", "Take snapshots now", "Yes, take them",
-        "Values every portfolio at the last instant of the ten-minute grid.",
-        "A worker values every portfolio that has no snapshot for the last instant of the ten-minute grid.",
-    ),
-    EnqueueJob(
-        "compute_scores", "scores", "Recompute scores", "Yes, recompute",
-        "Brier scores, forecast scores and every leaderboard.",
-        "A worker scores resolved bets and forecasts without a score, and computes every leaderboard afresh.",
-    ),
-    EnqueueJob(
-        "verify_ledger", "ledger", "Verify the ledger", "Yes, verify it",
-        "Recomputes every balance, payout, forecast and hash.",
-        "A worker recomputes the whole ledger from its source rows, read-only.",
-    ),
-    EnqueueJob(
-        "check_lineup", "check_lineup", "Check the line-up now", "Yes, check it",
-        "Compares the line-up with the gateway's catalogue now rather than on Wednesday or Saturday.",
-        "A worker reads the gateway's catalogue and proposes a line-up where a release has changed.",
-    ),
-    EnqueueJob(
-        "backup", "backup", "Back up now", "Yes, back up",
-        "Writes a checked backup now rather than at night.",
-        "A worker writes a backup of the whole database into ARENA_BACKUP_DIR and deletes the oldest ones.",
-    ),
-    EnqueueJob(
-        "reconcile_costs", "costs", "Reconcile costs", "Yes, reconcile them",
-        "Asks the gateway what the calls cost whose bill never came.",
-        "A worker asks the gateway about each call whose cost is booked at its worst case.",
-    ),
-    EnqueueJob(
-        "missed_decisions", "missed_decisions", "Record missed decisions", "Yes, record them",
-        "Decisions that are past their window become missed; no model is asked.",
-        "A worker records the unanswered decisions of closed windows as missed.",
-    ),
-    EnqueueJob(
-        "publish_archive", "archive", "Publish the day's archive", "Yes, publish it",
-        "The public archive under /data/, which is otherwise built daily at 05:40.",
-        "A worker builds the day's public archive of every table and publishes it.",
-    ),
-    EnqueueJob(
-        "send_alerts", "alerts", "Send alerts now", "Yes, send them",
-        "Sends open alerts by mail and webhook now rather than at the next five minutes.",
-        "A worker sends each open alert that no channel has delivered yet.",
-    ),
-    EnqueueJob(
-        "prune", "prune", "Prune old detail", "Yes, prune it",
-        "Thins old snapshots and prices and deletes old runs, as it does daily at 03:40.",
-        "A worker rolls up old snapshots and prices. Data behind results is retained.",
-    ),
-)  # fmt: skip
+ACTIONS_WITH_ESTIMATE = {"decisions": RunDecisions, "forecasts": RunForecasts}
+ENQUEUE_ACTIONS = [ACTIONS_WITH_ESTIMATE.get(job.function, EnqueueJob)(job) for job in jobs.JOBS if job.title]
 
 
 class StartCohort(Action):
@@ -262,7 +186,7 @@ class ExportForm(forms.Form):
         Cohort.objects.all(), required=False, empty_label="everything", to_field_name="number"
     )
     formats = forms.MultipleChoiceField(
-        choices=[(name, name) for name in FORMATS], initial=[CSV], widget=forms.CheckboxSelectMultiple
+        choices=list(zip(FORMATS, FORMATS, strict=True)), initial=[CSV], widget=forms.CheckboxSelectMultiple
     )
 
 

@@ -61,7 +61,7 @@ class RetryForm(forms.Form):
             if not isinstance(field, RowIdsField):
                 continue
             tasks: Any = field.queryset
-            linked_tasks = Q(pk__in=[key for key in self._named(name) if RowIdsField.is_id(key)])
+            linked_tasks = Q(pk__in=list(filter(RowIdsField.is_id, self._named(name))))
             field.queryset = tasks.filter(linked_tasks | failed & tasks.model.in_week(week_start(clock.now())))
 
     def _named(self, name: str) -> list[str]:
@@ -94,7 +94,7 @@ class RetryTasks(Action):
         return [*data["decision"], *data["elicitation"]]
 
     def target(self, data: FormData) -> str:
-        return "; ".join(str(task) for task in self.tasks(data))
+        return "; ".join(map(str, self.tasks(data)))
 
     def target_path(self, data: FormData) -> str:
         tasks = self.tasks(data)

@@ -107,7 +107,7 @@ class Command(BaseCommand):
                 _, changes = renew_lineup(
                     catalogue, current=True, week=effective_from(at=at), by="arena --current", at=at
                 )
-                return [str(change) for change in changes]
+                return list(map(str, changes))
         except GatewayFailure as failure:
             return [f"the line-up could not be checked, and no cohort starts before it is: {failure.reason}"]
         except UnusableLineUp as error:

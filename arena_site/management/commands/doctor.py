@@ -25,7 +25,7 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         items = list(Diagnosis(at, tests_search=options["test_search"]).items())
         failed = sum(not item.ok for item in items)
-        summary = {"checks": len(items), "failed": failed, "items": [asdict(item) for item in items]}
+        summary = {"checks": len(items), "failed": failed, "items": list(map(asdict, items))}
         return CommandResult(summary, failed=failed > 0)
 
     def _report(self, result: CommandResult, *, as_json: bool) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 from django.utils import timezone
 
 from agents.services.run_settings import begin_maintenance, end_maintenance, maintenance_line
+from arena_site.dashboard.audit import BY
 from arena_site.models import AuditEntry
 from foundation.commands import ArenaCommand, CommandResult
-
-BY = "manage.py"
 
 
 class Command(ArenaCommand):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arena_site.dashboard.actions.cohorts import VoidWeek
-from arena_site.dashboard.commands import ActionCommand
+from arena_site.dashboard.audit import ActionCommand
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from arena_site.dashboard.actions.maintenance import WithdrawFamily
-from arena_site.dashboard.commands import ActionCommand
+from arena_site.dashboard.audit import ActionCommand
 
 
 class Command(ActionCommand):

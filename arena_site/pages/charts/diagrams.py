@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
@@ -74,7 +74,7 @@ class DiagramGrid:
 
     @property
     def has_bins(self) -> bool:
-        return any(diagram.bins for diagram in self.diagrams)
+        return any(map(attrgetter("bins"), self.diagrams))
 
     @property
     def height(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
@@ -121,7 +122,7 @@ def interval_chart(
     def x(value: float) -> float:
         return round(100 * (value - low) / (high - low), 2) + 0.0
 
-    ties = {entry["display_name"] for entry in tied}
+    ties = set(map(itemgetter("display_name"), tied))
     last = 0
     for index, entry in enumerate(entries):
         if entry["display_name"] in ties:

@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import chain
 from math import log10
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from agents.models import Family
@@ -182,8 +183,8 @@ class LineChart:
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
         """The names of the columns, a row for each point of each curve, and one for each event."""
-        banded = any(curve.band for curve in self.curves)
-        numbered = any(curve.numbers for curve in self.curves)
+        banded = any(map(attrgetter("band"), self.curves))
+        numbered = any(map(attrgetter("numbers"), self.curves))
         columns = ["series", POSITION_COLUMNS[self.axis], VALUE_COLUMNS[self.unit]]
         if banded:
             columns += ["lower_quartile", "upper_quartile"] if self.axis == "weeks" else ["low", "high"]
@@ -229,7 +230,7 @@ def line_chart(
         bounds += [value for value in row if value is not None]
         for ends in filter(None, curve.band):
             bounds += ends
-    if not any(value is not None for value in chain(*rows)):
+    if set(chain(*rows)) <= {None}:
         return None
     first, last = positions[0], positions[-1]
     coordinate: Callable[[Any], float] = _log_coordinate if axis == "cost" else _place
@@ -242,9 +243,9 @@ def line_chart(
         round_values = value_ticks(first, max(last, first + 1))
         x_values = [value for value in round_values if axis not in WHOLE_AXES or value % 1 == 0]
     events = [event for event in events if first <= event.at <= last]
-    bounds += [float(event.value) for event in events]
+    bounds += map(float, map(attrgetter("value"), events))
     low, high = value_range(bounds)
-    numbered = any(curve.numbers for curve in curves)
+    numbered = any(map(attrgetter("numbers"), curves))
     bottom = height - BOTTOM - (NUMBERS_HEIGHT if numbered else 0)
     x_scale = (RIGHT - LEFT) / ((coordinate(last) - coordinate(first)) or 1)
     y_scale = (bottom - TOP) / (high - low)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from math import ceil
+from operator import attrgetter
 
 from django.contrib.humanize.templatetags.humanize import apnumber
 from django.utils import timezone
@@ -39,7 +40,7 @@ def returns_figure(
     if returns.newest is None:
         return None
     competitors = [agent for agent in agents if agent.cohort.started_at <= returns.newest]
-    cohorts = len({agent.cohort.pk for agent in competitors})
+    cohorts = len(set(map(attrgetter("cohort.pk"), competitors)))
     notes = _returns_notes(returns)
     for change in release_changes(competitors):
         notes.append(f"{families[change.family].display_name} is {change.after} from cohort {change.cohort} on.")
@@ -58,7 +59,7 @@ def _returns_notes(returns: CohortReturns) -> list[str]:
     """Sentences on the lines, the numbers of cohorts that they rest on, and the faded parts."""
     by_age = []
     for means in zip(*returns.families.values(), strict=True):
-        by_age.append(max(mean.cohorts for mean in means if mean))
+        by_age.append(max(map(attrgetter("cohorts"), filter(None, means))))
     notes = ["Each line adds up the average changes of the cohorts that have reached that age."]
     if by_age[-1] < by_age[0]:
         week = max(1, ceil(returns.weeks[-1]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from agents.models import Trade
@@ -40,7 +40,7 @@ def price_figure(
     trades = [trade for trade in trades if until is None or trade.executed_at <= until]
     drawn = _drawn_outcomes(outcomes, trades)
     accepted = _accepted_prices(market, drawn, until)
-    times = sorted({at for at, _ in chain(*accepted.values())} | {trade.executed_at for trade in trades})
+    times = sorted({at for at, _ in chain(*accepted.values())} | set(map(attrgetter("executed_at"), trades)))
     if not accepted or not times:
         return None
     instants = times if len(times) <= MAXIMUM_INSTANTS else bucket_ends(times[0], times[-1])
@@ -63,7 +63,7 @@ def price_figure(
 
 def _drawn_outcomes(outcomes: Sequence[Outcome], trades: Sequence[Any]) -> list[Outcome]:
     """At most as many outcomes as COLORS, traded ones first, then by price; in the market's order."""
-    traded = {trade.outcome for trade in trades}
+    traded = set(map(attrgetter("outcome"), trades))
     ranked = sorted(outcomes, key=lambda outcome: (outcome.pk not in traded, -(outcome.price or 0), outcome.index))
     return sorted(ranked[: len(COLORS)], key=outcomes.index)
 

@@ -97,12 +97,15 @@ def slope_chart(
     rows: Sequence[SlopeRow], sides: tuple[str, str], *, x_title: str, y_title: str, unit: str
 ) -> SlopeChart | None:
     """The chart of scores on two sides; None without a score on each."""
-    if not all(any(row.values[side] is not None for row in rows) for side in (0, 1)):
-        return None
     ends: list[float] = []
+    sides_with_values = set()
     for row in rows:
-        for value, interval in zip(row.values, row.intervals, strict=True):
-            ends += [] if value is None else [value, *(interval or ())]
+        for side_label, value, interval in zip(sides, row.values, row.intervals, strict=True):
+            if value is not None:
+                sides_with_values.add(side_label)
+                ends += [value, *(interval or ())]
+    if sides_with_values != set(sides):
+        return None
     low, high = value_range(ends)
     bottom = TOP + ROW_HEIGHT * max(LEAST_ROWS, len(rows) + 2)
     scale = (bottom - TOP) / (high - low)

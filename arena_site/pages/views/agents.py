@@ -21,6 +21,7 @@ from arena_site.pages.filters import money, signed_percent
 from arena_site.pages.freshness import requested_instant, weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
+from foundation.bulk import rows_by
 from foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.after_costs import stored_after_costs
 from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
@@ -110,10 +111,10 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "costed": stored_after_costs().get(agent.pk),
             "largest": None if sealed_until else _largest(positions, worth),
             "sealed_until": sealed_until,
-            "realized": sum((position.realized_pnl for position in positions), ZERO),
+            "realized": sum(map(attrgetter("realized_pnl"), positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in current), ZERO),
             "decisions": _weeks(agent, decisions),
-            "trades": trades_by_decision(decision.pk for decision in decisions if decision.trades_count),
+            "trades": trades_by_decision(filter(attrgetter("trades_count"), decisions)),
             "cost_usd": sum(map(attrgetter("cost_usd"), decisions), ZERO),
             "tokens_input": sum(map(attrgetter("tokens_input"), decisions)),
             "tokens_output": sum(map(attrgetter("tokens_output"), decisions)),
@@ -197,7 +198,7 @@ def _replicates(competition: CompetitionIndex, number: int, slug: str) -> list[A
 
 def _weeks(agent: Agent, decisions: Sequence[DecisionRow]) -> list[tuple[int, DecisionRow | None]]:
     """The weeks that are over or decided, each with its decision: none if it was missed, and none if bankrupt."""
-    by_week = {decision.week: decision for decision in decisions}
+    by_week = rows_by("week", decisions)
     over = weeks_over(agent.cohort, timezone.now()) if agent.status != Agent.Status.BANKRUPT else 0
     return [(week, by_week.get(week)) for week in sorted(by_week.keys() | set(range(1, over + 1)))]
 

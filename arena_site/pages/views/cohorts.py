@@ -57,8 +57,7 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     newest_first = list(competition.cohorts.values())[::-1]
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    cohort_ids = {cohort.pk for cohort in page}
-    cash = dict(Agent.objects.filter(cohort__in=cohort_ids).order_by().values_list("pk", "cash"))
+    cash = dict(Agent.objects.filter(cohort__in=list(page)).order_by().values_list("pk", "cash"))
     agents = [replace(agent, cash=cash[agent.pk]) for agent in competition.agents if agent.pk in cash]
     worth = valuations(agents, awaiting=True)
     for agent in agents:
@@ -66,9 +65,12 @@ def cohorts(request: HttpRequest) -> HttpResponse:
     rows = []
     for cohort in page:
         members = by_cohort[cohort.pk]
-        values = [worth[agent.pk] for agent in members]
-        ranked = [agent for agent in members if not agent.family.external]
-        returns = [worth[agent.pk].pnl_percent for agent in ranked]
+        values, ranked, returns = [], [], []
+        for agent in members:
+            values.append(worth[agent.pk])
+            if not agent.family.external:
+                ranked.append(agent)
+                returns.append(worth[agent.pk].pnl_percent)
         rows.append(
             CohortRow(
                 cohort,
@@ -77,8 +79,8 @@ def cohorts(request: HttpRequest) -> HttpResponse:
                 leader=ranked[returns.index(max(returns))] if returns else None,
                 leader_return=max(returns, default=None),
                 mean_return=sum(returns, Decimal(0)) / len(returns) if returns else None,
-                open_positions=sum(value.open_positions for value in values),
-                awaiting=sum(value.awaiting for value in values),
+                open_positions=sum(map(attrgetter("open_positions"), values)),
+                awaiting=sum(map(attrgetter("awaiting"), values)),
             )
         )
     context = {
@@ -125,12 +127,10 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "decision_count": len(decisions),
             "cost": sum(costs.values(), Decimal(0)),
             "trade_count": Trade.objects.filter(agent__cohort=cohort).count(),
-            "held": sum(row.worth.open_positions for row in ranked),
-            "awaiting": sum(row.worth.awaiting for row in ranked),
+            "held": sum(map(attrgetter("worth.open_positions"), ranked)),
+            "awaiting": sum(map(attrgetter("worth.awaiting"), ranked)),
             "newest_link": max(
-                (decision for decision in decisions if decision.link__sequence),
-                key=attrgetter("link__sequence"),
-                default=None,
+                filter(attrgetter("link__sequence"), decisions), key=attrgetter("link__sequence"), default=None
             ),
             "figure": _figure(cohort, agents, selection, as_of),
             "as_of": as_of,

@@ -15,6 +15,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
 from arena_site.pages.freshness import requested_instant
+from foundation.bulk import rows_by
 from scoring.cohort_returns import cohort_returns
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
@@ -62,7 +63,6 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     competition = competition_index()
     first_family, second_family = _families(competition, first, second)
     result = comparison_of(first_family, second_family, competition)
-    ranked = [family for family in competition.families.values() if not family.external]
     returns = _returns_figure(first_family, second_family, competition, as_of)
     conditions = competition.conditions
     board_condition = conditions.board(at=as_of)
@@ -82,7 +82,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "as_of": as_of,
             "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,
-            "others": [family for family in ranked if family not in (first_family, second_family)],
+            "others": [family for family in competition.ranked_families if family not in (first_family, second_family)],
         },
     )
 
@@ -117,7 +117,7 @@ def _returns_figure(
 
 def _calibration_figure(comparison: Comparison, arm: str, as_of: datetime | None) -> Figure | None:
     """Both families' reliability in an arm, now or as of an instant."""
-    board = next((forecasts for forecasts in comparison.forecasts if forecasts.arm == arm), None)
+    board = rows_by("arm", comparison.forecasts).get(arm)
     if board is None:
         return None
     bins, at = board.bins, board.computed_at

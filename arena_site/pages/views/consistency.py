@@ -15,7 +15,7 @@ from scoring.coherence import KINDS, consistency_sentence
 def consistency(request: HttpRequest) -> HttpResponse:
     """The profit of risk-free portfolios against each model's forecasts, and its relation to the Brier score."""
     page = selected_part(request, "consistency")
-    rows = [(page.competition.by_slug[row["family"]], row) for row in page.figures["rows"]]
+    rows = page.competition.with_families(page.figures["rows"], "family")
     context = {"page": page, "rows": rows, "kinds": KINDS, "figure": _figure(page)}
     return render(request, "consistency.html", context)
 

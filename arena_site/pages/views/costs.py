@@ -1,5 +1,7 @@
 """Scores against the cost of the calls behind them."""
 
+from operator import itemgetter
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -25,7 +27,7 @@ def costs(request: HttpRequest) -> HttpResponse:
     """The efficient frontier, what a better score costs, and what an answer takes."""
     page = selected_part(request, "costs")
     figures = page.figures
-    rows = [(page.competition.by_slug[row["forecaster"]], row) for row in figures["rows"]]
+    rows = page.competition.with_families(figures["rows"], "forecaster")
     context = {
         "page": page,
         "sentences": _sentences(page),
@@ -68,7 +70,7 @@ def _sentences(page: SelectedPart) -> list[str]:
 def _figure(page: SelectedPart) -> Figure | None:
     """The score over the cost of each model, with the frontier; a free model stands a tenth left of the cheapest."""
     rows = page.figures["rows"]
-    paid = [row["cost_usd"] for row in rows if row["cost_usd"]]
+    paid = list(filter(None, map(itemgetter("cost_usd"), rows)))
     if not paid:
         return None
     places = {row["forecaster"]: QUESTIONS * (row["cost_usd"] or min(paid) / 10) for row in rows}

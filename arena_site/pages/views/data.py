@@ -73,7 +73,7 @@ def datasets(request: HttpRequest) -> HttpResponse:
     """The public datasets with sizes, hashes and terms, and how to evaluate an agent on them."""
     from arena_agent.dataset import FILES, MANIFEST
 
-    rows = [dataset_facts(day) for day in dataset_days()]
+    rows = list(map(dataset_facts, dataset_days()))
     home = request.build_absolute_uri("/")
     return render(
         request, "datasets.html", {"datasets": rows, "files": (MANIFEST, *FILES), "rule": RETENTION_RULE, "home": home}

@@ -15,6 +15,7 @@ from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
 from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
+from foundation.bulk import rows_by
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
 from scoring.competition import competition_index
 
@@ -55,14 +56,14 @@ DECIDED = Dates("Decided", "decided_at", "from", "to")
 def decisions(request: HttpRequest) -> HttpResponse:
     """Decisions, filtered by words in the reasoning, model, cohort, week, action, status and day."""
     competition = competition_index()
-    families, cohorts = competition.by_slug, {cohort.number: cohort for cohort in competition.cohorts.values()}
+    families, cohorts = competition.by_slug, rows_by("number", competition.cohorts.values())
     weeks = max((cohort.methodology.decision_weeks for cohort in cohorts.values()), default=0)
     listing = ListPage(
         request,
         COLUMNS,
         "-decided",
         [
-            Filter("model", "Model", {slug: family.display_name for slug, family in families.items()}),
+            Filter("model", "Model", competition.names),
             Filter("cohort", "Cohort", labels(map(str, sorted(cohorts, reverse=True)))),
             Filter("week", "Week", labels(map(str, range(1, weeks + 1)))),
             Filter("action", "Action", ACTIONS),
@@ -79,16 +80,13 @@ def decisions(request: HttpRequest) -> HttpResponse:
     if selection["action"]:
         fallback = selection["action"] == FALLBACK
         rows = rows.filter(fallback=True) if fallback else rows.filter(action=selection["action"])
-    rows = rows.filter(**{name: selection[name] for name in ("week", "status") if selection[name]})
+    rows = rows.filter(**selection.of("week", "status"))
     page = listing.page(rows)
-    agents = {agent.pk: agent for agent in competition.agents}
-    trades = trades_by_decision(decision.pk for decision in page.object_list)
-    context = {
-        "page": page,
-        "listing": listing,
-        "rows": [(decision, agents[decision.agent_id], trades.get(decision.pk, ())) for decision in page.object_list],
-    }
-    return render(request, "decisions.html", context)
+    trades = trades_by_decision(page.object_list)
+    page_rows = []
+    for decision in page.object_list:
+        page_rows.append((decision, competition.agents_by_id[decision.agent_id], trades.get(decision.pk, ())))
+    return render(request, "decisions.html", {"page": page, "listing": listing, "rows": page_rows})
 
 
 class InstructionRow(NamedTuple):

@@ -1,6 +1,7 @@
 """The models against the market: the largest disagreements without an outcome, the largest wins and losses with one."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from textwrap import shorten
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import number, page_url, single_line
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, condition_labels
+from foundation.bulk import subset
 from markets.models import Question
 from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
@@ -48,7 +50,7 @@ def disagreements(request: HttpRequest) -> HttpResponse:
     conditions = competition.conditions
     boards = Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
     arms = condition_labels(conditions, selection, set(boards.values_list("arm", flat=True)))
-    names = {slug: families[slug].display_name for slug in selection.choices["model"] if slug}
+    names = subset(competition.names, filter(None, selection.choices["model"]))
     context = {
         "as_of": requested_instant(request, timezone.now()),
         "whole": True,
@@ -76,7 +78,7 @@ def disagreements_figures(request: HttpRequest) -> list[Figure]:
 
 def _page(request: HttpRequest, competition: CompetitionIndex) -> DisagreementsPage:
     at, conditions = requested_instant(request, timezone.now()), competition.conditions
-    models = [slug for slug, family in competition.by_slug.items() if not family.external]
+    models = list(map(attrgetter("slug"), competition.ranked_families))
     selection = PageSelection.from_request(request, {"model": ["", *models], "arm": conditions.names(at=at) or [""]})
     selection = selection.with_text("as_of", request.GET.get("as_of", ""))
     record = market_disagreements(selection["arm"], family=selection["model"], at=at)

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
@@ -89,7 +90,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     agents = _agents(family, competition)
     newest_first = sorted(agents, key=lambda agent: agent.cohort.number, reverse=True)
     page = Paginator(newest_first, PER_PAGE).get_page(request.GET.get("page"))
-    page_agents = Agent.objects.filter(pk__in=[agent.pk for agent in page]).only(*AGENT_COLUMNS)
+    page_agents = Agent.objects.filter(pk__in=list(map(attrgetter("pk"), page))).only(*AGENT_COLUMNS)
     ranked = rank_agents(attach_competition(page_agents, competition))
     results = sorted(ranked, key=lambda row: row.agent.cohort.number, reverse=True)
     usage = usage_of_family(family)
@@ -105,7 +106,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         entry = forecast_leaderboard.entries.get(slug)
         if entry and entry["n"]:
             forecasts.append({"arm": arm, "label": competition.conditions.label(arm), "entry": entry})
-    rivals = [rival for rival in competition.families.values() if rival != family and not rival.external]
+    rivals = [rival for rival in competition.ranked_families if rival != family]
     return render(
         request,
         "family.html",

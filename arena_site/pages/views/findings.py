@@ -1,6 +1,8 @@
 """The page of findings: comparisons that the data supports, and those that it does not."""
 
 from collections.abc import Sequence
+from itertools import filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +16,7 @@ from arena_site.pages.findings import HEADINGS, Statement, statement
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS
 from arena_site.pages.selection import PageSelection
+from foundation.bulk import rows_by
 from scoring import findings as comparisons
 from scoring.competition import competition_index
 
@@ -35,8 +38,8 @@ def findings(request: HttpRequest) -> HttpResponse:
     result, items = _items(request)
     shared = next((item for item in items if item.figure.name == request.GET.get("finding")), None)
     context = {
-        "supported": [item for item in items if item.supported][:SHOWN],
-        "open": [item for item in items if not item.supported],
+        "supported": list(filter(attrgetter("supported"), items))[:SHOWN],
+        "open": list(filterfalse(attrgetter("supported"), items)),
         "events": result.events,
         "minimum_events": MINIMUM_EVENTS,
         "at": result.at,
@@ -49,7 +52,7 @@ def findings(request: HttpRequest) -> HttpResponse:
 
 def findings_figures(request: HttpRequest) -> list[Figure]:
     """The charts of the page."""
-    return [item.figure for item in _items(request)[1]]
+    return list(map(attrgetter("figure"), _items(request)[1]))
 
 
 def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
@@ -57,7 +60,7 @@ def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[Finding
     PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
     query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
     result = comparisons.findings(at=requested_instant(request, timezone.now()))
-    families = {family.display_name: family for family in competition_index().by_slug.values()}
+    families = rows_by("display_name", competition_index().families.values())
     items = []
     for finding in result.comparisons if result.events >= MINIMUM_EVENTS else ():
         words = statement(finding)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -80,12 +81,12 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         {
             "leaderboard": leaderboard,
             "left_out": _left_out(selection, as_of),
-            "cutoffs": [(families[slug].display_name, row) for slug, row in report.get("cutoffs", {}).items()],
+            "cutoffs": [(competition.names[slug], row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
             "rows": order.entry_rows(entries, families),
             "ranked_by": ranked_by(entries),
-            "has_external": any(entry["external"] for entry in entries),
+            "has_external": any(map(itemgetter("external"), entries)),
             "report": report,
             "filters": selection.filter_links(
                 [
@@ -107,7 +108,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "returns": returns,
             "risk_aversions": selection.links("gamma", dict(zip(GAMMAS, GAMMAS, strict=True))),
             "calibration": calibration,
-            "pairs": named_pairs(entries, [pair for pair in report.get("pairs", []) if pair["n"]]),
+            "pairs": named_pairs(entries, list(filter(itemgetter("n"), report.get("pairs", [])))),
             "forecasts_and_trades": bet_rows,
             "agreement": agreement,
             "metric_groups": GROUPS,

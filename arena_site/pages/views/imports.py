@@ -99,14 +99,14 @@ def collection_figures(request: HttpRequest, slug: str) -> list[Figure]:
     return [_people_figure(row.people, request, _board(request, row))] if row.people else []
 
 
-def _people_figure(people: Collection[str], request: HttpRequest, board: ImportLeaderboard) -> Figure:
+def _people_figure(humans: Collection[str], request: HttpRequest, board: ImportLeaderboard) -> Figure:
     """The score of each model with its interval; people, market and uniform are lines."""
     report = board.report or {}
-    gap, column = people_gap(report, people), report.get("headline") or RANKED_BY
+    gap, column = people_gap(report, humans), report.get("headline") or RANKED_BY
     models, lines = [], {}
     for name in report.get("rankings", {}).get(column, []):
         figures = report["forecasters"][name]
-        if name in people:
+        if name in humans:
             lines[name] = figures[column]
         else:
             models.append({**figures, "display_name": name, "family": None})

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.conf import settings
@@ -90,7 +91,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rows": order.sorted(rows),
         "trading": page.trading,
         "largest_bet": _largest_bet(page.trading, as_of),
-        "has_external": any(entry["external"] for entry in scored),
+        "has_external": any(map(itemgetter("external"), scored)),
         "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
         "next_run": next_decision_run(now),
         "pause": pause,

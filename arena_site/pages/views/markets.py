@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
@@ -57,7 +58,7 @@ OBSERVATIONS, ROWS = 20, 30
 @require_safe
 def markets(request: HttpRequest) -> HttpResponse:
     """Markets, filtered by words in the question, status, category, venue, use, model and closing day."""
-    families = competition_index().by_slug
+    competition = competition_index()
     listing = ListPage(
         request,
         COLUMNS,
@@ -67,22 +68,21 @@ def markets(request: HttpRequest) -> HttpResponse:
             Filter("category", "Category", labels(stored_categories(Market.objects.all()))),
             Filter("source", "Venue", dict(source_choices())),
             Filter("played", "Arena activity", PLAYED),
-            Filter("model", "Traded by", {slug: family.display_name for slug, family in families.items()}, "any model"),
+            Filter("model", "Traded by", competition.names, "any model"),
         ],
         [CLOSING],
     )
-    page = listing.page(_selected(listing.selection, families))
+    page = listing.page(_selected(listing.selection, competition.by_slug))
     context = {"page": page, "listing": listing, "rows": _rows(list(page.object_list))}
     return render(request, "markets.html", context)
 
 
 def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
     """The markets with their sides and prices or quotes, their winning sides and the numbers of their holders."""
-    pks = [market.pk for market in markets]
-    positions = Position.objects.open().filter(market__in=pks).order_by()
+    positions = Position.objects.open().filter(market__in=markets).order_by()
     holders = dict(positions.values_list("market").annotate(Count("agent", distinct=True)))
     sides: dict[int, list[Outcome]] = defaultdict(list)
-    outcomes = Outcome.objects.filter(market__in=pks).only("market", "side", "price", "quote")
+    outcomes = Outcome.objects.filter(market__in=markets).only("market", "side", "price", "quote")
     for outcome in outcomes.order_by("market_id", "index"):
         sides[outcome.market_id].append(outcome)
     rows = []
@@ -105,7 +105,7 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
 
 def _selected(selection: PageSelection, families: Mapping[str, Family]) -> QuerySet[Market]:
     markets = matching_markets(Market.objects.only(*LIST_COLUMNS), selection["q"])
-    markets = markets.filter(**{name: selection[name] for name in ("status", "source", "category") if selection[name]})
+    markets = markets.filter(**selection.of("status", "source", "category"))
     if selection["model"]:
         positions = Position.objects.filter(agent__family=families[selection["model"]], market=OuterRef("pk"))
         markets = markets.filter(Exists(positions))
@@ -128,7 +128,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     current, past = positions_of(market)
     trades = _trades(market)
     # Read after the rows, so that it includes all their agents.
-    agents = {agent.pk: agent for agent in competition_index().agents} if current or past or trades else {}
+    agents = competition_index().agents_by_id if current or past or trades else {}
     bets = Counter(trade.outcome for trade in trades if trade.kind == Trade.Kind.BUY)
     sides, results = [], {}
     for outcome in outcomes:
@@ -153,7 +153,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "past": past[:limit],
             "hidden": len(current[limit:]) + len(past[limit:]) if limit else 0,
             "states": count_states([*current, *past]),
-            "realized": sum(position.realized_pnl for position in past),
+            "realized": sum(map(attrgetter("realized_pnl"), past)),
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
             "observations": list(observations.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
@@ -169,7 +169,7 @@ def market_figures(request: HttpRequest, pk: int) -> list[Figure]:
     """The chart of the market's page."""
     market = get_object_or_404(Market, pk=pk)
     trades = _trades(market)
-    agents = {agent.pk: agent for agent in competition_index().agents}
+    agents = competition_index().agents_by_id
     until = requested_instant(request, timezone.now())
     figure = price_figure(market, list(market.outcomes.all()), trades, agents, until)
     return [figure] if figure else []
@@ -182,7 +182,7 @@ def _trades(market: Market) -> list[Any]:
 
 def _duplicate_question(questions: Sequence[Question]) -> Question | None:
     """The question at another venue that duplicates a question on this market."""
-    question_ids = [question.pk for question in questions]
+    question_ids = list(map(attrgetter("pk"), questions))
     if not question_ids:
         return None
     pairs = QuestionEntry.objects.filter(

@@ -1,7 +1,9 @@
-"""Methodology versions: their rules, formulas, prompts and known limits."""
+"""Methodology versions: their rules, formulas, prompts and known limits, and what is done about known pitfalls."""
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +15,7 @@ from arena_site.pages.formulas import scoring_formulas
 from cohorts.models import Methodology
 from scoring.constants import FORECAST, MARKET, UNIFORM
 from scoring.leaderboard_entries import leaderboard_entries
+from scoring.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
@@ -81,3 +84,15 @@ def _prompts(rules: Methodology | ForecastRules, prefix: str = "") -> list[tuple
         (f"{prefix}Note after a malformed answer", rules.malformed_note),
         (f"{prefix}Note after an answer with no executable instruction", rules.refused_note),
     ]
+
+
+@require_safe
+def pitfalls_page(request: HttpRequest) -> HttpResponse:
+    """Each known pitfall of evaluating forecasters with what is done about it and a figure."""
+    rows = pitfalls()
+    counts = Counter(map(attrgetter("guard"), rows))
+    sentence = (
+        f"Of {len(rows)} pitfalls the arena guards against {counts[GUARDED]}, partly against {counts[PARTLY]}, and "
+        f"not against {counts[UNGUARDED]}."
+    )
+    return render(request, "pitfalls.html", {"pitfalls": rows, "sentence": sentence})

@@ -80,7 +80,7 @@ ASKED, CLOSING = (
 @require_safe
 def questions(request: HttpRequest) -> HttpResponse:
     """Questions that models were asked, filtered by words in their text, status, category, venue, model and day."""
-    families = competition_index().by_slug
+    competition = competition_index()
     listing = ListPage(
         request,
         COLUMNS,
@@ -89,30 +89,25 @@ def questions(request: HttpRequest) -> HttpResponse:
             Filter("status", "Status", labels(Question.Status.values)),
             Filter("category", "Category", labels(stored_categories(Question.objects.all()))),
             Filter("source", "Venue", dict(source_choices())),
-            Filter("model", "Forecast by", {s: family.display_name for s, family in families.items()}, "any model"),
+            Filter("model", "Forecast by", competition.names, "any model"),
         ],
         [ASKED, CLOSING],
     )
     selection = listing.selection
     questions = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
     rows = matching_questions(questions.defer("rules"), selection["q"])
-    rows = rows.filter(**{name: selection[name] for name in ("status", "category", "source") if selection[name]})
+    rows = rows.filter(**selection.of("status", "category", "source"))
     if selection["model"]:
-        forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=families[selection["model"]])
+        forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=competition.by_slug[selection["model"]])
         rows = rows.filter(Exists(forecasts.order_by()))
     page = listing.page(rows.prefetch_related(Prefetch("options", _options())))
-    forecasts = Forecast.objects.filter(question__in=[question.pk for question in page.object_list]).order_by()
+    forecasts = Forecast.objects.filter(question__in=page.object_list).order_by()
     counts = dict(forecasts.values_list("question").annotate(Count("pk")))
     page_rows = []
     for question in page.object_list:
         outcome, number = question_outcome_text(question), counts.get(question.pk, 0)
         page_rows.append((question, leading_option(question), outcome, number))
-    context = {
-        "page": page,
-        "listing": listing,
-        "rows": page_rows,
-    }
-    return render(request, "questions.html", context)
+    return render(request, "questions.html", {"page": page, "listing": listing, "rows": page_rows})
 
 
 @require_safe
@@ -125,7 +120,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
     forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
     before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
-    refused = RefusedForecast.objects.filter(entry__in=[entry.pk for entry in latest])
+    refused = RefusedForecast.objects.filter(entry__in=latest)
     refusals = list(refused.values_list(*REFUSAL_COLUMNS, named=True))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
@@ -246,7 +241,7 @@ def _entries(question: Question) -> list[QuestionEntry]:
 
 
 def _forecasts(entries: Sequence[QuestionEntry]) -> QuerySet[Forecast]:
-    return Forecast.objects.filter(entry__in=[entry.pk for entry in entries]).order_by("family_id", "pk")
+    return Forecast.objects.filter(entry__in=entries).order_by("family_id", "pk")
 
 
 def _question_days(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -30,12 +32,11 @@ NOTE = (
 def releases(request: HttpRequest) -> HttpResponse:
     """The trends of the scores over both dates, with the date of parity with the market."""
     page = selected_part(request, "releases")
-    by_slug = page.competition.by_slug
     rows = sorted(page.figures["rows"], key=lambda row: (row["released_on"] or "", row["release"]), reverse=True)
     context = {
         "page": page,
-        "sentences": [_sentence(page, column) for column in SUBJECTS] if rows else [],
-        "rows": [(by_slug[row["family"]], row) for row in rows],
+        "sentences": list(map(partial(_sentence, page), SUBJECTS)) if rows else [],
+        "rows": page.competition.with_families(rows, "family"),
         "figures": _figures(page),
     }
     return render(request, "releases.html", context)
@@ -80,7 +81,7 @@ def _day(day: str) -> str:
 
 
 def _figures(page: SelectedPart) -> list[Figure]:
-    return [figure for column in SUBJECTS if (figure := _figure(page, column)) is not None]
+    return list(filter(None, map(partial(_figure, page), SUBJECTS)))
 
 
 def _figure(page: SelectedPart, column: str) -> Figure | None:
@@ -90,11 +91,15 @@ def _figure(page: SelectedPart, column: str) -> Figure | None:
         return None
     line = {_instant(point["date"]): point for point in trend["line"]}
     rows = [row for row in page.figures["rows"] if row[column] and row["difference"] is not None]
-    positions = sorted({*line, *(_instant(row[column]) for row in rows)})
-    values = [line[at]["value"] if at in line else None for at in positions]
-    band = [(line[at]["low"], line[at]["high"]) if at in line else None for at in positions]
+    positions = sorted({*line, *map(_instant, map(itemgetter(column), rows))})
+    values, band = [], []
+    for at in positions:
+        point = line.get(at)
+        values.append(point and point["value"])
+        band.append(point and (point["low"], point["high"]))
     curves = [Curve("Trend", REFERENCE_COLORS[MARKET], values, dashed=True, band=band)]
-    curves += [_release_curve(row, column, positions, page) for row in rows]
+    for row in rows:
+        curves.append(_release_curve(row, column, positions, page))
     chart = line_chart(
         positions,
         curves,

@@ -41,7 +41,7 @@ def risk(request: HttpRequest) -> HttpResponse:
             [("Methodology", "methodology", all_or_one("all versions", versions_in_play(TRADING), minimum=2))]
         ),
         "sentences": luck_sentences(headline.leader, page.figures, headline.condition) if headline else [],
-        "rows": [(competition.by_slug[row["family"]], row) for row in rows],
+        "rows": competition.with_families(rows, "family"),
         "figure": _figure(page, competition.by_slug),
         "simulations": RISK_SIMULATIONS,
         "resamples": RISK_RESAMPLES,

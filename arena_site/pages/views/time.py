@@ -1,6 +1,8 @@
 """Scores by the days from a forecast to its market's close, and how much beliefs move."""
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +18,7 @@ from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import count, fraction
 from arena_site.pages.headlines import Headline, forecast_headline
 from arena_site.pages.report_selection import SelectedPart, selected_part
+from foundation.bulk import mappings_by, rows_by
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, REFERENCES, days_label
 from scoring.forecast_boards import ForecastBoard
 
@@ -37,15 +40,15 @@ def time(request: HttpRequest) -> HttpResponse:
     headline = _headline(page)
     rows = []
     for forecaster, display_name in names.items():
-        cells = [_entry(row, forecaster) for row in bins]
-        rows.append((page.competition.by_slug.get(forecaster), display_name, cells))
+        cells = map(_entry, bins, repeat(forecaster))
+        rows.append((page.competition.by_slug.get(forecaster), display_name, list(cells)))
     context = {
         "page": page,
         "sentences": [headline.sentence if headline else NOBODY, *_revision_sentence(page)],
         "bins": [(days_label(row["days_from"], row["days_to"]), row) for row in bins],
         "rows": rows,
-        "revisions": [(page.competition.by_slug[row["forecaster"]], row) for row in page.figures["revisions"]],
-        "charts": {figure.name: figure for figure in _figures(page, headline)},
+        "revisions": page.competition.with_families(page.figures["revisions"], "forecaster"),
+        "charts": rows_by("name", _figures(page, headline)),
         "early_days": EARLY_DAYS,
     }
     return render(request, "time.html", context)
@@ -62,7 +65,7 @@ def time_figures(request: HttpRequest) -> list[Figure]:
 
 def _entry(row: Mapping[str, Any], forecaster: str) -> Mapping[str, Any] | None:
     """The entry of a forecaster in a bin."""
-    return next((entry for entry in row["entries"] if entry["forecaster"] == forecaster), None)
+    return mappings_by("forecaster", row["entries"]).get(forecaster)
 
 
 def _headline(page: SelectedPart) -> Headline | None:
@@ -74,17 +77,20 @@ def _headline(page: SelectedPart) -> Headline | None:
 
 def _revision_sentence(page: SelectedPart) -> list[str]:
     """How many models move more, or less, than the price, by the corrected intervals, and how often its way."""
-    rows = [row for row in page.figures["revisions"] if row["difference_ci"]]
-    shares = [row["same_direction"] for row in rows if row["same_direction"] is not None]
+    rows, shares, more, less = 0, [], 0, 0
+    for row in page.figures["revisions"]:
+        if row["difference_ci"]:
+            low, high = row["difference_ci"]
+            rows, more, less = rows + 1, more + (low > 0), less + (high < 0)
+            if row["same_direction"] is not None:
+                shares.append(row["same_direction"])
     if not shares:
         return []
-    more = sum(row["difference_ci"][0] > 0 for row in rows)
-    less = sum(row["difference_ci"][1] < 0 for row in rows)
-    models = count(len(rows))
+    models = count(rows)
     moves = f"no model of {models} is shown to move further or less far than the price"
     if more or less:
         moves = f"{more or 'none'} of {models} models move further than the price and {less or 'none'} less far"
-        moves += "; for the others no difference is shown" if more + less < len(rows) else ""
+        moves += "; for the others no difference is shown" if more + less < rows else ""
     ways = f"{fraction(min(shares), 0)} to {fraction(max(shares), 0)}"
     return [
         f"Between two forecasts of a question {moves}; {ways} of their revisions go the price’s way, {page.condition}."
@@ -126,9 +132,11 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
 
 def _curves(bins: Sequence[Mapping[str, Any]], page: SelectedPart) -> list[Curve]:
     """The curve of the market, dashed, and those of the models and agents."""
-    slugs = [row["forecaster"] for row in page.figures["revisions"]]
+    slugs = dict.fromkeys(map(itemgetter("forecaster"), page.figures["revisions"]))
     for row in bins:
-        slugs += [e["forecaster"] for e in row["entries"] if not e["reference"] and e["forecaster"] not in slugs]
+        for entry in row["entries"]:
+            if not entry["reference"]:
+                slugs[entry["forecaster"]] = None
     curves = []
     for slug in (MARKET, *slugs):
         values = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -57,7 +58,8 @@ def trading(request: HttpRequest) -> HttpResponse:
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
-    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=computed_at or now)
+    cohorts = competition.cohorts.values()
+    headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
     costed = entries_with_books(entries)
     rows = []
@@ -75,9 +77,9 @@ def trading(request: HttpRequest) -> HttpResponse:
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
             "rows": order.sorted(rows),
-            "choices": [row["family"] for row in rows],
-            "has_external": any(entry["external"] for entry in entries),
-            "most_cohorts": max((entry["cohorts"] for entry in entries), default=0),
+            "choices": list(map(itemgetter("family"), rows)),
+            "has_external": any(map(itemgetter("external"), entries)),
+            "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
             "filters": selection.filter_links(
                 [
                     ("Methodology", "methodology", all_or_one("all versions", choices.versions, minimum=2)),
@@ -90,10 +92,10 @@ def trading(request: HttpRequest) -> HttpResponse:
             "costs_sentence": costs_sentence(costed, headline.condition) if costed and headline else "",
             "without_book": sum(entry["trades_without_book"] or 0 for entry in entries),
             "methodology": competition.methodology,
-            "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in competition.cohorts.values()),
-            "voided": [cohort for cohort in competition.cohorts.values() if cohort.voided_at],
+            "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in cohorts),
+            "voided": list(filter(attrgetter("voided_at"), cohorts)),
             "decisions": latest,
-            "trades": trades_by_decision(decision.pk for decision, _ in latest),
+            "trades": trades_by_decision(map(itemgetter(0), latest)),
             "next_run": next_decision_run(now),
             "newest_snapshot": returns.newest,
             "pause": pause,
@@ -163,7 +165,7 @@ def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> lis
         completed = completed.filter(decided_at__lte=at)
     columns = ("pk", "agent", "week", "status", "action", "fallback", "reasoning", "decided_at")
     latest = completed.order_by("-decided_at", "-pk").values_list(*columns, named=True)[:LATEST_DECISIONS]
-    agents = {agent.pk: agent for agent in competition.agents}
+    agents = competition.agents_by_id
     return [(decision, agents[decision.agent]) for decision in latest if decision.agent in agents]
 
 

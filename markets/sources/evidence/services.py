@@ -5,8 +5,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from foundation.heartbeats import parallel_results
 from foundation.http import MIB, HttpService, UpstreamError
-from foundation.parallel_requests import parallel_results
 from markets.sources.evidence.base import (
     TEXTS_PER_QUERY,
     Clock,

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Self
 from urllib.parse import quote
 
+from foundation.heartbeats import parallel_results
 from foundation.http import UpstreamError
-from foundation.parallel_requests import parallel_results
 from markets.sources.base import (
     Catalogue,
     CataloguePage,

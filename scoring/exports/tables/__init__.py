@@ -13,6 +13,7 @@ from scoring.exports.tables.results import (
     FORECAST_LEADERBOARD,
     PROMPT_BLOCKS,
     PROMPTS,
+    REPORT_FIGURES,
     TRADING_LEADERBOARD,
 )
 from scoring.exports.tables.trading import TRADING_TABLES
@@ -20,6 +21,6 @@ from scoring.exports.tables.trading import TRADING_TABLES
 TABLES: tuple[ArchiveTable, ...] = (
     *COMPETITION_TABLES, *MARKET_TABLES, PROMPTS, PROMPT_BLOCKS, *TRADING_TABLES, *FORECAST_TABLES, *AGENT_TABLES,
     CHAIN, TRADING_LEADERBOARD, FORECAST_LEADERBOARD, AGENTS_BOARD, CONDITION_DIFFERENCES,
-    AFTER_COSTS,
+    AFTER_COSTS, REPORT_FIGURES,
 )  # fmt: skip
 TABLES_BY_NAME = rows_by("name", TABLES)

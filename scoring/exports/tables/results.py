@@ -92,6 +92,17 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
     """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high "
         "ranked_by n forecasts coverage brier brier_se brier_ci log spherical accuracy alpha adjusted_brier "
         "average_return")  # fmt: skip
+REPORT_FIGURES = ArchiveTable("report_figures", "The figures of the pages on time, costs, releases, risk and "
+        "consistency, over all methodologies, one a row.", columns("""
+        report text - time, costs, releases, risk or consistency.
+        arm text - The condition's name; empty on risk, which is of trading.
+        forecaster text - A family's slug or the name of a reference; empty for what is of no single one.
+        part text - Of time the bin's first day, early or revisions; of releases the id or a date; of checks their kind.
+        figure text - Its name in the report of the API; parity is the day after 1970-01-01.
+        value number - The figure.
+        low number - Lower end of its 95 % interval; empty where it has none.
+        high number - Upper end.
+    """), recomputed="report arm forecaster part figure value low high")  # fmt: skip
 CONDITION_DIFFERENCES = ArchiveTable("condition_differences", "Paired differences between the conditions of one model "
         "on common questions.", columns("""
         family text - The family's slug.

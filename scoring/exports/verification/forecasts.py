@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -48,7 +49,7 @@ class ForecastRecords:
         entry = self.entries[pk]
         question = self.questions[entry["question"]]
         closed = question["closed_at"]
-        return resolved_entry(
+        resolved = resolved_entry(
             pk,
             question["id"],
             self.options[question["id"]],
@@ -58,6 +59,9 @@ class ForecastRecords:
             exclusive=question["exclusive"],
             closed_at=datetime.fromisoformat(closed) if closed else None,
         )
+        frozen_at = self.archive.by("question_sets")[entry["question_set"]]["frozen_at"]
+        batch = entry["question_set"], entry["batch"]
+        return replace(resolved, batch=batch, frozen_at=datetime.fromisoformat(frozen_at).timestamp())
 
     def vector(self, forecast: Row) -> Any:
         names = [name for name, _ in scored_options(self.options[forecast["question"]])]
@@ -89,6 +93,7 @@ class ForecastRecords:
             entry = entries[forecast["entry"]]
             of_entry = entry.external_forecasts if forecast["family"] in externals else entry.forecasts
             of_entry[forecast["family"]] = self.vector(forecast)
+            entry.releases[forecast["family"]] = forecast["release"]
         return list(entries.values())
 
     def leaderboard(self, arm: str, methodology: str, category: str) -> list[dict[str, Any]]:

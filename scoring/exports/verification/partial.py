@@ -24,6 +24,7 @@ OF_A_WINDOW = {
     "leaderboard_agents": "a window has no leaderboards",
     "condition_differences": "a window has no leaderboards",
     "after_costs": "a window has no leaderboards",
+    "report_figures": "a window has no leaderboards",
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
@@ -33,6 +34,7 @@ OF_A_COHORT = {
     "leaderboard_agents": "the archive of a cohort has no leaderboards",
     "condition_differences": "the archive of a cohort has no leaderboards",
     "after_costs": "the archive of a cohort has no leaderboards",
+    "report_figures": "the archive of a cohort has no leaderboards",
 }
 """By table, the rows that are not in the archive."""
 

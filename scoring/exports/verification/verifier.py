@@ -27,6 +27,7 @@ from scoring.exports.verification.forecasts import (
     check_forecast_leaderboards,
 )
 from scoring.exports.verification.partial import Unproven, unproven
+from scoring.exports.verification.reports import check_report_figures
 from scoring.exports.verification.rows import check_rows
 
 Check = Callable[[Archive], Iterator[str]]
@@ -57,6 +58,7 @@ CHECKS: dict[str, Check] = {
     "forecast leaderboards": check_forecast_leaderboards,
     "intervals of agents": check_agents_boards,
     "tests of conditions": check_condition_differences,
+    "intervals of reports": check_report_figures,
 }
 """The rules of the arena's verifier, and what needs Parquet, NumPy, the answer parser or the models' vocabularies."""
 MALFORMED_DATA_ERRORS = (*program.MALFORMED, pl.exceptions.PolarsError)

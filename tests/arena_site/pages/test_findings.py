@@ -72,12 +72,13 @@ def sentence(topic: str, estimate: float, low: float, high: float, **changes: An
         ),
         (
             "No model is shown to earn money: the mean return of GPT-5.2, the highest, is +2.00 %, and its interval"
-            " includes 0 (95 % interval −1.00 % to +5.00 % over 1 cohort); only more cohorts can tell.",
+            " includes 0 (95 % interval, corrected for all models, −1.00 % to +5.00 % over 1 cohort); only more cohorts"
+            " can tell.",
             "profit", (2.0, -1.0, 5.0), {"number": 1, "details": {"ages": []}},
         ),
         (
             "GPT-5.2, the model with the highest mean return, earns money on paper: its mean return is +2.00 % (95 %"
-            " interval +1.00 % to +3.00 % over 3 cohorts, 2 unfinished, 1 to 4 weeks old).",
+            " interval, corrected for all models, +1.00 % to +3.00 % over 3 cohorts, 2 unfinished, 1 to 4 weeks old).",
             "profit", (2.0, 1.0, 3.0), {"number": 3, "details": {"ages": [1, 4]}},
         ),
         (

@@ -1,5 +1,6 @@
-"""The Diebold-Mariano test: its error is statsmodels' HAC error, corrected by hand."""
+"""The Diebold-Mariano test: its error is statsmodels' HAC error, corrected by hand; one published example."""
 
+import random
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,28 @@ def test_error_equals_the_oracle_and_the_statistic_is_corrected(horizon: int) ->
 def test_one_step_ahead_it_is_the_paired_t_test() -> None:
     known = stats.ttest_rel(LOSS, OTHER)
     assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((known.statistic, known.pvalue))
+
+
+def test_published_example_comes_out_to_its_last_digits() -> None:
+    """The example of John Tsang's `dm_test` (its README): shuffled numbers, and powers of the errors as losses.
+
+    The numbers are those of Python 2's `random.sample` after `random.seed(123)`, written out here.
+    """
+    generator = random.Random(123)
+    series = []
+    for _ in range(3):
+        pool, shuffled = list(range(100)), []
+        for left in range(100, 0, -1):
+            place = int(generator.random() * left)
+            shuffled.append(pool[place])
+            pool[place] = pool[left - 1]
+        series.append(np.array(shuffled, dtype=np.float64))
+    actual, first, second = series
+    published = {1: (1.3275742446369585, 0.18737195617455585), 2: (1.2112523589452902, 0.22868210381769466),
+                 4: (0.9124498079287283, 0.36374861695187799)}  # fmt: skip
+    for power, figures in published.items():
+        test = diebold_mariano(np.abs(actual - first) ** power, np.abs(actual - second) ** power)
+        assert test[3:] == pytest.approx(figures, rel=1e-12)
 
 
 def test_two_steps_ahead_by_hand() -> None:

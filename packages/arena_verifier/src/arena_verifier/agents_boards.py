@@ -6,9 +6,10 @@ from typing import Any
 
 from arena_verifier.forecast_leaderboards import (
     adjusted_scores,
+    answered_entries,
     forecaster_figures,
     forecasts_by_entry,
-    reference_vectors,
+    scored_forecasts,
 )
 from arena_verifier.intervals import rank_ranges, return_error
 from arena_verifier.rows import Row, Tables, Violations, cents, mismatches
@@ -45,14 +46,11 @@ def check_agents_boards(tables: Tables, violations: Violations) -> None:
 def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     """The figures of agents, of models and of market and uniform on the questions that one of the agents answered."""
     records, families, by_entry = QuestionRecords(tables), tables.by("families", "slug"), forecasts_by_entry(tables)
-    board_arm, batches, tasks = tables.board_condition(), set(), defaultdict(list)
+    board_arm, tasks = tables.board_condition(), defaultdict(list)
     for task in tables.by("elicitations").values():
         batch = tables.by("question_batches")[task["batch"]]
         if batch["arm"] == board_arm and task["family"] in agents:
             tasks[task["family"]].append(task)
-    for batch in tables.by("question_batches").values():
-        if batch["arm"] == board_arm:
-            batches.add((batch["question_set"], batch["number"]))
     attempts = defaultdict(list)
     for attempt in tables.rows("attempts"):
         if attempt["batch"] is not None and tables.by("question_batches")[attempt["batch"]]["arm"] == board_arm:
@@ -61,27 +59,15 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     for (entry, arm), forecasts in by_entry.items():
         for forecast in forecasts if arm == board_arm else ():
             first[forecast["family"]] = min(entry, first.get(forecast["family"], entry))
-    scored, questions_by_agent = defaultdict(list), defaultdict(set)
-    for pk, entry in records.entries.items():
-        question = records.questions[entry["question"]]
-        if (entry["question_set"], entry["batch"]) not in batches or question["status"] != "resolved":
-            continue
-        if not tables.counts_in(board_arm, entry):
-            continue
+    common, questions_by_agent = [], defaultdict(set)
+    models = {slug for slug, row in families.items() if not row["external"]}
+    for item in answered_entries(tables, records, board_arm):
         for slug in agents & first.keys():
-            if pk >= first[slug]:
-                questions_by_agent[slug].add(entry["question"])
-        answers = {row["family"]: records.vector(row, question) for row in by_entry.get((pk, board_arm), ())}
-        if agents.isdisjoint(answers):
-            continue
-        market = records.market(entry)
-        models = {slug: vector for slug, vector in answers.items() if not families[slug]["external"]}
-        answers = models | {slug: vector for slug, vector in answers.items() if slug in agents}
-        size = len(records.options[question["id"]])
-        answers |= reference_vectors(list(models.values()), market, question["exclusive"], size)
-        reference = None if market is None else records.score(market, entry)[0]
-        for name, vector in answers.items():
-            scored[name].append((entry["question"], records.score(vector, entry), reference, pk))
+            if item.entry["id"] >= first[slug]:
+                questions_by_agent[slug].add(item.question["id"])
+        if not agents.isdisjoint(item.vectors):
+            common.append(item.only(agents | models))
+    scored = scored_forecasts(records, families, common)
     adjusted = adjusted_scores(scored, [name for name in scored if name in families])
     board: dict[str, Row] = {}
     for name in {*scored, *tasks}:

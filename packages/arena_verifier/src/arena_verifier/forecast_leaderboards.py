@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from statistics import fmean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_verifier.rows import Row, Tables, Violations, mismatches
 from arena_verifier.scores import TIE, QuestionRecords
@@ -19,40 +20,19 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
     batches = tables.by("question_batches").values()
     for row in tables.rows("leaderboard_forecast"):
         boards[row["arm"], row["methodology"], row["category"]][row["forecaster"]] = row
-    by_entry = forecasts_by_entry(tables)
     for arm in {batch["arm"] for batch in batches} - {arm for arm, *_ in boards}:
         violations.append(f"leaderboard_forecast: the leaderboard of arm {arm} is missing")
     for (arm, version, category), board in boards.items():
-        in_arm = {(batch["question_set"], batch["number"]) for batch in batches if batch["arm"] == arm}
-        scored: dict[str, list[Any]] = defaultdict(list)
-        questions = set()
-        for pk, entry in records.entries.items():
-            question = records.questions[entry["question"]]
-            question_set = tables.by("question_sets")[entry["question_set"]]
-            if (
-                (entry["question_set"], entry["batch"]) not in in_arm
-                or question["status"] != "resolved"
-                or version not in ("", question_set["methodology"])
-                or category not in ("", question["category"])
-                or not tables.counts_in(arm, entry)
-            ):
-                continue
-            questions.add(entry["question"])
-            market = records.market(entry)
-            answers = {row["family"]: records.vector(row, question) for row in by_entry[pk, arm]}
-            models_vectors = [vector for slug, vector in answers.items() if not families[slug]["external"]]
-            answers |= reference_vectors(
-                models_vectors, market, question["exclusive"], len(records.options[question["id"]])
-            )
-            reference = None if market is None else records.score(market, entry)[0]
-            for name, vector in answers.items():
-                scored[name].append((entry["question"], records.score(vector, entry), reference, pk))
+        on_board, versions = [], tables.by("question_sets")
+        for item in answered_entries(tables, records, arm):
+            in_version = version in ("", versions[item.entry["question_set"]]["methodology"])
+            if in_version and category in ("", item.question["category"]):
+                on_board.append(item)
+        questions = {item.question["id"] for item in on_board}
+        scored = scored_forecasts(records, families, on_board)
         models = [name for name in board if name in families and not families[name]["external"]]
         means = {name: forecaster_figures(scored[name], questions) for name in board}
-        adjusted = adjusted_scores(scored, models)
-        shares = [len(scored[name]) for name in models if scored[name]]
-        differs = bool(shares) and min(shares) < EQUAL_COVERAGE * max(shares)
-        ranked_by = "adjusted_brier" if differs and any(name in adjusted for name in models) else "brier"
+        adjusted, ranked_by = adjusted_ranking(scored, models)
         ranking = adjusted if ranked_by == "adjusted_brier" else {name: means[name]["brier"] for name in board}
         model_scores = [ranking[name] for name in models if ranking.get(name) is not None]
         for name, row in board.items():
@@ -68,6 +48,57 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
             )
         for name in scored.keys() - board.keys():
             violations.append(f"leaderboard_forecast: {name} is missing in {arm} {version or 'all'} {category}")
+
+
+class AnsweredEntry(NamedTuple):
+    """A resolved question on a day it was asked, the market's probabilities, and those and the releases of families."""
+
+    batch: int
+    entry: Row
+    question: Row
+    market: list[float] | None
+    vectors: dict[str, list[float]]
+    releases: dict[str, int]
+
+    def only(self, slugs: Collection[str]) -> "AnsweredEntry":
+        """The entry with the probabilities of these families alone."""
+        return self._replace(vectors={slug: vector for slug, vector in self.vectors.items() if slug in slugs})
+
+
+def answered_entries(tables: Tables, records: QuestionRecords, arm: str) -> list[AnsweredEntry]:
+    """The entries of resolved questions that count in an arm."""
+    if ("answered", arm) in tables.cache:
+        return list(tables.cache["answered", arm])
+    rows, by_entry = tables.by("question_batches").values(), forecasts_by_entry(tables)
+    batches = {(row["question_set"], row["number"]): row["id"] for row in rows if row["arm"] == arm}
+    answered = tables.cache["answered", arm] = []
+    for pk, entry in records.entries.items():
+        batch, question = batches.get((entry["question_set"], entry["batch"])), records.questions[entry["question"]]
+        if batch is not None and question["status"] == "resolved" and tables.counts_in(arm, entry):
+            vectors = {row["family"]: records.vector(row, question) for row in by_entry[pk, arm]}
+            releases = {row["family"]: row["release"] for row in by_entry[pk, arm]}
+            answered.append(AnsweredEntry(batch, entry, question, records.market(entry), vectors, releases))
+    return answered
+
+
+def scored_forecasts(records: QuestionRecords, families: Row, answered: list[AnsweredEntry]) -> dict[str, list[Any]]:
+    """By forecaster, references included, the question, scores, the market's Brier score and the entry of each."""
+    scored: dict[str, list[Any]] = defaultdict(list)
+    for _, entry, question, market, vectors, _ in answered:
+        models = [vector for slug, vector in vectors.items() if not families[slug]["external"]]
+        references = reference_vectors(models, market, question["exclusive"], len(records.options[question["id"]]))
+        market_score = None if market is None else records.score(market, entry)[0]
+        for name, vector in (vectors | references).items():
+            scored[name].append((question["id"], records.score(vector, entry), market_score, entry["id"]))
+    return scored
+
+
+def adjusted_ranking(scored: dict[str, list[Any]], models: list[str]) -> tuple[dict[str, float], str]:
+    """The adjusted scores, and which score ranks: the adjusted one where the models answered different questions."""
+    adjusted = adjusted_scores(scored, models)
+    shares = [len(scored[name]) for name in models if scored[name]]
+    differs = bool(shares) and min(shares) < EQUAL_COVERAGE * max(shares)
+    return adjusted, "adjusted_brier" if differs and any(name in adjusted for name in models) else "brier"
 
 
 def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:

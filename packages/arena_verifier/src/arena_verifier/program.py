@@ -7,7 +7,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - that prompts, universes and question sets are those whose hashes the chains hold;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
-- the returns after costs, by the captured order books;
+- the returns after costs, by the captured order books, and of the reports scores by days ahead, costs and risk;
 - the Brier score of every bet and forecast, both leaderboards and the boards of external agents: ranks, means and
   standard errors, and of trading all intervals and rank ranges; the mean differences between conditions.
 
@@ -31,6 +31,7 @@ from arena_verifier.ledger import check_journals, check_positions, check_trades
 from arena_verifier.order_books import check_after_costs, check_books
 from arena_verifier.portfolios import check_agents, check_snapshots
 from arena_verifier.receipts import check_receipts
+from arena_verifier.report_figures import check_report_figures
 from arena_verifier.rows import Violations
 from arena_verifier.samples import check_samples
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
@@ -42,6 +43,7 @@ LEFT = {
     "leaderboard_agents": "of forecasts rank_low, rank_high, score_ci, brier_ci, alpha_ci",
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
     "condition_differences": "interval, p, p_adjusted",
+    "report_figures": "low, high, and values of releases, consistency, revisions, locked capital and luck",
     "forecasts": "probabilities, stated, normalised, rationale against the raw answers",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
 }
@@ -55,7 +57,7 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
     if archive.is_whole:
         return
     for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences",
-                  "after_costs"):  # fmt: skip
+                  "after_costs", "report_figures"):  # fmt: skip
         if next(archive.rows(table), None) is not None:
             violations.append(f"{table}: it has rows, and only an archive of everything has leaderboards")
     start, end, cohort = archive.selection["from"] or "", archive.selection["to"] or "~", archive.selection["cohort"]
@@ -85,11 +87,12 @@ CHECKS: dict[str, Callable[..., None]] = {
     "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
     "boards of agents": check_agents_boards, "conditions": check_condition_differences,
-    "books": check_books, "after costs": check_after_costs,
+    "books": check_books, "after costs": check_after_costs, "reports": check_report_figures,
 }  # fmt: skip
 OF_WHOLE_ACCOUNTS = ("journals", "positions", "agents")
 """Checks that need every row of an agent, which a window does not have."""
-OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions", "after costs")
+OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions", "after costs",
+                 "reports")  # fmt: skip
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError, OSError,
              RecursionError, MemoryError, StopIteration, csv.Error)  # fmt: skip
 """Errors that forged files may lead to."""

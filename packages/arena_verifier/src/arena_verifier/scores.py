@@ -194,11 +194,6 @@ def check_forecast_scores(tables: Tables, violations: Violations) -> None:
     violations.extend(f"forecast_scores: of forecast {pk}, which is not in the archive" for pk in missing)
 
 
-def check_origins(tables: Tables, violations: Violations) -> None:
-    for forecast in tables.rows("forecasts"):
-        check_origin(tables, forecast, violations)
-
-
 def check_origin(tables: Tables, forecast: Row, violations: Violations) -> None:
     """A forecast agrees with its elicitation, and with the question of its entry."""
     task = tables.by("elicitations").get(forecast["elicitation"])
