@@ -5,14 +5,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, models, transaction
 
 from cohorts.models import Methodology
-from foundation.bulk import rows_by
+from foundation.bulk import chunks, rows_by
 from markets.models import (
     EvidenceSnippet,
     Market,
@@ -206,7 +205,7 @@ def _load(
     ]
     ids = set()
     selected = filter(keep, tables.rows(name))
-    while rows := list(islice(selected, BATCH)):
+    for rows in chunks(selected, BATCH):
         instances = []
         for row in rows:
             values = {column.path: _value(fields[column.path], row[column.name]) for column in columns}
