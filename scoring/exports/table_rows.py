@@ -46,7 +46,7 @@ FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_w
 """The figures that take seconds to fit, taken from the stored leaderboard."""
 
 
-def rowchunks(table: ArchiveTable, selection: ExportSelection, **narrowed: Any) -> Iterator[Rows]:
+def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any) -> Iterator[Rows]:
     """The selected rows of a table as encoded values, in batches; `narrowed` are further filters."""
     rows: Iterable[Sequence[Any]]
     if table.name == POSITIONS and seals_in_force().universes:
@@ -84,7 +84,7 @@ def _take_back(trade: Trade, position: Position) -> None:
 def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     agents = selection.rows(TABLES_BY_NAME["agents"]).select_related("family").prefetch_related("cohort__methodology")
     for batch in chunks(agents.iterator(chunk_size=500), 500):
-        values, scores = valuations(batch), bet_records([agent.pk for agent in batch])
+        values, scores = valuations(batch), bet_records(batch)
         for agent in batch:
             valuation, record = values[agent.pk], scores.get(agent.pk, NO_RECORD)
             yield {
