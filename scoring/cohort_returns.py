@@ -54,7 +54,7 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
     Before its first snapshot an agent's return is zero; that of a completed cohort stays what it was at its end.
     """
     running = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    ranges = snapshot_ranges(running, at)
     range_of: dict[int, SnapshotRange] = {}
     for ranges_of_family in ranges.values():
         range_of.update(ranges_of_family)

@@ -62,7 +62,7 @@ def performances(
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`, read together."""
     running = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    ranges = snapshot_ranges(running, at)
     oldest, newest = [], []
     for agent in running:
         if agent_range := ranges[agent.family.pk].get(agent.pk):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from statistics import fmean
 
 from django.db import connection
@@ -164,9 +165,9 @@ def snapshot_valuations(agents: Iterable[Agent | AgentSummary], at: datetime) ->
     return values
 
 
-def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[int, BetRecord]:
-    """The record of each agent id, from scores of markets resolved by `at` (default: all)."""
-    rows = BrierScore.objects.filter(agent__in=list(agents)).order_by()
+def bet_records(agents: Iterable[Agent | AgentSummary], *, at: datetime | None = None) -> dict[int, BetRecord]:
+    """The record of each agent by its id, from scores of markets resolved by `at` (default: all)."""
+    rows = BrierScore.objects.filter(agent__in=list(map(attrgetter("pk"), agents))).order_by()
     if at is not None:
         rows = rows.filter(resolved_at__lte=at)
     scores: dict[int, list[float]] = defaultdict(list)
