@@ -9,6 +9,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
+from foundation.row_hashes import RowHashField
+
 
 class RateLimitCounter(models.Model):
     """A client's attempts within a time window of a rate limit; deleted after the window has ended."""
@@ -46,6 +48,7 @@ class AuditEntry(models.Model):
     form_data: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     before: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
     after: Any = models.JSONField(default=dict, encoder=DjangoJSONEncoder)
+    row_sha256 = RowHashField()
 
     class Meta:
         verbose_name_plural = "audit log"

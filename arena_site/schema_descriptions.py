@@ -334,7 +334,7 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "Stakes": {
         "bets": "Bets with a forecast of the same release at the same frozen prices.",
         "over_betting_ci": "Interval of `over_betting`, 95 %.",
-        "over_kelly_ci": "Interval of `over_kelly`, 95 %.",
+        "over_kelly_ci": "Interval of `over_kelly`, 95 % for all models together.",
         "spearman": "Spearman's rank correlation of stated probability and implied confidence.",
     },
     "SubmissionResult": {

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from cohorts.weeks import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
 from markets.prompt_blocks import MARKET_COLUMNS
-from markets.selection_rule import Rule, SelectionRule
+from markets.selection_rule import Condition, Rule, SelectionRule
 
 MAX_REPLICATES = 9
 
@@ -48,3 +48,9 @@ class ForecastRules(SelectionRule):
     @property
     def retry_window(self) -> timedelta:
         return timedelta(hours=self.retry_window_hours)
+
+    def user_message(self, condition: Condition, *, date: str, questions: str, evidence: str) -> str:
+        """The user message of a condition with these blocks of questions and evidence."""
+        evidence = self.evidence_prompt.format(evidence=evidence) if condition.has_evidence else ""
+        search = self.search_prompt if condition.tools else ""
+        return self.user_prompt.format(date=date, questions=questions, evidence=evidence, search=search)

@@ -31,7 +31,7 @@ TEXTS = {field.name for field in Methodology._meta.concrete_fields if isinstance
 class MethodologyForm(forms.ModelForm):
     class Meta:
         model = Methodology
-        fields = [field.name for field in Methodology._meta.concrete_fields if field.name != "id"]
+        fields = [field.name for field in Methodology._meta.concrete_fields if field.editable and field.name != "id"]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -136,7 +136,7 @@ def differences(before: Methodology, after: Methodology) -> list[tuple[str, str]
     """The fields in which two versions differ, each with a diff of its lines."""
     diffs = []
     for field in Methodology._meta.concrete_fields:
-        if field.name == "id":
+        if field.name == "id" or not field.editable:
             continue
         old, new = _lines(getattr(before, field.name)), _lines(getattr(after, field.name))
         if old != new:

@@ -13,6 +13,7 @@ from django.db.models import Max, Q
 
 from cohorts import weeks
 from foundation.fields import MoneyField
+from foundation.row_hashes import RowHashField
 from markets.pricing import PriceRule
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Methodology(models.Model):
         default=dict, blank=True,
         help_text="Rules of the trading protocol that came later; empty in versions without them.",
     )  # fmt: skip
+    row_sha256 = RowHashField(but=("title", "published_at"))
 
     objects = MethodologyQuerySet.as_manager()
 
@@ -130,7 +132,7 @@ class Methodology(models.Model):
     @classmethod
     def frozen_fields(cls) -> list[models.Field]:
         """The fields that a result depends on: all but the title and the publication date."""
-        return [field for field in cls._meta.concrete_fields if field.name not in ("id", "title", "published_at")]
+        return cls._meta.get_field("row_sha256").fields  # type: ignore[union-attr]
 
     @property
     def open_window(self) -> timedelta:
@@ -190,6 +192,7 @@ class Cohort(models.Model):
         null=True, blank=True, help_text="From then on it is asked nothing more and counts on no leaderboard."
     )
     void_reason = models.CharField(max_length=200, blank=True)
+    row_sha256 = RowHashField(but=("status", "completed_at", "voided_at", "void_reason"))
 
     objects = CohortQuerySet.as_manager()
 

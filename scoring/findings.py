@@ -58,7 +58,11 @@ class Finding:
         """Whether the data tells the estimate from 0."""
         if self.p is not None:
             return self.p < SIGNIFICANCE
-        return self.low > 0 or self.high < 0
+        return _excludes_zero(self.low, self.high)
+
+
+def _excludes_zero(low: float, high: float) -> bool:
+    return low > 0 or high < 0
 
 
 class Findings(NamedTuple):
@@ -207,7 +211,7 @@ def _stakes(board: ForecastBoard, condition: Mapping[str, str]) -> Iterator[Find
     models = [row for row in board.report.get("forecasts_and_trades", []) if row.get("over_kelly_ci")]
     if not models:
         return
-    row = max(models, key=lambda row: abs(row["over_kelly"]))
+    row = max(models, key=lambda row: (_excludes_zero(*row["over_kelly_ci"]), abs(row["over_kelly"])))
     sign = math.copysign(1, row["over_kelly"])
     alike = 0
     for model in models:

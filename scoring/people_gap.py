@@ -7,6 +7,7 @@ from typing import Any
 SIGNIFICANCE = 0.05
 MINIMUM_EVENTS = 4
 """Below this number of common events there is no interval."""
+PROMPTS_UNKNOWN = "Whether the model was shown the market’s prices is not known."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,11 @@ class PeopleGap:
 
     @property
     def sentence(self) -> str:
-        """The gap in words."""
+        """The gap in words, with what is known of the prompts of models from elsewhere: nothing."""
+        return f"{self._claim} {PROMPTS_UNKNOWN}"
+
+    @property
+    def _claim(self) -> str:
         basis = f"on {self.n:,} common question{'' if self.n == 1 else 's'} of {self.events:,} events"
         size = f"{abs(self.difference):.4f}"
         if self.interval is None or self.p_adjusted is None:

@@ -28,7 +28,7 @@ def create_portfolios(*, cohorts: int, positions: int, markets: int = 350) -> Po
     """`cohorts` weeks of seven agents, each holding YES of `positions` out of `markets` open markets."""
     for week in range(cohorts):
         start_cohort(at=WEEK + week * timedelta(weeks=1))
-    seen = WEEK - timedelta(days=1)
+    last_seen_at = WEEK - timedelta(days=1)
     listed = Market.objects.bulk_create(
         Market(
             external_id=str(700_000 + n),
@@ -38,9 +38,9 @@ def create_portfolios(*, cohorts: int, positions: int, markets: int = 350) -> Po
             event_id=f"event-{n // 3}",
             volume=1_000_000 - n,
             traded=True,
-            first_seen_at=seen,
-            listed_at=seen,
-            refreshed_at=seen,
+            first_seen_at=last_seen_at,
+            listed_at=last_seen_at,
+            refreshed_at=last_seen_at,
         )
         for n in range(markets)
     )
@@ -52,9 +52,9 @@ def create_portfolios(*, cohorts: int, positions: int, markets: int = 350) -> Po
             side=side,
             token_id=f"{market.external_id}{index}",
             quote=price,
-            quote_at=seen,
+            quote_at=last_seen_at,
             price=price,
-            price_at=seen,
+            price_at=last_seen_at,
             price_source="gamma",
         )
         for market in listed
@@ -66,7 +66,7 @@ def create_portfolios(*, cohorts: int, positions: int, markets: int = 350) -> Po
         Decision(agent=a, cohort=a.cohort, week=1, status="completed", action="BET", decided_at=a.cohort.week_start)
         for a in agents
     )
-    held = Position.objects.bulk_create(
+    open_positions = Position.objects.bulk_create(
         Position(
             agent=agent,
             market_id=outcome.market_id,
@@ -78,17 +78,17 @@ def create_portfolios(*, cohorts: int, positions: int, markets: int = 350) -> Po
         for index, agent in enumerate(agents)
         for outcome in (yes[(index * 7 + k) % len(yes)] for k in range(positions))
     )
-    _create_trades(agents, decisions, held)
-    return Portfolios(len(agents), len(held), len(listed), WEEK + cohorts * timedelta(weeks=1))
+    _create_trades(agents, decisions, open_positions)
+    return Portfolios(len(agents), len(open_positions), len(listed), WEEK + cohorts * timedelta(weeks=1))
 
 
-def _create_trades(agents: list[Agent], decisions: list[Decision], held: list[Position]) -> None:
+def _create_trades(agents: list[Agent], decisions: list[Decision], positions: list[Position]) -> None:
     """Creates the trades and journal entries behind the positions."""
     decided = {decision.agent_id: decision for decision in decisions}
     by_agent = {agent.pk: agent for agent in agents}
     trades, cash = [], {agent.pk: agent.cash for agent in agents}
     sequence = dict.fromkeys(cash, 0)
-    for position in held:
+    for position in positions:
         agent = by_agent[position.agent_id]
         sequence[agent.pk] += 1
         maximum = agent.cohort.methodology.maximum_bet(cash[agent.pk])

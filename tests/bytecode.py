@@ -22,9 +22,9 @@ def cache() -> None:
         return
     installed = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns
     folder = CACHES / f"{sys.implementation.cache_tag}-{installed}"
-    for other in CACHES.glob("*"):
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
+    for old_cache in CACHES.glob("*"):
+        if old_cache != folder:
+            shutil.rmtree(old_cache, ignore_errors=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)
     sys.dont_write_bytecode = False

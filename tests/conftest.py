@@ -137,9 +137,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fails the run if a test left tables in the server's own database instead of one of its own."""
     url = postgres_server(session.config)
-    if url and (left := table_names(url) - session.config.stash[TABLES_AT_START]):
+    if url and (new_tables := table_names(url) - session.config.stash[TABLES_AT_START]):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        print(f"\nA test left tables in the database at DATABASE_URL: {', '.join(sorted(left)[:5])} …")
+        print(f"\nA test left tables in the database at DATABASE_URL: {', '.join(sorted(new_tables)[:5])} …")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

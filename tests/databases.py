@@ -21,9 +21,9 @@ LOCAL_SERVERS = ("postgres://postgres@127.0.0.1:5432/postgres", "postgres://root
 
 def postgres_url() -> str:
     """The address of a server that lets us create databases. Started here if there is none, stopped at the end."""
-    named = os.environ.get("DATABASE_URL", "")
-    if named.startswith("postgres"):
-        return named
+    database_url = os.environ.get("DATABASE_URL", "")
+    if database_url.startswith("postgres"):
+        return database_url
     return next((url for url in LOCAL_SERVERS if _may_create(url)), None) or _embedded()
 
 

@@ -48,6 +48,7 @@ from agents.services.signing_keys import anchor, chain_heads, record_daily_ancho
 from cohorts.models import Cohort, Methodology
 from foundation.json_lines import json_line, json_number
 from foundation.models import Run
+from foundation.row_hashes import hash_after
 from markets.models import (
     Market,
     Outcome,
@@ -136,7 +137,7 @@ class CohortFactory(Competitors, DjangoModelFactory[Cohort]):
         model = Cohort
 
     number = factory.LazyFunction(lambda: (Cohort.objects.aggregate(last=Max("number"))["last"] or 0) + 1)
-    week_start = factory.LazyAttribute(lambda o: WEEK + (o.number - 1) * timedelta(weeks=1))
+    week_start = factory.LazyAttribute(lambda row: WEEK + (row.number - 1) * timedelta(weeks=1))
     methodology = factory.LazyFunction(Methodology.objects.current)
     started_at = factory.SelfAttribute("week_start")
 
@@ -152,13 +153,13 @@ class AgentFactory(DjangoModelFactory[Agent]):
 
     cohort = factory.SubFactory(CohortFactory)
     family = factory.LazyAttribute(
-        lambda o: (
-            Family.objects.get(slug=o.slug)
-            if o.slug
-            else Family.objects.exclude(agents__cohort=o.cohort).order_by("pk").first() or FamilyFactory()
+        lambda row: (
+            Family.objects.get(slug=row.slug)
+            if row.slug
+            else Family.objects.exclude(agents__cohort=row.cohort).order_by("pk").first() or FamilyFactory()
         )
     )
-    release = factory.LazyAttribute(lambda o: o.family.release_at(o.cohort.started_at))
+    release = factory.LazyAttribute(lambda row: row.family.release_at(row.cohort.started_at))
     model_id = factory.SelfAttribute("release.model_id")
     display_name = factory.SelfAttribute("release.display_name")
     price_prompt = factory.SelfAttribute("release.price_prompt")
@@ -190,7 +191,9 @@ class MarketFactory(DjangoModelFactory[Market]):
     question = factory.Sequence(lambda n: f"Will it happen, number {n}?")
     category = "Politics"
     event_id = factory.Sequence(lambda n: f"event-{n}")
-    kind = factory.LazyAttribute(lambda o: Market.Kind.BINARY if set(o.prices) == {"YES", "NO"} else Market.Kind.MULTI)
+    kind = factory.LazyAttribute(
+        lambda row: Market.Kind.BINARY if set(row.prices) == {"YES", "NO"} else Market.Kind.MULTI
+    )
     volume = factory.Sequence(lambda n: Decimal(1_000_000 - n))
     first_seen_at = WEEK - timedelta(days=1)
     listed_at = WEEK - timedelta(days=1)
@@ -238,7 +241,7 @@ class UniverseFactory(DjangoModelFactory[Universe]):
     listed_open = None
     week_start = WEEK
     methodology = factory.LazyFunction(lambda: Methodology.objects.current().version)
-    frozen_at = factory.LazyAttribute(lambda o: o.week_start + DECIDED)
+    frozen_at = factory.LazyAttribute(lambda row: row.week_start + DECIDED)
 
     @classmethod
     def _create(
@@ -249,8 +252,8 @@ class UniverseFactory(DjangoModelFactory[Universe]):
         listed_open: bool | None,
         **fields: Any,
     ) -> Universe:
-        chosen = list(Market.objects.order_by("pk")) if markets is None else markets
-        entries = [_entry(market, position, listed_open) for position, market in enumerate(chosen, start=1)]
+        universe_markets = list(Market.objects.order_by("pk")) if markets is None else markets
+        entries = [_entry(market, position, listed_open) for position, market in enumerate(universe_markets, start=1)]
         block = fields.setdefault("market_block", _market_block(entries))
         fields.setdefault("sha256", fingerprint(entries, block))
         universe = super()._create(model_class, *args, **fields)
@@ -297,13 +300,15 @@ class DecisionFactory(DjangoModelFactory[Decision]):
     universe = factory.SubFactory(
         UniverseFactory,
         week_start=factory.LazyAttribute(
-            lambda o: o.factory_parent.cohort.week_start + (o.factory_parent.week - 1) * timedelta(weeks=1)
+            lambda row: row.factory_parent.cohort.week_start + (row.factory_parent.week - 1) * timedelta(weeks=1)
         ),
     )
     status = Decision.Status.COMPLETED
     action = Decision.Action.HOLD
     reasoning = "Nothing looks mispriced."
-    decided_at = factory.LazyAttribute(lambda o: o.cohort.week_start + (o.week - 1) * timedelta(weeks=1) + DECIDED)
+    decided_at = factory.LazyAttribute(
+        lambda row: row.cohort.week_start + (row.week - 1) * timedelta(weeks=1) + DECIDED
+    )
 
 
 class ModelCallFactory(DjangoModelFactory[ModelCall]):
@@ -313,10 +318,10 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
         model = ModelCall
 
     decision = factory.SubFactory(DecisionFactory)
-    sequence = factory.LazyAttribute(lambda o: o.decision.calls.count() + 1)
+    sequence = factory.LazyAttribute(lambda row: row.decision.calls.count() + 1)
     attempt = factory.SelfAttribute("sequence")
     idempotency_key = factory.LazyAttribute(
-        lambda o: hashlib.sha256(f"{o.decision.pk}:{o.attempt}".encode()).hexdigest()
+        lambda row: hashlib.sha256(f"{row.decision.pk}:{row.attempt}".encode()).hexdigest()
     )
     model = factory.SelfAttribute("decision.agent.model_id")
     returned_model = factory.SelfAttribute("model")
@@ -330,7 +335,7 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
     tokens_output = 200
     cost_usd = Decimal("0.0025")
     latency_ms = 1500
-    sent_at = factory.LazyAttribute(lambda o: o.decision.cohort.week_start + DECIDED)
+    sent_at = factory.LazyAttribute(lambda row: row.decision.cohort.week_start + DECIDED)
 
     @classmethod
     def _create(cls, model_class: type[ModelCall], *args: Any, **fields: Any) -> ModelCall:
@@ -350,7 +355,7 @@ class InstructionFactory(DjangoModelFactory[Instruction]):
         model = Instruction
 
     call = factory.SubFactory(ModelCallFactory)
-    sequence = factory.LazyAttribute(lambda o: o.call.instructions.count() + 1)
+    sequence = factory.LazyAttribute(lambda row: row.call.instructions.count() + 1)
     kind = "BET"
     payload = {"market_id": "1", "side": "YES", "amount": "20"}
     executed = False
@@ -379,7 +384,7 @@ class SubmissionFactory(DjangoModelFactory[Submission]):
     key = factory.Sequence(lambda n: f"key-{n}")
     request_sha256 = "0" * 64
     call = factory.LazyAttribute(
-        lambda o: ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(family=o.registration.family)))
+        lambda row: ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(family=row.registration.family)))
     )
     status = 201
     response = {"protocol": "trading", "action": "HOLD"}
@@ -403,13 +408,13 @@ class SnapshotFactory(DjangoModelFactory[Snapshot]):
 
     agent = factory.SubFactory(AgentFactory)
     taken_at = factory.LazyAttribute(
-        lambda o: o.agent.cohort.week_start + o.agent.snapshots.count() * timedelta(minutes=10)
+        lambda row: row.agent.cohort.week_start + row.agent.snapshots.count() * timedelta(minutes=10)
     )
     cash = factory.SelfAttribute("agent.cash")
     positions_value = Decimal("0.00")
-    total_value = factory.LazyAttribute(lambda o: o.cash + o.positions_value)
-    pnl = factory.LazyAttribute(lambda o: o.total_value - o.agent.cohort.methodology.starting_balance)
-    pnl_percent = factory.LazyAttribute(lambda o: o.pnl / o.agent.cohort.methodology.starting_balance * 100)
+    total_value = factory.LazyAttribute(lambda row: row.cash + row.positions_value)
+    pnl = factory.LazyAttribute(lambda row: row.total_value - row.agent.cohort.methodology.starting_balance)
+    pnl_percent = factory.LazyAttribute(lambda row: row.pnl / row.agent.cohort.methodology.starting_balance * 100)
     resolved_bets = 0
     open_positions = 0
     stale_positions = 0
@@ -427,7 +432,7 @@ class RunFactory(DjangoModelFactory[Run]):
     kind = "sync_markets"
     at = factory.Sequence(lambda n: WEEK + n * timedelta(minutes=5))
     started_at = factory.SelfAttribute("at")
-    finished_at = factory.LazyAttribute(lambda o: o.at + timedelta(seconds=20))
+    finished_at = factory.LazyAttribute(lambda row: row.at + timedelta(seconds=20))
     status = Run.Status.SUCCEEDED
     summary = {"seen": 500}
 
@@ -440,11 +445,11 @@ class QuestionFactory(DjangoModelFactory[Question]):
 
     markets = factory.LazyFunction(lambda: [MarketFactory()])
     source = "polymarket"
-    market = factory.LazyAttribute(lambda o: o.markets[0] if len(o.markets) == 1 else None)
-    event_key = factory.LazyAttribute(lambda o: o.markets[0].event_key)
+    market = factory.LazyAttribute(lambda row: row.markets[0] if len(row.markets) == 1 else None)
+    event_key = factory.LazyAttribute(lambda row: row.markets[0].event_key)
     options_sha256 = factory.Sequence(lambda n: f"{n:064x}")
-    text = factory.LazyAttribute(lambda o: o.markets[0].question)
-    category = factory.LazyAttribute(lambda o: o.markets[0].category)
+    text = factory.LazyAttribute(lambda row: row.markets[0].question)
+    category = factory.LazyAttribute(lambda row: row.markets[0].category)
     exclusive = True
     first_asked_at = WEEK + DECIDED
 
@@ -508,11 +513,11 @@ def ask(
 
 def _question_prices(question: Question, asks: Mapping[str, tuple[str | None, str | None]]) -> dict[str, Any]:
     options = list(question.options.select_related("outcome"))
-    mids = {o.name: o.outcome.price for o in options if o.outcome is not None}
-    rest = max(Decimal(0), 1 - sum((price or Decimal(0) for price in mids.values()), Decimal(0)))
+    mids = {row.name: row.outcome.price for row in options if row.outcome is not None}
+    remainder = max(Decimal(0), 1 - sum((price or Decimal(0) for price in mids.values()), Decimal(0)))
     prices = {}
     for option in options:
-        mid, (ask, no_ask) = mids.get(option.name, rest), asks.get(option.name, (None, None))
+        mid, (ask, no_ask) = mids.get(option.name, remainder), asks.get(option.name, (None, None))
         text = None if mid is None else json_number(mid)
         prices[option.name] = {"price": text, "ask": ask, "no_ask": no_ask, "stale": False}
     return prices
@@ -531,11 +536,11 @@ def _answer(
     )  # fmt: skip
     probabilities = dict(zip((option.name for option in entry.question.options.all()), vector, strict=True))
     rationale = f"{family.display_name} has its reasons."
-    stated = StatedForecast(
+    stated_forecast = StatedForecast(
         str(entry.question_id), tuple((name, Decimal(str(value))) for name, value in probabilities.items()), rationale
     )
     call = ModelCall.objects.create(
-        parsed=[stated.as_json()],
+        parsed=[stated_forecast.as_json()],
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
         prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
         result=ModelCall.Result.ANSWERED,
@@ -587,8 +592,8 @@ def sale(
 
 
 def _trade(execute: Callable[..., Trade], agent: Agent, traded: Any, action: str, week: int, **terms: Any) -> Trade:
-    known = Decision.objects.filter(agent=agent, week=week).first()
-    decision = known or DecisionFactory(agent=agent, week=week, action=action)
+    stored_decision = Decision.objects.filter(agent=agent, week=week).first()
+    decision = stored_decision or DecisionFactory(agent=agent, week=week, action=action)
     with transaction.atomic():
         trade = execute(ledger.lock_agent(agent.pk), traded, decision=decision, at=decision.decided_at, **terms)
     agent.refresh_from_db()
@@ -691,14 +696,15 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
     """A line-up of these releases and of the others' as they were: from the week after `at` on, or from an instant."""
     before = LineUp.objects.in_force(at)
     entries = before.entries.select_related("release__family") if before else []
-    wanted = {entry.family_id: entry.release for entry in entries} | {
+    releases_by_family = {entry.family_id: entry.release for entry in entries} | {
         release.family_id: release for release in releases
     }
-    line_up = propose_lineup(releases=list(wanted.values()), by="ann", reason="a test", at=at)
+    line_up = propose_lineup(releases=list(releases_by_family.values()), by="ann", reason="a test", at=at)
     if from_ is None:
         approve_lineup(line_up, by="ann", reason="a test", at=at)
     else:
-        LineUp.objects.filter(pk=line_up.pk).update(status="approved", decided_at=at, effective_from=from_)
+        decision = {"status": "approved", "decided_at": at, "effective_from": from_}
+        LineUp.objects.filter(pk=line_up.pk).update(**decision, row_sha256=hash_after(line_up, decision))
     return line_up
 
 

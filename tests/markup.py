@@ -20,9 +20,9 @@ def get_page(client: Client, address: str, status: int = 200) -> LexborHTMLParse
 
 def element(page: LexborHTMLParser | LexborNode, selector: str) -> LexborNode:
     """The first element that a CSS selector matches."""
-    found = page.css_first(selector)
-    assert found is not None, f"no element matches {selector}"
-    return found
+    node = page.css_first(selector)
+    assert node is not None, f"no element matches {selector}"
+    return node
 
 
 def elements(page: LexborHTMLParser | LexborNode, selector: str) -> list[LexborNode]:
@@ -64,8 +64,8 @@ def table_rows(page: LexborHTMLParser | LexborNode, *, small_print: bool = True)
 def table_row(page: LexborHTMLParser | LexborNode, words: str) -> str:
     """The text of the one row of a table's body that contains these words."""
     rows = [visible_text(row) for row in elements(page, "tbody tr")]
-    (found,) = [row for row in rows if words in row]
-    return found
+    (row_text,) = [row for row in rows if words in row]
+    return row_text
 
 
 def count_queries(client: Client, address: str) -> int:

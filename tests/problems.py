@@ -19,7 +19,7 @@ def problem(response: Any, status: int) -> dict[str, Any]:
 
 def errors(response: Any) -> dict[str, list[str]]:
     """The sentences of a 400 by the parameter or field that they are about."""
-    found: dict[str, list[str]] = problem(response, 400)["errors"]
-    assert found
-    assert all(isinstance(sentence, str) for sentences in found.values() for sentence in sentences)
-    return found
+    messages: dict[str, list[str]] = problem(response, 400)["errors"]
+    assert messages
+    assert all(isinstance(sentence, str) for sentences in messages.values() for sentence in sentences)
+    return messages

@@ -10,8 +10,8 @@ import pytest
 
 def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """The folder of this name in the run's temporary folder, after `make` has filled it once. Read only."""
-    own = tmp_path_factory.getbasetemp()
-    run = own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
+    worker_folder = tmp_path_factory.getbasetemp()
+    run = worker_folder.parent if os.environ.get("PYTEST_XDIST_WORKER") else worker_folder
     return made_at(run / name, make)
 
 

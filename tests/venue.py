@@ -112,30 +112,32 @@ def bet(question: str, side: str, amount: Any, *more: tuple[str, str, Any]) -> C
     return answer
 
 
-def forecast(stated: Mapping[str, Mapping[str, Any]] | None = None, *, lean: float = 0.0) -> Callable[[Prompt], Any]:
+def forecast(vectors: Mapping[str, Mapping[str, Any]] | None = None, *, lean: float = 0.0) -> Callable[[Prompt], Any]:
     """An answer that states the probabilities given by question, else even ones with `lean` more for the first."""
 
     def answer(prompt: Prompt) -> Any:
-        return {"forecasts": [_forecast_of(row, (stated or {}).get(row["question"]), lean) for row in prompt.questions]}
+        return {
+            "forecasts": [_forecast_of(row, (vectors or {}).get(row["question"]), lean) for row in prompt.questions]
+        }
 
     return answer
 
 
-def _forecast_of(row: dict[str, Any], stated: Mapping[str, Any] | None, lean: float) -> dict[str, Any]:
-    if stated is None:
+def _forecast_of(row: dict[str, Any], probabilities: Mapping[str, Any] | None, lean: float) -> dict[str, Any]:
+    if probabilities is None:
         share = 1 / len(row["options"]) if row["exclusive"] else 0.5
-        stated = dict.fromkeys(row["options"], share)
+        probabilities = dict.fromkeys(row["options"], share)
         first, last = row["options"][0], row["options"][-1]
-        stated = stated | {first: share + lean, last: share - lean}
-    return {"question_id": row["question_id"], "probabilities": stated, "rationale": "because"}
+        probabilities = probabilities | {first: share + lean, last: share - lean}
+    return {"question_id": row["question_id"], "probabilities": probabilities, "rationale": "because"}
 
 
 def sell(question: str, percentage: Any) -> Callable[[Prompt], Any]:
     """An answer that sells from the first position on a market named by its question."""
 
     def answer(prompt: Prompt) -> Any:
-        held = next(row for row in prompt.positions if row["question"] == question)
-        sells = [{"position_id": held["position_id"], "percentage": percentage}]
+        position_row = next(row for row in prompt.positions if row["question"] == question)
+        sells = [{"position_id": position_row["position_id"], "percentage": percentage}]
         return {"action": "SELL", "sells": sells, "reasoning": "because"}
 
     return answer
@@ -168,9 +170,9 @@ class Venue:
         ):
             server.expect_request(re.compile(pattern)).respond_with_handler(self._logged(handler))
 
-    def as_left(self, other: "Venue") -> "Venue":
+    def as_left(self, source: "Venue") -> "Venue":
         """Takes over the other one's markets, prices, scripts and recorded requests."""
-        state = {name: value for name, value in vars(other).items() if name != "server"}
+        state = {name: value for name, value in vars(source).items() if name != "server"}
         vars(self).update(deepcopy(state))
         return self
 

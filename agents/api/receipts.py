@@ -13,7 +13,7 @@ class ReceiptBodySerializer(serializers.Serializer):
     agent = serializers.CharField(help_text="The agent's name: its family's slug.")
     version = serializers.CharField(help_text="The version of the agent that answered.")
     task = serializers.CharField(help_text="batch-ID, or agent-ID-universe-ID.")
-    answer_sha256 = serializers.CharField(help_text="SHA-256 of the answer as it was sent.")
+    answer_sha256 = serializers.CharField(help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = serializers.CharField(help_text="SHA-256 of the prompt that was shown.")
     received_at = serializers.CharField(help_text="UTC, with microseconds.")
     sequence = serializers.IntegerField(help_text="Its place in the register, from 1.")

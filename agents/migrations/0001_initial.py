@@ -3,6 +3,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.text
 import foundation.fields
+import foundation.row_hashes
 from decimal import Decimal
 from django.db import migrations, models
 
@@ -36,6 +37,7 @@ class Migration(migrations.Migration):
             ('decided_by', models.CharField(blank=True, max_length=150)),
             ('decision_reason', models.TextField(blank=True)),
             ('effective_from', models.DateTimeField(blank=True, help_text='Applies to cohorts that start from this time on, never to earlier ones.', null=True)),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'verbose_name': 'line-up',
             'ordering': ['-pk'],
@@ -98,6 +100,7 @@ class Migration(migrations.Migration):
             ('external', models.BooleanField(default=False, help_text='External agent: submits its answers itself and is ranked separately.')),
             ('track', models.CharField(blank=True, choices=[('closed', 'closed: only what the task shows'), ('open', 'open: tools, search, people')], help_text='What an external agent may use, as its registration declared; never changed. Empty for models.', max_length=6)),
             ('maker', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='families', to='agents.maker')),
+            ('row_sha256', foundation.row_hashes.RowHashField(but=('slug', 'display_name', 'provider', 'color', 'active', 'maker'))),
         ], {
             'verbose_name_plural': 'families',
             'ordering': ['pk'],
@@ -109,6 +112,7 @@ class Migration(migrations.Migration):
             ('number', models.PositiveSmallIntegerField(help_text='From 1 on.')),
             ('began_at', models.DateTimeField()),
             ('note', models.CharField(blank=True, help_text="The maker's own words, shown on the agent's page.", max_length=200)),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['family_id', 'number'],
             'constraints': [models.UniqueConstraint(fields=('family', 'number'), name='one_agent_version_per_family_and_number'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='agent_versions_count_from_one')],
@@ -173,6 +177,7 @@ class Migration(migrations.Migration):
             ('family', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='line_up_entries', to='agents.family')),
             ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='line_up_entries', to='agents.release')),
             ('position', models.PositiveSmallIntegerField()),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'verbose_name_plural': 'line-up entries',
             'ordering': ['line_up_id', 'position'],
@@ -288,6 +293,7 @@ class Migration(migrations.Migration):
             ('reason', models.CharField(blank=True, max_length=500)),
             ('key', models.CharField(help_text="The report's Idempotency-Key, or the arena's own.", max_length=255)),
             ('noted_at', models.DateTimeField()),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['-pk'],
             'indexes': [models.Index(fields=['noted_at', 'id'], name='attempt_by_time')],
@@ -412,6 +418,7 @@ class Migration(migrations.Migration):
             ('status', models.PositiveSmallIntegerField(help_text='HTTP status of the response.')),
             ('response', models.JSONField()),
             ('received_at', models.DateTimeField(help_text='Time that is compared with the deadline.')),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['-pk'],
             'constraints': [models.UniqueConstraint(fields=('registration', 'key'), name='one_submission_per_registration_and_key')],
@@ -498,6 +505,7 @@ class Migration(migrations.Migration):
             ('reason', models.TextField()),
             ('reversed_by', models.CharField(max_length=150)),
             ('reversed_at', models.DateTimeField()),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['pk'],
             'constraints': [models.UniqueConstraint(fields=('position', 'sequence'), name='one_reversal_per_position_and_sequence'), models.CheckConstraint(condition=models.Q(('payout__gte', 0), ('previous_payout__gte', 0), models.Q(models.Q(('kind', 'lost'), _negated=True), ('payout', 0), _connector='OR')), name='reversal_amounts_not_negative'), models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='reversal_has_a_reason')],
@@ -509,7 +517,7 @@ class Migration(migrations.Migration):
             ('agent', models.CharField(help_text="The family's slug.", max_length=80)),
             ('version', models.CharField(help_text='The version of the agent that answered.', max_length=60)),
             ('task', models.CharField(help_text='batch-ID, or agent-ID-universe-ID.', max_length=60)),
-            ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as it was sent.', max_length=64)),
+            ('answer_sha256', models.CharField(help_text='SHA-256 of the answer as sent, secrets redacted.', max_length=64)),
             ('prompt_sha256', models.CharField(help_text='SHA-256 of the prompt that was shown.', max_length=64)),
             ('received_at', models.DateTimeField(help_text='Time that was compared with the deadline.')),
             ('previous', models.CharField(help_text='The receipt before it; zeros for the first.', max_length=64, unique=True)),

@@ -131,10 +131,8 @@ class Elicitation(Task):
 
     def user_prompt(self, parts: PromptParts) -> str:
         date, questions = self.batch.question_set.day.date().isoformat(), parts.questions_block or self.batch.block
-        rules, condition = self.rules, self.condition
-        evidence = rules.evidence_prompt.format(evidence=self.batch.evidence_block) if condition.has_evidence else ""
-        search = rules.search_prompt if condition.tools else ""
-        message = rules.user_prompt.format(date=date, questions=questions, evidence=evidence, search=search)
+        evidence = self.batch.evidence_block
+        message = self.rules.user_message(self.condition, date=date, questions=questions, evidence=evidence)
         return message + parts.retry_note
 
     def parse(self, content: str) -> Any:

@@ -16,6 +16,7 @@ from agents.model_ids import alias_fault
 from agents.prices import TokenPrices, clean_overrides, parse_overrides
 from cohorts.models import Methodology
 from foundation.fields import CostField
+from foundation.row_hashes import RowHashField
 
 EXTERNAL_WINDOW = timedelta(minutes=15)
 """How long after a freeze agents of the closed track may answer: unlike models, they could wait for news."""
@@ -104,6 +105,7 @@ class Family(models.Model):
         help_text="What an external agent may use, as its registration declared; never changed. Empty for models.",
     )
     maker = models.ForeignKey(Maker, on_delete=models.PROTECT, null=True, blank=True, related_name="families")
+    row_sha256 = RowHashField(but=("slug", "display_name", "provider", "color", "active", "maker"))
 
     objects = FamilyQuerySet.as_manager()
 
@@ -149,6 +151,7 @@ class AgentVersion(models.Model):
     number = models.PositiveSmallIntegerField(help_text="From 1 on.")
     began_at = models.DateTimeField()
     note = models.CharField(max_length=200, blank=True, help_text="The maker's own words, shown on the agent's page.")
+    row_sha256 = RowHashField()
 
     class Meta:
         constraints = [
@@ -268,6 +271,7 @@ class LineUp(models.Model):
     effective_from = models.DateTimeField(
         null=True, blank=True, help_text="Applies to cohorts that start from this time on, never to earlier ones."
     )
+    row_sha256 = RowHashField()
 
     objects = LineUpQuerySet.as_manager()
 
@@ -298,6 +302,7 @@ class LineUpEntry(models.Model):
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="line_up_entries")
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="line_up_entries")
     position = models.PositiveSmallIntegerField()
+    row_sha256 = RowHashField()
 
     class Meta:
         verbose_name_plural = "line-up entries"

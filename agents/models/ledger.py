@@ -13,6 +13,7 @@ from agents.models.decision import Decision
 from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import MoneyField, PriceField, SharesField
+from foundation.row_hashes import RowHashField
 from markets.models import Market, Outcome
 
 CENT = Decimal("0.01")
@@ -300,6 +301,7 @@ class Reversal(models.Model):
     reason = models.TextField()
     reversed_by = models.CharField(max_length=150)
     reversed_at = models.DateTimeField()
+    row_sha256 = RowHashField()
 
     objects = SealableQuerySet.as_manager()
 

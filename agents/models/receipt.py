@@ -12,6 +12,7 @@ from agents.models.agent import Agent
 from agents.models.registration import Registration, Submission
 from agents.models.sealed_rows import SealableQuerySet, Seals
 from foundation.json_lines import instant_text
+from foundation.row_hashes import RowHashField
 from markets.models import QuestionBatch, Universe
 
 
@@ -55,7 +56,7 @@ class Receipt(models.Model):
     agent = models.CharField(max_length=80, help_text="The family's slug.")
     version = models.CharField(max_length=60, help_text="The version of the agent that answered.")
     task = models.CharField(max_length=60, help_text="batch-ID, or agent-ID-universe-ID.")
-    answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as it was sent.")
+    answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the prompt that was shown.")
     received_at = models.DateTimeField(help_text="Time that was compared with the deadline.")
     previous = models.CharField(max_length=64, unique=True, help_text="The receipt before it; zeros for the first.")
@@ -113,6 +114,7 @@ class Attempt(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     key = models.CharField(max_length=255, help_text="The report's Idempotency-Key, or the arena's own.")
     noted_at = models.DateTimeField()
+    row_sha256 = RowHashField()
 
     objects = SealableQuerySet.as_manager()
 

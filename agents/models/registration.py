@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agents.models.call import ModelCall
 from agents.models.family import Family
+from foundation.row_hashes import RowHashField
 
 
 class RegistrationQuerySet(models.QuerySet["Registration"]):
@@ -66,6 +67,7 @@ class Submission(models.Model):
     status = models.PositiveSmallIntegerField(help_text="HTTP status of the response.")
     response: Any = models.JSONField()
     received_at = models.DateTimeField(help_text="Time that is compared with the deadline.")
+    row_sha256 = RowHashField()
 
     class Meta:
         constraints = [

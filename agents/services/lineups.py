@@ -14,6 +14,7 @@ from agents.prices import Prices
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from foundation.json_lines import json_number
+from foundation.row_hashes import hash_after
 from foundation.services.alerts import clear_alert, raise_alert
 from markets.services.cache_versions import Scope, renew_versions
 
@@ -140,8 +141,9 @@ def _decide(line_up: LineUp, status: str, by: str, reason: str, at: datetime, st
     with transaction.atomic():
         clear_alert(PROPOSED_ALERT, [str(line_up.pk)], at=at)
         proposed = LineUp.objects.filter(pk=line_up.pk, status=LineUp.Status.PROPOSED)
-        decision = {"decided_at": at, "decided_by": by, "decision_reason": reason}
-        return bool(proposed.update(status=status, effective_from=start, **decision))
+        decision = {"status": status, "effective_from": start}
+        decision |= {"decided_at": at, "decided_by": by, "decision_reason": reason}
+        return bool(proposed.update(**decision, row_sha256=hash_after(line_up, decision)))
 
 
 def rename_families(releases: Iterable[Release]) -> None:

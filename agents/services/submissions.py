@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db import transaction
 from django.db.models import F
 
+from agents.answer_texts import redact
 from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
@@ -246,8 +247,10 @@ def record_submission(
 ) -> Submission:
     """The submission with this key: the stored one, or a new one whose answer is executed now.
 
-    Raises KeyReused, SubmissionRefused or DeadlinePassed; nothing is recorded then and the key stays free.
+    Secrets in it are redacted before anything reads it: what is parsed, stored and hashed is the same text. Raises
+    KeyReused, SubmissionRefused or DeadlinePassed; nothing is recorded then and the key stays free.
     """
+    body = redact(body)
     identity = sorted((name, value.pk if hasattr(value, "pk") else value) for name, value in target.identity.items())
     request_sha256 = hashlib.sha256(f"{identity}\0{body}".encode()).hexdigest()
     # Before the transaction, since others wait for it on SQLite.

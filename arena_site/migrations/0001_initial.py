@@ -1,4 +1,5 @@
 import django.core.serializers.json
+import foundation.row_hashes
 from django.db import migrations, models
 
 
@@ -31,6 +32,7 @@ class Migration(migrations.Migration):
             ('form_data', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
             ('before', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
             ('after', models.JSONField(default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'verbose_name_plural': 'audit log',
             'ordering': ['-at', '-pk'],

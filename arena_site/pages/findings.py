@@ -174,7 +174,7 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
         "Bets and forecasts of the same model", "calibration",
         "Stake minus Kelly’s stake at the probability that the model stated for the side and the price that it paid, as"
         " shares of cash. Kelly stakes nothing without an edge and at most the largest legal bet; events resampled."
-        " Each model counts by its own interval.",
+        " Intervals are corrected for the number of models.",
     ),
     "profit": (
         "The highest mean return", "trading",

@@ -1,5 +1,6 @@
 import django.db.models.deletion
 import foundation.fields
+import foundation.row_hashes
 from django.db import migrations, models
 
 
@@ -42,6 +43,7 @@ class Migration(migrations.Migration):
             ('scoring', models.JSONField(help_text='Each published score and its formula.')),
             ('forecast', models.JSONField(blank=True, default=dict, help_text="The forecast protocol's rules and prompts; empty in versions without it.")),
             ('trading', models.JSONField(blank=True, default=dict, help_text='Rules of the trading protocol that came later; empty in versions without them.')),
+            ('row_sha256', foundation.row_hashes.RowHashField(but=('title', 'published_at'))),
         ], {
             'verbose_name_plural': 'methodologies',
             'ordering': ['version'],
@@ -65,6 +67,7 @@ class Migration(migrations.Migration):
             ('completed_at', models.DateTimeField(blank=True, null=True)),
             ('voided_at', models.DateTimeField(blank=True, help_text='From then on it is asked nothing more and counts on no leaderboard.', null=True)),
             ('void_reason', models.CharField(blank=True, max_length=200)),
+            ('row_sha256', foundation.row_hashes.RowHashField(but=('status', 'completed_at', 'voided_at', 'void_reason'))),
         ], {
             'ordering': ['-number'],
             'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('status', 'active')), models.Q(('completed_at__isnull', False), ('status', 'completed')), _connector='OR'), name='completed_cohort_has_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('void_reason', ''), ('voided_at', None)), models.Q(('voided_at__isnull', False), models.Q(('void_reason', ''), _negated=True)), _connector='OR'), name='voided_cohort_has_a_reason')],

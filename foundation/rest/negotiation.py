@@ -7,6 +7,7 @@ from io import StringIO
 from operator import attrgetter
 from typing import Any
 
+from django.conf import settings
 from rest_framework.exceptions import NotAcceptable, ValidationError
 from rest_framework.negotiation import BaseContentNegotiation, DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS
@@ -80,6 +81,11 @@ class CsvRenderer(BaseRenderer):
         return csv_table(names, data["results"]).encode()
 
 
+def demo_cell(text: str = "invented data") -> list[str]:
+    """The last cell of a line of CSV in a demo, so that a saved file says so; none elsewhere."""
+    return [text] if settings.ARENA_DEMO else []
+
+
 def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """A header and a line for each row, by RFC 4180."""
     from forecast_rank.files.csv_cells import csv_cell
@@ -90,7 +96,7 @@ def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
     table = StringIO()
     writer = csv.writer(table)
-    writer.writerow(names)
+    writer.writerow([*names, *demo_cell("demo")])
     for row in rows:
-        writer.writerow([cell(row[name]) for name in names])
+        writer.writerow([*(cell(row[name]) for name in names), *demo_cell()])
     return table.getvalue()

@@ -1,6 +1,7 @@
 import django.db.models.deletion
 import foundation.fields
 import markets.sources.registry
+import foundation.row_hashes
 from decimal import Decimal
 from django.db import migrations, models
 
@@ -146,6 +147,7 @@ class Migration(migrations.Migration):
             ('asks', models.JSONField(help_text='[[price, shares], …], the lowest price first.')),
             ('fee_rate', foundation.fields.RateField(blank=True, help_text="Of the taker's fee; null where the venue states none.", null=True)),
             ('fee_exponent', foundation.fields.RateField(blank=True, null=True)),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['universe_id', 'pk'],
             'constraints': [models.UniqueConstraint(fields=('universe', 'outcome'), name='one_order_book_per_universe_and_outcome')],
@@ -183,6 +185,7 @@ class Migration(migrations.Migration):
             ('gamma', foundation.fields.PriceField(blank=True, null=True)),
             ('bid', foundation.fields.PriceField(blank=True, null=True)),
             ('ask', foundation.fields.PriceField(blank=True, null=True)),
+            ('row_sha256', foundation.row_hashes.RowHashField()),
         ], {
             'ordering': ['-observed_at', '-pk'],
             'indexes': [models.Index(fields=['outcome', '-observed_at'], name='price_by_outcome_and_time'), models.Index(fields=['-observed_at'], name='price_by_time')],
@@ -229,6 +232,7 @@ class Migration(migrations.Migration):
             ('states_outcome', models.BooleanField(blank=True, help_text='Whether it states what happened; null until the question has resolved.', null=True)),
             ('audited_at', models.DateTimeField(blank=True, null=True)),
             ('entry', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='snippets', to='markets.questionentry')),
+            ('row_sha256', foundation.row_hashes.RowHashField(but=('states_outcome', 'audited_at'))),
         ], {
             'ordering': ['entry_id', 'position'],
             'constraints': [models.UniqueConstraint(fields=('entry', 'position'), name='one_snippet_per_entry_and_position')],

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Max, Q
 
 from foundation.fields import PriceField
+from foundation.row_hashes import RowHashField
 from markets.models.market import Outcome
 
 
@@ -42,6 +43,7 @@ class PriceObservation(models.Model):
     gamma = PriceField(null=True, blank=True)
     bid = PriceField(null=True, blank=True)
     ask = PriceField(null=True, blank=True)
+    row_sha256 = RowHashField()
 
     objects = PriceObservationQuerySet.as_manager()
 

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from foundation.change_times import ChangeTime, TimedQuerySet
+from foundation.row_hashes import RowHashField
 from markets.models.market import Market, Outcome
 from markets.models.universe import Universe
 from markets.sources.registry import source_choices
@@ -250,6 +251,7 @@ class EvidenceSnippet(models.Model):
         null=True, blank=True, help_text="Whether it states what happened; null until the question has resolved."
     )
     audited_at = models.DateTimeField(null=True, blank=True)
+    row_sha256 = RowHashField(but=("states_outcome", "audited_at"))
 
     class Meta:
         constraints = [

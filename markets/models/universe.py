@@ -7,6 +7,7 @@ from decimal import Decimal
 from django.db import models
 
 from foundation.fields import RateField
+from foundation.row_hashes import RowHashField
 from markets.models.market import Market, Outcome
 
 
@@ -68,6 +69,7 @@ class OrderBook(models.Model):
     asks = models.JSONField(help_text="[[price, shares], …], the lowest price first.")
     fee_rate = RateField(null=True, blank=True, help_text="Of the taker's fee; null where the venue states none.")
     fee_exponent = RateField(null=True, blank=True)
+    row_sha256 = RowHashField()
 
     class Meta:
         constraints = [

@@ -7,9 +7,12 @@ from typing import Any
 
 from agents.models import Agent, Family
 from agents.models.ledger import CENT
+from arena_verifier.rows import Row
 from foundation.bulk import subset
 from markets.models import QuestionBatch
-from scoring.rehearsals.past import PastTables, Row, Timeline, instant
+from scoring.exports.sound_archives import instant
+from scoring.exports.verification.archive_reader import Archive
+from scoring.rehearsals.past import Timeline
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, forecast_vector, resolved_entries
 from scoring.valuations import NO_RECORD, bet_records, snapshot_valuations
@@ -17,7 +20,7 @@ from scoring.valuations import NO_RECORD, bet_records, snapshot_valuations
 FIGURES = ("n", "brier", "brier_ci", "adjusted_brier", "log", "alpha")
 
 
-def trading_board(tables: PastTables, timeline: Timeline, family: Family) -> list[dict[str, Any]]:
+def trading_board(tables: Archive, timeline: Timeline, family: Family) -> list[dict[str, Any]]:
     """A row for the agent and each model, by mean value over the span's cohorts."""
     rows = [_trading_row(family.slug, family.display_name, True, _agents_results(family, timeline))]
     names = _model_names(tables)
@@ -29,7 +32,7 @@ def trading_board(tables: PastTables, timeline: Timeline, family: Family) -> lis
     return rows
 
 
-def forecast_boards(tables: PastTables, timeline: Timeline, family: Family) -> dict[str, list[dict[str, Any]]]:
+def forecast_boards(tables: Archive, timeline: Timeline, family: Family) -> dict[str, list[dict[str, Any]]]:
     """The board of each arm: the agent, the models and the references on the span's resolved questions."""
     names = _model_names(tables)
     arms = QuestionBatch.objects.order_by("arm").values_list("arm", flat=True).distinct()
@@ -54,7 +57,7 @@ def _forecast_row(entry: Mapping[str, Any]) -> dict[str, Any]:
     return names | kinds | subset(entry, FIGURES)
 
 
-def _model_names(tables: PastTables) -> dict[str, str]:
+def _model_names(tables: Archive) -> dict[str, str]:
     """The display names of the models' families by slug."""
     return {row["slug"]: row["display_name"] for row in tables.rows("families") if not row["external"]}
 
@@ -79,7 +82,7 @@ def _agents_results(family: Family, timeline: Timeline) -> list[dict[str, Any]]:
     return results
 
 
-def _models_results(tables: PastTables, timeline: Timeline) -> list[dict[str, Any]]:
+def _models_results(tables: Archive, timeline: Timeline) -> list[dict[str, Any]]:
     """Each model's result in each of the span's cohorts, by its last snapshot in the span."""
     cohorts = {row["number"] for row in timeline.cohorts}
     agents = {row["id"]: row for row in tables.rows("agents") if row["cohort"] in cohorts}

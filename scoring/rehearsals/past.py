@@ -1,15 +1,14 @@
 """The past of an archive as rows of a scratch database, in the state of the first instant, and what happened since."""
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, models, transaction
 
+from arena_verifier.rows import Row
 from cohorts.models import Methodology
 from foundation.bulk import chunks, rows_by
 from markets.models import (
@@ -25,34 +24,18 @@ from markets.models import (
     Universe,
     UniverseEntry,
 )
-from scoring.exports.archive_record import MANIFEST
-from scoring.exports.dictionary import FORMATS
-from scoring.exports.table_files import read_table
+from scoring.exports.sound_archives import block_texts, instant, methodologies
 from scoring.exports.tables import TABLES_BY_NAME
+from scoring.exports.verification.archive_reader import Archive
 
 BATCH = 500
 STATE_OF_MARKETS = ("status", "closed_at", "resolved_at", "winning_outcome")
-BLOCKS = ("markets", "questions", "evidence")
 STATE_OF_QUESTIONS = ("status", "closed_at", "resolved_at")
 LAST_PRICES = ("price", "price_at", "price_source", "price_stale")
-
-Row = dict[str, Any]
 
 
 class UnplayableArchive(Exception):
     """The archive does not hold what a rehearsal of the span needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastTables:
-    """The tables of a verified archive's folder."""
-
-    folder: Path
-
-    def rows(self, name: str) -> Iterator[Row]:
-        formats = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))["formats"]
-        format = next(format for format in FORMATS if format in formats)
-        return read_table(self.folder / format / f"{name}.{format}", TABLES_BY_NAME[name])
 
 
 @dataclass(slots=True)
@@ -72,7 +55,7 @@ class Timeline:
     """The last instant of each day at which the archive has a snapshot."""
 
 
-def read_timeline(tables: PastTables, *, start: datetime, end: datetime) -> Timeline:
+def read_timeline(tables: Archive, *, start: datetime, end: datetime) -> Timeline:
     """The weeks and the days of snapshots of a span. Raises UnplayableArchive where it has no week and no questions."""
     timeline = Timeline(start, end)
     for row in tables.rows("cohorts"):
@@ -90,39 +73,34 @@ def read_timeline(tables: PastTables, *, start: datetime, end: datetime) -> Time
     return timeline
 
 
-def load_past(tables: PastTables, timeline: Timeline) -> None:
+def load_past(tables: Archive, timeline: Timeline) -> None:
     """Fills an empty, migrated database with an archive's markets, prices, universes and questions.
 
     What changes in the span goes into the timeline. Raises UnplayableArchive where rows are missing.
     """
     try:
         with transaction.atomic():
-            _load_methodologies(tables.folder)
+            _load_methodologies(tables)
             _load_markets(tables, timeline)
-            texts = _block_texts(tables)
+            texts = block_texts(tables)
             _load_universes(tables, timeline, texts)
             _load_questions(tables, timeline, texts)
     except (IntegrityError, LookupError) as error:  # sound as far as it goes, but a part
         raise UnplayableArchive(f"the archive lacks rows that others refer to: {error}") from error
 
 
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _load_methodologies(folder: Path) -> None:
+def _load_methodologies(tables: Archive) -> None:
     """Adds the versions that this release does not bring; one that differs from its own is refused."""
     stored = rows_by("version", Methodology.objects.all())
-    for row in json.loads((folder / "methodologies.json").read_text(encoding="utf-8")):
-        version = row["version"]
+    for methodology, sha256 in methodologies(tables):
+        version = methodology.version
         if version not in stored:
-            values = {field.name: field.to_python(row[field.name]) for field in Methodology.frozen_fields()}
-            Methodology.objects.create(**values, title=row["title"], published_at=row["published_at"])
-        elif stored[version].sha256 != row["sha256"]:
+            methodology.save()
+        elif stored[version].sha256 != sha256:
             raise UnplayableArchive(f"the archive's methodology {version} is not the {version} of this release")
 
 
-def _load_markets(tables: PastTables, timeline: Timeline) -> None:
+def _load_markets(tables: Archive, timeline: Timeline) -> None:
     start, end = timeline.start, timeline.end
 
     def state(row: Row) -> Row:
@@ -147,13 +125,7 @@ def _load_markets(tables: PastTables, timeline: Timeline) -> None:
     _load(tables, "prices", PriceObservation, keep=lambda row: instant(row["observed_at"]) <= end)
 
 
-def _block_texts(tables: PastTables) -> dict[tuple[str, int], str]:
-    """The text of each block by its kind, and its universe or question batch."""
-    texts = {row["sha256"]: row["text"] for row in tables.rows("prompts") if row["kind"] in BLOCKS}
-    return {(row["kind"], row["id"]): texts[row["sha256"]] for row in tables.rows("blocks")}
-
-
-def _load_universes(tables: PastTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_universes(tables: Archive, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     universes = _load(
         tables, "universes", Universe,
         keep=lambda row: instant(row["frozen_at"]) < timeline.end,
@@ -163,7 +135,7 @@ def _load_universes(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
     timeline.universes += Universe.objects.filter(frozen_at__gte=timeline.start).order_by("frozen_at")
 
 
-def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
+def _load_questions(tables: Archive, timeline: Timeline, texts: Mapping[tuple[str, int], str]) -> None:
     """Loads the question sets frozen in the span, with all that they ask, not resolved yet."""
     sets = _load(
         tables, "question_sets", QuestionSet,
@@ -190,7 +162,7 @@ def _load_questions(tables: PastTables, timeline: Timeline, texts: Mapping[tuple
 
 
 def _load(
-    tables: PastTables,
+    tables: Archive,
     name: str,
     model: type[models.Model],
     *,

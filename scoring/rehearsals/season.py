@@ -22,7 +22,8 @@ from markets.services.cache_versions import Scope, renew_versions
 from markets.services.question_resolution import resolve_questions
 from markets.services.universes import add_held_markets
 from markets.sources.polymarket import Clob
-from scoring.rehearsals.past import Timeline, instant
+from scoring.exports.sound_archives import instant
+from scoring.rehearsals.past import Timeline
 from scoring.rehearsals.players import AgentFailure, LateAnswer, Player
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.scores import score_trades

@@ -1,28 +1,32 @@
-"""Datasets of the past: the tasks of a window as models saw them, apart from outcomes and everyone's forecasts.
+"""Datasets of the past, cut from an archive: tasks as models saw them, apart from outcomes and everyone's forecasts.
 
-An agent under evaluation is handed the tasks alone. `packages/arena_agent/README.md` describes the files.
+An agent under evaluation is handed the tasks alone. `packages/arena_agent/README.md` describes the files. Each row
+follows from the archive's tables, and the manifest names the archive.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import isnan
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from django.db.models import QuerySet
-
-from agents.models import Forecast
 from agents.records import canonical, sha256
-from agents.sealing import respecting_seals
 from arena_agent.dataset import FORECASTS, FORMAT, MANIFEST, OUTCOMES, TASKS
-from cohorts.conditions import stored_conditions
+from arena_verifier.rows import Row
+from cohorts.conditions import Conditions
+from cohorts.forecast_rules import ForecastRules
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256
 from foundation.json_lines import instant_text
-from markets.models import Question, QuestionBatch, QuestionEntry
-from scoring.services.forecast_panels import ResolvedEntry, entries_by_id
+from markets.models import Question
+from scoring.exports.sound_archives import block_texts, instant, methodologies, open_archive
+from scoring.exports.verification.archive_reader import Archive
+from scoring.services.forecast_panels import ResolvedEntry, resolved_entry
 
 
 class NotADataset(Exception):
@@ -39,99 +43,170 @@ class BuiltDataset:
     sha256: str
 
 
-def build_dataset(*, folder: Path, start: datetime, end: datetime, at: datetime) -> BuiltDataset:
-    """The dataset of the batches frozen in [start, end) with a question resolved by `at`, in `folder`.
+def build_dataset(archive: Path, *, folder: Path, start: datetime, end: datetime, at: datetime) -> BuiltDataset:
+    """The dataset of an archive's batches frozen in [start, end) with a question resolved by `at`, in `folder`.
 
-    Complete or not there at all; an older one is replaced. Raises NotADataset where the folder holds something else.
+    `archive` is the folder of a verified archive, which holds nothing that is sealed. Complete or not there at all; an
+    older dataset is replaced. Raises NotADataset where the folder holds something else.
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotADataset(f"{folder}: holds something else than a dataset")
-    with atomic_folder(folder) as draft, respecting_seals(at=at):
-        entries = _entries(start, end, at)
-        resolved = entries_by_id(entries)
-        tasks = _tasks(entries)
-        forecasts = _forecasts(tasks, resolved)
-        outcomes: list[dict[str, Any]] = []
-        for task, pks in tasks:
-            for pk in pks:
-                outcomes += _outcomes(task_name(task), resolved[pk])
+    tables = open_archive(archive)
+    past = PastTasks(tables, start=start, end=end, at=at)
+    forecasts = list(past.forecasts())
+    with atomic_folder(folder) as draft:
         counts = {
-            TASKS: _write_lines(draft / TASKS, (_task_line(batch) for batch, _ in tasks)),
-            OUTCOMES: _write_lines(draft / OUTCOMES, outcomes),
+            TASKS: _write_lines(draft / TASKS, past.lines()),
+            OUTCOMES: _write_lines(draft / OUTCOMES, past.outcomes()),
             FORECASTS: _write_forecasts(draft / FORECASTS, forecasts),
         }
-        manifest = _manifest(draft, counts, start=start, end=end, at=at)
-    questions = {entry.question for entry in resolved.values()}
-    return BuiltDataset(len(tasks), len(questions), len({row[0] for row in forecasts}), manifest["sha256"])
-
-
-def task_name(batch: QuestionBatch) -> str:
-    return f"batch-{batch.pk}"
-
-
-def _entries(start: datetime, end: datetime, at: datetime) -> QuerySet[QuestionEntry]:
-    """The entries of resolved questions that were frozen in the window."""
-    entries = QuestionEntry.objects.filter(question_set__frozen_at__gte=start, question_set__frozen_at__lt=end)
-    entries = entries.filter(question__status=Question.Status.RESOLVED, question__resolved_at__lte=at)
-    return entries.order_by("question_set__frozen_at", "question_set", "position")
-
-
-def _tasks(entries: QuerySet[QuestionEntry]) -> list[tuple[QuestionBatch, list[int]]]:
-    """The batches that ask any of these questions, oldest first, each with the ids of its entries."""
-    by_batch: dict[tuple[int, int], list[int]] = {}
-    for pk, question_set, number in entries.values_list("pk", "question_set", "batch"):
-        by_batch.setdefault((question_set, number), []).append(pk)
-    batches = QuestionBatch.objects.filter(question_set__in={question_set for question_set, _ in by_batch})
-    batches = batches.select_related("question_set").order_by(
-        "question_set__frozen_at", "question_set", "number", "arm"
-    )
-    tasks = []
-    for batch in batches:
-        pks = by_batch.get((batch.question_set_id, batch.number))
-        if pks is not None:
-            tasks.append((batch, pks))
-    return tasks
-
-
-def _task_line(batch: QuestionBatch) -> dict[str, Any]:
-    questions = batch.question_set
-    return {
-        "task": task_name(batch),
-        "arm": batch.arm,
-        "methodology": questions.methodology,
-        "frozen_at": instant_text(questions.frozen_at),
-        "blocks": batch.blocks,
-    }
-
-
-def _outcomes(task: str, entry: ResolvedEntry) -> Iterable[dict[str, Any]]:
-    for index, option in enumerate(entry.options):
-        row: dict[str, Any] = {"task": task, "question_id": str(entry.question), "option": option}
-        row["outcome"] = int(entry.happened[index])
-        row |= {"category": entry.category or None, "event": entry.event or None}
-        prices = {"odds": entry.odds[index], "no_odds": entry.no_odds[index]}
-        yield row | {name: price for name, price in prices.items() if not isnan(price)}
+        window = {"from": instant_text(start), "to": instant_text(end), "made_at": instant_text(at)}
+        manifest = _manifest(draft, counts, tables, window, {row[0] for row in forecasts})
+    questions = {entry.question for entry in past.entries.values()}
+    return BuiltDataset(len(past.tasks), len(questions), len({row[0] for row in forecasts}), manifest["sha256"])
 
 
 ForecastRow = tuple[str, str, str, str, float]
 """Forecaster, task, question, option, probability."""
 
 
-def _forecasts(
-    tasks: Sequence[tuple[QuestionBatch, list[int]]], resolved: Mapping[int, ResolvedEntry]
-) -> list[ForecastRow]:
-    """Everyone's forecasts for these tasks, of options with an outcome."""
-    batches = {batch.pk: batch for batch, _ in tasks}
-    forecasts = Forecast.objects.counted().filter(elicitation__batch__in=batches, entry__in=resolved).order_by("pk")
-    columns = ("family__slug", "elicitation__batch", "entry", "probabilities")
-    rows: list[ForecastRow] = []
-    for row in forecasts.values_list(*columns, named=True):
-        entry, task = resolved[row.entry], task_name(batches[row.elicitation__batch])
-        for option in entry.options:
-            if option in row.probabilities:
-                probability = row.probabilities[option]
-                rows.append((row.family__slug, task, str(entry.question), option, probability))
-    return rows
+@dataclass(frozen=True)
+class PastTasks:
+    """The batches of an archive that were frozen in [start, end) and have a question resolved by `at`."""
+
+    tables: Archive
+    start: datetime
+    end: datetime
+    at: datetime
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The question set of each entry, and the number of its batch there."""
+
+    @cached_property
+    def sets(self) -> dict[int, Row]:
+        """The question sets of the window, by id."""
+        return {
+            row["id"]: row
+            for row in self.tables.rows("question_sets")
+            if self.start <= instant(row["frozen_at"]) < self.end
+        }
+
+    @cached_property
+    def entries(self) -> dict[int, ResolvedEntry]:
+        """The window's entries of resolved questions by id, in their order."""
+        questions = {
+            row["id"]: row
+            for row in self.tables.rows("questions")
+            if row["status"] == Question.Status.RESOLVED and instant(row["resolved_at"]) <= self.at
+        }
+        options: dict[int, list[tuple[str, bool | None]]] = defaultdict(list)
+        for row in self.tables.rows("question_options"):
+            options[row["question"]].append((row["name"], row["happened"]))
+        entries = {}
+        for row in self.tables.rows("question_entries"):
+            question = questions.get(row["question"])
+            if question is not None and row["question_set"] in self.sets:
+                facts = {name: question[name] for name in ("event_key", "category", "exclusive")}
+                entries[row["id"]] = resolved_entry(
+                    row["id"], question["id"], options[question["id"]], row["prices"], **facts
+                )
+                self.places[row["id"]] = row["question_set"], row["batch"]
+        return entries
+
+    @cached_property
+    def tasks(self) -> dict[int, tuple[Row, list[int]]]:
+        """The batches that ask any of these entries, oldest first, each with its row and the ids of its entries."""
+        by_place: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for entry in self.entries:
+            by_place[self.places[entry]].append(entry)
+        batches = [
+            row for row in self.tables.rows("question_batches") if (row["question_set"], row["number"]) in by_place
+        ]
+        batches.sort(key=lambda row: (self._frozen_at(row), row["question_set"], row["number"], row["arm"]))
+        return {row["id"]: (row, by_place[row["question_set"], row["number"]]) for row in batches}
+
+    @cached_property
+    def rules(self) -> dict[str, ForecastRules]:
+        """The rules of each methodology with a forecast protocol, by version."""
+        rules = {methodology.version: methodology.forecast_rules for methodology, _ in methodologies(self.tables)}
+        return {version: value for version, value in rules.items() if value is not None}
+
+    @cached_property
+    def texts(self) -> dict[tuple[str, int], str]:
+        return block_texts(self.tables)
+
+    @cached_property
+    def revealed(self) -> set[int]:
+        """The entries with a snippet that states the outcome."""
+        return {row["entry"] for row in self.tables.rows("evidence") if row["states_outcome"]}
+
+    def lines(self) -> Iterator[Row]:
+        """The tasks as an agent is handed them."""
+        for batch, (row, _) in self.tasks.items():
+            blocks = {
+                heading: text
+                for heading, kind in (("QUESTIONS", "questions"), ("EVIDENCE", "evidence"))
+                if (text := self.texts.get((kind, batch)))
+            }
+            question_set = self.sets[row["question_set"]]
+            rules = self.rules[question_set["methodology"]]
+            yield {
+                "task": task_name(batch),
+                "arm": row["arm"],
+                "methodology": question_set["methodology"],
+                "frozen_at": question_set["frozen_at"],
+                "blocks": blocks,
+                "system_prompt": rules.system_prompt,
+                "user_prompt": rules.user_message(
+                    rules.condition(row["arm"]),
+                    date=question_set["day"][:10],
+                    questions=blocks["QUESTIONS"],
+                    evidence=blocks.get("EVIDENCE", ""),
+                ),
+            }
+
+    def outcomes(self) -> Iterator[Row]:
+        """What happened, and the prices, of each option that counts in a task."""
+        for batch, (_, entries) in self.tasks.items():
+            for pk in entries:
+                if self._counts(batch, pk):
+                    yield from _outcomes(task_name(batch), self.entries[pk])
+
+    def forecasts(self) -> Iterator[ForecastRow]:
+        """Everyone's forecasts that count on boards; of two releases of one family that of the newer."""
+        batch_of = {row["id"]: row["batch"] for row in self.tables.rows("elicitations")}
+        began = {row["id"]: row["effective_from"] for row in self.tables.rows("releases")}
+        counted = []
+        for row in self.tables.rows("forecasts"):
+            batch, entry, release = batch_of[row["elicitation"]], row["entry"], row["release"]
+            if batch in self.tasks and entry in self.entries and self._counts(batch, entry) and not row["excluded"]:
+                key = row["family"], batch, entry
+                counted.append((began[release], release, row["id"], key, row["probabilities"]))
+        counted.sort(key=itemgetter(0, 1, 2))
+        newest = dict(row[3:] for row in counted)
+        for (family, batch, pk), probabilities in newest.items():
+            resolved = self.entries[pk]
+            for option in resolved.options:
+                yield family, task_name(batch), str(resolved.question), option, probabilities[option]
+
+    def _frozen_at(self, batch: Row) -> str:
+        return str(self.sets[batch["question_set"]]["frozen_at"])
+
+    def _counts(self, batch: int, entry: int) -> bool:
+        """False where the batch showed a snippet that states the entry's outcome."""
+        return not (entry in self.revealed and ("evidence", batch) in self.texts)
+
+
+def task_name(batch: int) -> str:
+    return f"batch-{batch}"
+
+
+def _outcomes(task: str, entry: ResolvedEntry) -> Iterator[Row]:
+    for index, option in enumerate(entry.options):
+        row: Row = {"task": task, "question_id": str(entry.question), "option": option}
+        row["outcome"] = int(entry.happened[index])
+        row |= {"category": entry.category or None, "event": entry.event or None}
+        prices = {"quote": entry.quote[index], "odds": entry.odds[index], "no_odds": entry.no_odds[index]}
+        yield row | {name: price for name, price in prices.items() if not isnan(price)}
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -149,17 +224,26 @@ def _write_forecasts(path: Path, rows: Sequence[ForecastRow]) -> int:
 
 
 def _manifest(
-    draft: Path, counts: Mapping[str, int], *, start: datetime, end: datetime, at: datetime
+    draft: Path, counts: Mapping[str, int], tables: Archive, window: Mapping[str, str], forecasters: Collection[str]
 ) -> dict[str, Any]:
-    """Writes the manifest: the hash, size and rows of each file, and its own hash over the rest."""
+    """Writes the manifest, with the archive, the forecasters' display names, and its own hash over the rest."""
+    names = {row["slug"]: row["display_name"] for row in tables.rows("families") if row["slug"] in forecasters}
     files = {
         name: {"sha256": file_sha256(draft / name), "bytes": (draft / name).stat().st_size, "rows": rows}
         for name, rows in counts.items()
     }
-    window = {"from": instant_text(start), "to": instant_text(end), "made_at": instant_text(at)}
+    archive = {name: tables.manifest[name] for name in ("made_at", "selection", "sha256")}
     manifest: dict[str, Any] = {
-        "format": FORMAT, **window, "board_condition": stored_conditions().board(), "files": files,
+        "format": FORMAT, **window, "archive": archive, "board_condition": _board_condition(tables), "names": names,
+        "files": files,
     }  # fmt: skip
     manifest["sha256"] = sha256(canonical(manifest))
     (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return manifest
+
+
+def _board_condition(tables: Archive) -> str:
+    versions = [methodology for methodology, _ in methodologies(tables)]
+    for number, methodology in enumerate(versions):
+        methodology.pk = number  # breaks ties of the publication date by the version
+    return Conditions(versions).board()

@@ -325,10 +325,11 @@ def _entry_columns(entries: Sequence[ResolvedEntry]) -> _EntryColumns:
     return _EntryColumns(questions, ids, _joined(column("quote")), _joined(column("odds")), _joined(column("no_odds")))
 
 
-def _codes(names: Iterable[str]) -> tuple[Codes, list[str]]:
-    place: dict[str, int] = {}
-    codes = [place.setdefault(name, len(place)) for name in names]
-    return np.array(codes, dtype=np.int64), list(place)
+def _codes(names: Sequence[str]) -> tuple[Codes, list[str]]:
+    """Codes by sorted name, as `forecast_rank` numbers the names of a file: the same sums and resamples."""
+    sorted_names = sorted(set(names))
+    place = {name: code for code, name in enumerate(sorted_names)}
+    return np.array([place[name] for name in names], dtype=np.int64), sorted_names
 
 
 def _vector_panel(names: Collection[str], columns: _EntryColumns, vectors: Sequence[Mapping[str, Vector]]) -> Panel:

@@ -16,6 +16,7 @@ from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.returns import log_wealth
+from forecast_rank.metrics.uncertainty import LEVEL
 from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
@@ -82,7 +83,7 @@ def family_figures(bets: Iterable[ForecastBet]) -> list[dict[str, Any]]:
     of_family: dict[str, list[ForecastBet]] = defaultdict(list)
     for bet in bets:
         of_family[bet.family].append(bet)
-    return [{"family": slug, **_figures(of_family[slug])} for slug in sorted(of_family)]
+    return [{"family": slug, **_figures(of_family[slug], of=len(of_family))} for slug in sorted(of_family)]
 
 
 def stake_points(bets: Iterable[ForecastBet]) -> dict[str, list[tuple[float, float, bool | None]]]:
@@ -124,11 +125,12 @@ def forecast_bets(arm: str, methodology: str = "", *, at: datetime | None = None
     return bets
 
 
-def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
+def _figures(bets: Sequence[ForecastBet], *, of: int) -> dict[str, Any]:
     """The figures of one family's bets; None where a number does not exist.
 
     over_betting : mean of implied confidence - stated probability, its interval drawn over events
-    stake, kelly_stake : means as shares of cash; over_kelly : the mean of their difference, its interval over events
+    stake, kelly_stake : means as shares of cash; over_kelly : the mean of their difference
+    over_kelly_ci : over events, corrected for the number of families (`of`), since findings speak of the largest
     spearman : of confidence and stated probability; stake_edge : of the stake and the edge
     positive_edge : the share of bets with an edge (stated probability less the ask: a share's profit) above 0
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
@@ -155,7 +157,7 @@ def _figures(bets: Sequence[ForecastBet]) -> dict[str, Any]:
         "stake": _mean(stake),
         "kelly_stake": _mean(kelly_stake),
         "over_kelly": _mean(stake - kelly_stake),
-        "over_kelly_ci": difference_interval(stake - kelly_stake, events),
+        "over_kelly_ci": difference_interval(stake - kelly_stake, events, level=1 - (1 - LEVEL) / of),
         "spearman": to_json_value(spearman(probability, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
         "stake_edge": to_json_value(spearman(amount, edge)),

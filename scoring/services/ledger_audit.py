@@ -91,7 +91,7 @@ def verify_forecasts(tables: Tables | None = None) -> tuple[int, list[str]]:
     """How many forecasts there are, and a line for each violation of question sets, outcomes and answers."""
     tables = tables or DatabaseRows()
     violations = []
-    for check in (check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, check_origins):
+    for check in (check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins):
         violations += _lines(check, tables)
     return Forecast.objects.count(), [*violations, *verify_answers()]
 
@@ -104,7 +104,27 @@ def verify_chain(tables: Tables | None = None) -> tuple[int, list[str]]:
 
 def verify_snapshots(tables: Tables | None = None) -> list[str]:
     """A line for each snapshot whose cash the agent did not have then, or whose profit is not what its total makes."""
-    return _lines(check_snapshot_sums, tables or DatabaseRows())
+    return _lines(_check_snapshot_sums, tables or DatabaseRows())
+
+
+def _check_snapshot_sums(tables: Tables, violations: Violations) -> None:
+    """The cash of each snapshot is that of a moment of its account, and its profit what its total makes."""
+    times: dict[int, list[str]] = defaultdict(list)
+    balances: dict[int, list[Decimal]] = defaultdict(list)
+    for entry in tables.rows("journal"):
+        times[entry["agent"]].append(entry["occurred_at"])
+        balances[entry["agent"]].append(entry["balance"])
+    for snapshot in tables.rows("snapshots"):
+        violations.differ("snapshots", snapshot, snapshot_sums(tables, snapshot))
+        at, agent = snapshot["taken_at"], snapshot["agent"]
+        first, end = max(bisect_left(times[agent], at) - 1, 0), bisect_right(times[agent], at)
+        if snapshot["cash"] not in balances[agent][first:end]:
+            violations.note("snapshots", snapshot, f"has cash {snapshot['cash']}, its journal another")
+
+
+def _check_origins(tables: Tables, violations: Violations) -> None:
+    for forecast in tables.rows("forecasts"):
+        check_origin(tables, forecast, violations)
 
 
 def verify_receipts(tables: Tables | None = None) -> list[str]:

@@ -27,7 +27,7 @@ def publish_archive(*, at: datetime, progress: Any = lambda count, total, captio
     from forecast_rank.files.checksums import file_sha256, zip_archive, zip_checksum
     from scoring.exports.archive import build_archive  # polars, which only the worker needs
 
-    folder = public_folder() / f"{at.astimezone(UTC):%Y-%m-%d}"
+    folder = public_folder() / published_day(at)
     built = build_archive(folder=folder, selection=ExportSelection(), formats=FORMATS, at=at, progress=progress)
     record_daily_anchor(json.loads((folder / ANCHOR).read_text()), at=at)
     file = zip_archive(folder)
@@ -40,6 +40,11 @@ def publish_archive(*, at: datetime, progress: Any = lambda count, total, captio
         shutil.rmtree(public_folder() / old, ignore_errors=True)
     size = {"bytes": file.stat().st_size, "sha256": file_sha256(file)}
     return {"archive": file.name, "rows": built.rows, **size, "published": len(days) - len(dropped), "removed": dropped}
+
+
+def published_day(at: datetime) -> str:
+    """The name of the archive and of the dataset of a day."""
+    return f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
 def days_to_drop(days: Sequence[str]) -> list[str]:

@@ -8,20 +8,25 @@ from typing import Any
 
 from django.utils._os import safe_join
 
-from scoring.services.public_archives import days_to_drop, public_folder
+from scoring.services.public_archives import days_to_drop, public_folder, published_day
+
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+"""No question was asked before it."""
 
 
 def publish_dataset(*, at: datetime) -> dict[str, Any]:
-    """Builds the dataset of a day, of all tasks with a question resolved by then; removes what the rule drops.
+    """Cuts the dataset of a day from its archive, of all tasks with a question resolved by then, and removes what the
+    rule drops.
 
     Without such a task there is none.
     """
     from arena_agent.dataset import FILES
     from scoring.services.datasets import build_dataset
 
-    folder = _root() / f"{at.astimezone(UTC):%Y-%m-%d}"
+    day = published_day(at)
+    folder = _root() / day
     folder.parent.mkdir(parents=True, exist_ok=True)
-    built = build_dataset(folder=folder, start=datetime.min.replace(tzinfo=UTC), end=at, at=at)
+    built = build_dataset(public_folder() / day, folder=folder, start=FIRST_DAY, end=at, at=at)
     if not built.tasks:
         shutil.rmtree(folder)
         return {"dataset": None}

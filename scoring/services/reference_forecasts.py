@@ -14,11 +14,13 @@ def reference_vectors(families: Panel, quote: Floats) -> dict[str, Floats]:
     option, an ensemble without a family's forecast.
     """
     questions = families.questions
-    exclusive = np.repeat(questions.exclusive, questions.sizes)
+    owner = np.repeat(np.arange(len(questions)), questions.sizes)
+    exclusive = questions.exclusive[owner]
 
     def total(values: Floats) -> Floats:
-        """The sum over the options of each option's question."""
-        return np.repeat(np.add.reduceat(values, questions.offsets[:-1]), questions.sizes)
+        """The sum over the options of each option's question, as for forecasts: the market's alpha is 0."""
+        sums: Floats = np.bincount(owner, values, len(questions)).astype(np.float64)
+        return sums[owner]
 
     vectors = np.full((max(len(families.forecasters), 1), len(quote)), np.nan)
     vectors[families.spread(families.forecaster), families.cell_option] = families.probability

@@ -115,6 +115,7 @@ STRUCTURE: dict[str, tuple[list[Any], str]] = {
         'bets[0].amount must be a plain number such as 500 or 500.00, not "1,250"',
     ),
     "an amount that is a truth value": ([Bet("1", "YES", True)], "bets[0].amount must be a number, not true"),
+    "a reason that is no text": ([Bet("1", "YES", 100, 7)], "bets[0].reason must be text, not 7"),
     "no amount": ([Bet("1", "YES", None)], "bets[0].amount must be a number, not null"),
     "an amount that is no number": ([Bet("1", "YES", float("nan"))], "NaN is not a JSON number"),
     "a percentage in words": (
@@ -164,10 +165,11 @@ def forecast_text(question: Question, answer: Any) -> str:
 def decision_text(instructions: list[Any], ids: Mapping[str, str] | None = None) -> str:
     """The case as the text of an answer, markets named by `ids`."""
     bets, sells = [], []
-    for each in instructions:
-        if isinstance(each, Bet):
-            amount = str(each.amount) if isinstance(each.amount, Decimal) else each.amount
-            bets.append({"market_id": (ids or {}).get(each.market, each.market), "side": each.side, "amount": amount})
+    for item in instructions:
+        if isinstance(item, Bet):
+            amount = str(item.amount) if isinstance(item.amount, Decimal) else item.amount
+            market = (ids or {}).get(item.market, item.market)
+            bets.append({"market_id": market, "side": item.side, "reason": item.reason, "amount": amount})
         else:
-            sells.append({"position_id": each.position, "percentage": each.percentage})
+            sells.append({"position_id": item.position, "percentage": item.percentage})
     return json.dumps({"action": "BET" if bets else "SELL" if sells else "HOLD", "bets": bets, "sells": sells})

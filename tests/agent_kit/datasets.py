@@ -24,7 +24,7 @@ def write_dataset(folder: Path, tasks: int = 40, *, days: int = 1, models: int =
         price = chance.uniform(0.1, 0.8)
         prices = {name: round(price if n == 0 else (1 - price) / (len(names) - 1), 3) for n, name in enumerate(names)}
         row = [question, f"Will {question}?", "Resolves.", True, names, prices if number % 5 else None, None]
-        block = "\n".join(json.dumps(each, ensure_ascii=False) for each in (COLUMNS, row))
+        block = "\n".join(json.dumps(block_row, ensure_ascii=False) for block_row in (COLUMNS, row))
         lines.append({"task": task, "blocks": {"QUESTIONS": block}, "frozen_at": "2026-03-08T02:00:00Z"})
         winner = names[int(random.Random(question).random() > 0.5)]
         common = {"task": task, "question_id": question, "category": "Politics", "event": f"event-{int(question) // 2}"}
@@ -53,6 +53,6 @@ def write_lines(path: Path, rows: list[Any]) -> None:
 def sealed(folder: Path) -> Path:
     """Writes the manifest of a dataset's files."""
     files = {name: {"sha256": file_sha256(folder / name), "bytes": (folder / name).stat().st_size} for name in FILES}
-    rest = {"format": 1, "files": files}
-    (folder / "manifest.json").write_text(json.dumps(rest | {"sha256": sha256(rest)}))
+    manifest_fields = {"format": 1, "names": {"model-0": "Model [0]"}, "files": files}
+    (folder / "manifest.json").write_text(json.dumps(manifest_fields | {"sha256": sha256(manifest_fields)}))
     return folder

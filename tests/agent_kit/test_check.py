@@ -111,7 +111,7 @@ def test_fault_of_an_agent_is_named(tmp_path: Path, capfd: pytest.CaptureFixture
 def test_one_bad_answer_costs_that_question_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     body = "def forecast(self, question):\n    return question.even() if question.id == '89' else {}"
     _, summary = checked(capfd, agent_file(tmp_path, body))
-    assert [each["question_id"] for each in summary["tasks"][0]["answer"]["forecasts"]] == ["89"]
+    assert [forecast["question_id"] for forecast in summary["tasks"][0]["answer"]["forecasts"]] == ["89"]
     assert len(summary["tasks"][0]["faults"]) == 2
 
 
@@ -165,8 +165,8 @@ def test_agent_sees_no_token(
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = ("httpx", "pydantic", "rich", "forecast_rank", "numpy", "polars", "django", "asyncio")
     script = f"import sys, arena_agent\nprint(sorted(set({heavy!r}) & set(sys.modules)))"
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert shown.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 def test_importing_the_package_takes_less_than_150_milliseconds() -> None:
@@ -177,8 +177,8 @@ def test_importing_the_package_takes_less_than_150_milliseconds() -> None:
 
 def test_command_runs_as_a_module() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(arena_agent.__file__).parents[1])}
-    shown = subprocess.run([sys.executable, "-m", "arena_agent"], capture_output=True, text=True, env=environment)
-    assert (shown.returncode, "COMMAND" in shown.stderr) == (2, True)
+    process = subprocess.run([sys.executable, "-m", "arena_agent"], capture_output=True, text=True, env=environment)
+    assert (process.returncode, "COMMAND" in process.stderr) == (2, True)
 
 
 BLOCKS = {

@@ -49,8 +49,8 @@ def test_figures_are_those_of_rank_to_the_last_bit(
     assert json.loads((out / "report.json").read_text()) == report
     call_command("rank", out / "forecasts.csv", out=out / "rank.json", json=True)
     ranked = json.loads((out / "rank.json").read_text())
-    own = ranked["forecasters"]["own"]
-    assert {name: report[name] for name in FIGURES} == {name: own[name] for name in FIGURES}
+    entry = ranked["forecasters"]["own"]
+    assert {name: report[name] for name in FIGURES} == {name: entry[name] for name in FIGURES}
     assert report["pairs"] == [pair for pair in ranked["pairs"] if "own" in (pair["first"], pair["second"])]
     assert len(report["pairs"]) == 3
     assert None not in (report["brier_ci"], report["alpha_ci"])
@@ -70,10 +70,10 @@ def test_questions_asked_twice_count_once(tmp_path: Path, capfd: pytest.CaptureF
 def test_digest_depends_on_dataset_and_answers_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file, data = agent_file(tmp_path, EVEN), write_dataset(tmp_path / "data")
     first, again = (evaluated(capfd, file, data, "--workers", workers)[1]["digest"] for workers in ("1", "2"))
-    other = evaluated(capfd, file, write_dataset(tmp_path / "other", seed=1))[1]["digest"]
+    other_digest = evaluated(capfd, file, write_dataset(tmp_path / "other", seed=1))[1]["digest"]
     priced = evaluated(capfd, agent_file(tmp_path, PRICES), data)[1]["digest"]
     assert first == again
-    assert len({first, other, priced}) == 3
+    assert len({first, other_digest, priced}) == 3
 
 
 SPY = """\
@@ -89,10 +89,10 @@ def test_agent_is_handed_tasks_alone(tmp_path: Path, capfd: pytest.CaptureFixtur
     notes, data = tmp_path / "notes", write_dataset(tmp_path / "secret-data", 3)
     code, _, _ = evaluated(capfd, agent_file(tmp_path, SPY.format(notes=str(notes))), data)
     assert code == 0
-    seen = notes.read_text()
-    assert len(seen.splitlines()) == 3
-    assert "secret-data" not in seen
-    assert "outcomes" not in seen
+    notes_text = notes.read_text()
+    assert len(notes_text.splitlines()) == 3
+    assert "secret-data" not in notes_text
+    assert "outcomes" not in notes_text
 
 
 LATE = """\
@@ -257,9 +257,11 @@ def test_download_that_drips_ends(
 def test_report_is_a_table_for_people(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = write_dataset(tmp_path / "data")
     assert main(["evaluate", agent_file(tmp_path, EVEN), "--data", str(data)]) == 0
-    shown = capfd.readouterr().out
-    assert "own beside the models" in shown
-    assert "own against model-0: -" in shown
+    output = capfd.readouterr().out
+    assert "own beside the models" in output
+    assert "own against Model [0]: -" in output
+    assert "own against model-1: -" in output
+    assert "│ Model [0]" in output
     assert json.loads(Path("report.json").read_text())["agent"] == "own"
     assert not Path("forecasts.csv").exists()
 
@@ -284,8 +286,8 @@ def test_ten_thousand_tasks_cost_little_time_and_memory(tmp_path: Path) -> None:
         "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"  # maxrss would include pytest's
         "print(code, seconds, int(peak) / 1024, file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    code, seconds, megabytes = map(float, done.stderr.split())
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    code, seconds, megabytes = map(float, process.stderr.split())
     assert code == 0
     assert seconds < 20
     assert megabytes < 300

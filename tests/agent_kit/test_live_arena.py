@@ -104,9 +104,9 @@ def test_receipts_of_the_loop_are_verified_offline_and_against_an_archive(
 ) -> None:
     file, key = agent_file(tmp_path, AGENT), tmp_path / "keys.json"
     assert arena_agent(tmp_path, week, "run", file, "--once", "--url", live_server.url).returncode == 0
-    shown = arena_agent(tmp_path, week, "receipts", "--url", live_server.url)
-    assert len(json.loads(shown.stdout)["receipts"]) == 3
-    (tmp_path / "receipts.json").write_text(shown.stdout)
+    output = arena_agent(tmp_path, week, "receipts", "--url", live_server.url)
+    assert len(json.loads(output.stdout)["receipts"]) == 3
+    (tmp_path / "receipts.json").write_text(output.stdout)
     key.write_bytes(httpx.get(f"{live_server.url}/.well-known/arena-chain.json").content)
     run("export_dataset", DECISION + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
     options = [str(tmp_path / "receipts.json"), "--key", str(key), "--archive", str(tmp_path / "archive")]

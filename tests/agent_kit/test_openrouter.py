@@ -8,11 +8,12 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from arena_agent import Agent, openrouter
+from arena_agent import Agent
 from arena_agent.answering import Answerer
 from arena_agent.checking import sample_lines
 from arena_agent.objects import ArenaTask
-from cohorts.methodologies import v2
+from cohorts.forecast_rules import ForecastRules
+from cohorts.methodologies import v3
 from tests.agent_kit.test_check import agent_file, checked
 
 HEAD = "from arena_agent.openrouter import ModelAgent\n\nclass Mine(ModelAgent):\n    name = 'mine'\n"
@@ -27,21 +28,33 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield server
 
 
-def test_prompts_are_those_of_the_methodology() -> None:
-    assert openrouter.SYSTEM_PROMPT == v2.SYSTEM_PROMPT
-    assert openrouter.USER_PROMPT == v2.USER_PROMPT
+def test_sample_is_shown_as_the_newest_methodology_shows_tasks() -> None:
+    rules = ForecastRules.model_validate(v3.FORECAST)
+    *batches, decision = map(json.loads, sample_lines())
+    for task in batches:
+        condition = rules.condition(task["task"].removeprefix("sample-"))
+        questions = task["blocks"]["QUESTIONS"]
+        assert json.loads(questions.split("\n")[0]) == v3.FORECAST["question_columns"]
+        message = rules.user_message(condition, date="2026-03-08", questions=questions, evidence="")
+        assert (task["system_prompt"], task["user_prompt"]) == (v3.SYSTEM_PROMPT, message)
+    portfolio, positions, markets = (decision["blocks"][name] for name in ("PORTFOLIO", "POSITIONS", "MARKETS"))
+    assert json.loads(markets.split("\n")[0]) == v3.TRADING["market_columns"]
+    message = v3.V3["user_prompt"].format(portfolio=portfolio, positions=positions, awaiting="none", markets=markets)
+    assert (decision["system_prompt"], decision["user_prompt"]) == (v3.TRADING_SYSTEM_PROMPT, message)
 
 
 def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
     gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = []
+    requests = []
 
     def answer(request: Request) -> Response:
-        asked.append(request.get_json())
-        rows = [json.loads(line) for line in asked[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')]
+        requests.append(request.get_json())
+        rows = [
+            json.loads(line) for line in requests[-1]["messages"][1]["content"].splitlines() if line.startswith('["8')
+        ]
         forecasts = [
-            {"question_id": row[0], "probabilities": dict.fromkeys(row[4], 1 / len(row[4])), "rationale": "even"}
+            {"question_id": row[0], "rationale": "even", "probabilities": dict.fromkeys(row[5], 1 / len(row[5]))}
             for row in rows
         ]
         text = f"<think>{{}}</think>Here it is:\n```json\n{json.dumps({'forecasts': forecasts})}\n```"
@@ -50,13 +63,12 @@ def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
 
     gateway.expect_request("/api/v1/chat/completions", method="POST").respond_with_handler(answer)
     code, summary = checked(capfd, agent_file(tmp_path, BODY, HEAD))
-    system, user = asked[0]["messages"]
-    assert system["content"] == v2.SYSTEM_PROMPT
-    block = json.loads(sample_lines()[0])["blocks"]["QUESTIONS"]
-    assert user["content"] == v2.USER_PROMPT.format(date="2026-03-08", questions=block)
-    assert (asked[0]["model"], asked[0]["temperature"]) == ("openai/gpt-5.2", 0)
+    system, user = requests[0]["messages"]
+    task = json.loads(sample_lines()[0])
+    assert (system["content"], user["content"]) == (task["system_prompt"], task["user_prompt"])
+    assert (requests[0]["model"], requests[0]["temperature"]) == ("openai/gpt-5.2", 0)
     first = summary["tasks"][0]
-    assert [each["question_id"] for each in first["answer"]["forecasts"]] == ["88", "89"]
+    assert [forecast["question_id"] for forecast in first["answer"]["forecasts"]] == ["88", "89"]
     assert first["answer"]["forecasts"][0]["rationale"] == "even"
     assert first["faults"] == ["question 90: no forecast"]
     assert code == 1
@@ -88,6 +100,10 @@ DECISIONS = {
         "action": "BET",
         "bets": [{"market_id": "1204", "side": "yes", "amount": "500"}],
         "reasoning": "stale",
+    },
+    '{"action": "BET", "bets": [{"market_id": 1204, "side": "YES", "reason": "polls", "amount": 60}]}': {
+        "action": "BET",
+        "bets": [{"market_id": "1204", "side": "YES", "reason": "polls", "amount": "60"}],
     },
     '{"action": "sell", "sells": [{"position_id": "31", "percentage": 50}]}': {
         "action": "SELL",

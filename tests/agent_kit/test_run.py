@@ -249,19 +249,19 @@ def test_refused_answer_is_stored_and_not_repeated(
 # faults of the agent
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 def test_raising_agent_costs_its_task_alone_and_is_reported(
-    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], known: bool
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], is_known: bool
 ) -> None:
     arena = ScriptedArena(server, batches=1, decisions=1)
-    arena.knows_attempts = known
+    arena.knows_attempts = is_known
     file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return 1 / 0")
     code, summary, _ = run_once(arena.url, file, capfd)
     assert (code, summary["answered"], summary["failed"]) == (1, 1, 1)
     reported = {"agent": "1", "universe": "1", "kind": "raised", "reason": "ZeroDivisionError: division by zero"}
-    assert arena.attempts == [reported] * known
+    assert arena.attempts == [reported] * is_known
     run_once(arena.url, file, capfd)
-    assert arena.attempts == [reported] * known
+    assert arena.attempts == [reported] * is_known
 
 
 def test_late_agent_costs_its_task_alone(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -311,8 +311,8 @@ def test_clock_that_is_off_changes_nothing(
 
 
 def test_token_never_follows_a_redirect(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with HTTPServer(threaded=True) as other:
-        arena = ScriptedArena(other)
+    with HTTPServer(threaded=True) as other_server:
+        arena = ScriptedArena(other_server)
         elsewhere = Response("", 307, {"Location": f"{arena.url}/api/v1/submissions/open/"})
         server.expect_request("/api/v1/submissions/open/").respond_with_response(elsewhere)
         code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
@@ -453,18 +453,18 @@ def test_login_stores_the_token_for_its_owner_and_its_host_alone(
     arena = ScriptedArena(server)
     assert login(arena.url, "arena_other").returncode == 3
     assert not (tmp_path / "home").exists()
-    done = login(arena.url)
-    assert done.returncode == 0, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    path = Path(json.loads(done.stdout)["file"])
+    process = login(arena.url)
+    assert process.returncode == 0, process.stderr
+    assert TOKEN not in process.stdout + process.stderr
+    path = Path(json.loads(process.stdout)["file"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     monkeypatch.delenv("ARENA_AGENT_TOKEN")
     file = agent_file(tmp_path, EVEN)
     assert main(["run", file, "--once"]) == 0  # the address is that of the login
     capfd.readouterr()
     assert len(arena.answers) == 1
-    with HTTPServer(threaded=True) as other:
-        elsewhere = ScriptedArena(other)
+    with HTTPServer(threaded=True) as other_server:
+        elsewhere = ScriptedArena(other_server)
         code, _, error = run_once(elsewhere.url, file, capfd)
         assert (code, "is not sent to" in error, elsewhere.tokens) == (3, True, set())
     path.chmod(0o644)

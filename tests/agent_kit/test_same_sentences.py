@@ -29,11 +29,11 @@ RICH = Decimal("10000.00")
 def arena_sentence(question: Question, text: str) -> str:
     """The arena's fault of an answer to one question; empty if it takes it."""
     try:
-        stated = parse_forecasts(text)
+        answer = parse_forecasts(text)
     except Malformed as fault:
         return fault.reason
-    asked = PromptQuestion(question.id, question.options, question.exclusive)
-    return check_forecasts(stated, [asked])[0].reason
+    prompt_question = PromptQuestion(question.id, question.options, question.exclusive)
+    return check_forecasts(answer, [prompt_question])[0].reason
 
 
 @pytest.mark.parametrize("name", FORECASTS)
@@ -50,11 +50,11 @@ def test_taken_forecast_is_scored_as_the_arena_scores_it(name: str) -> None:
     question, answer, probabilities = TAKEN[name]
     checked = kit_forecast(question, answer)
     assert checked.probabilities == probabilities
-    sent = json.dumps({"forecasts": [checked.body]})
-    asked = PromptQuestion(question.id, question.options, question.exclusive)
-    for text in (sent, forecast_text(question, answer)):
-        (there,) = check_forecasts(parse_forecasts(text), [asked])
-        assert there.probabilities == checked.probabilities
+    answer_text = json.dumps({"forecasts": [checked.body]})
+    prompt_question = PromptQuestion(question.id, question.options, question.exclusive)
+    for text in (answer_text, forecast_text(question, answer)):
+        (arena_answer,) = check_forecasts(parse_forecasts(text), [prompt_question])
+        assert arena_answer.probabilities == checked.probabilities
 
 
 @pytest.mark.parametrize("name", STRUCTURE)
@@ -65,7 +65,7 @@ def test_unreadable_decision_has_the_same_sentence_here_and_there(name: str) -> 
         check_decision(instructions, portfolio, [Market("1", "?", "", {"YES": 0.4, "NO": 0.6})])
     assert str(refused.value) == sentence
     with pytest.raises(Malformed) as malformed:
-        parse_answer(decision_text(instructions))
+        parse_answer(decision_text(instructions), bet_reasons=True)
     assert malformed.value.reason == sentence
 
 
@@ -92,12 +92,14 @@ def test_rejected_instruction_has_the_same_sentence_here_and_there(
     sentence = sentence.replace("RAIN", market)
     headers = {"Authorization": f"Bearer {frozen[1]}", "Idempotency-Key": "1"}
     (task,) = client.get("/api/v1/submissions/open/", headers=headers).json()["trading"]
-    own = [
-        Bet(market if each.market == "RAIN" else each.market, each.side, each.amount) if isinstance(each, Bet) else each
-        for each in instructions
+    kit_sentences = [
+        Bet(market if instruction.market == "RAIN" else instruction.market, instruction.side, instruction.amount)
+        if isinstance(instruction, Bet)
+        else instruction
+        for instruction in instructions
     ]
     with pytest.raises(Refusal) as refused:
-        check_decision(own, read_portfolio(task["blocks"]), read_markets(task["blocks"]))
+        check_decision(kit_sentences, read_portfolio(task["blocks"]), read_markets(task["blocks"]))
     assert str(refused.value) == sentence
     agent = Agent.objects.get(family__slug="visitor").pk
     path = f"/api/v1/submissions/?agent={agent}&universe={Universe.objects.get().pk}"

@@ -253,9 +253,9 @@ def test_registering_shows_the_token_once_and_is_in_the_audit_log(admin_client: 
         "trading",
     )
     assert registration.token_sha256 not in str(entry.after)
-    shown = [LIST, reverse("admin:agents_registration_change", args=[registration.pk])]
-    assert all(token not in admin_client.get(url).content.decode() for url in shown)
-    assert all(registration.token_sha256 not in admin_client.get(url).content.decode() for url in shown)
+    addresses = [LIST, reverse("admin:agents_registration_change", args=[registration.pk])]
+    assert all(token not in admin_client.get(url).content.decode() for url in addresses)
+    assert all(registration.token_sha256 not in admin_client.get(url).content.decode() for url in addresses)
 
 
 def test_name_in_use_is_a_form_error(admin_client: Client) -> None:
@@ -266,15 +266,15 @@ def test_name_in_use_is_a_form_error(admin_client: Client) -> None:
 
 def test_revoking_needs_confirmation_and_is_in_the_audit_log(admin_client: Client) -> None:
     registration = RegistrationFactory()
-    chosen = {"action": "revoke", "_selected_action": [registration.pk]}
-    confirmation = admin_client.post(LIST, chosen)
+    form_data = {"action": "revoke", "_selected_action": [registration.pk]}
+    confirmation = admin_client.post(LIST, form_data)
     assert "Yes, revoke" in confirmation.content.decode()
     registration.refresh_from_db()
     assert registration.revoked_at is None
-    admin_client.get(LIST, chosen | {"confirmed": "yes"})
+    admin_client.get(LIST, form_data | {"confirmed": "yes"})
     registration.refresh_from_db()
     assert registration.revoked_at is None
-    admin_client.post(LIST, chosen | {"confirmed": "yes"})
+    admin_client.post(LIST, form_data | {"confirmed": "yes"})
     registration.refresh_from_db()
     assert registration.revoked_at is not None
     assert LogEntry.objects.get().change_message == "Revoked."

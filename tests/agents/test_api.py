@@ -227,8 +227,8 @@ def test_decision_detail_has_its_prompt_byte_for_byte_and_all_calls(client: Clie
     row = client.get(f"/api/v1/decisions/{decision.pk}/").json()
     assert row["user_prompt"] == last.user_prompt
     assert row["user_prompt"].endswith("\nNOTE\nAgain.\n")
-    sent = f"{row['system_prompt']}\0{row['user_prompt']}"
-    assert hashlib.sha256(sent.encode()).hexdigest() == row["calls"][1]["prompt_sha256"]
+    text = f"{row['system_prompt']}\0{row['user_prompt']}"
+    assert hashlib.sha256(text.encode()).hexdigest() == row["calls"][1]["prompt_sha256"]
     assert [(call["sequence"], call["result"]) for call in row["calls"]] == [(1, "malformed"), (2, "answered")]
     assert row["calls"][0]["raw_response"] == "<b>"
     assert row["calls"][0]["error"] == "no JSON"
@@ -251,14 +251,14 @@ def test_decision_detail_has_its_prompt_byte_for_byte_and_all_calls(client: Clie
 def test_decisions_can_be_filtered(client: Client) -> None:
     cohort = CohortFactory()
     market = MarketFactory()
-    held = DecisionFactory(agent=AgentFactory(cohort=cohort), universe__markets=[market])
+    decision_on_market = DecisionFactory(agent=AgentFactory(cohort=cohort), universe__markets=[market])
     failed = DecisionFactory(agent=AgentFactory(cohort=cohort), failed=True)
     later = DecisionFactory(agent=failed.agent, week=2, fallback=True)
-    assert ids(client, "decisions") == [later.pk, failed.pk, held.pk]
+    assert ids(client, "decisions") == [later.pk, failed.pk, decision_on_market.pk]
     assert ids(client, "decisions", status="failed") == [failed.pk]
-    assert ids(client, "decisions", action="HOLD", week=1) == [held.pk]
+    assert ids(client, "decisions", action="HOLD", week=1) == [decision_on_market.pk]
     assert ids(client, "decisions", fallback="true") == [later.pk]
-    assert ids(client, "decisions", universe=held.universe_id) == [failed.pk, held.pk]
-    assert ids(client, "decisions", decided_at__gte="2026-03-08T00:05:00Z") == [later.pk, held.pk]
-    assert ids(client, "decisions", cohort=1, family=held.agent.family.slug) == [held.pk]
+    assert ids(client, "decisions", universe=decision_on_market.universe_id) == [failed.pk, decision_on_market.pk]
+    assert ids(client, "decisions", decided_at__gte="2026-03-08T00:05:00Z") == [later.pk, decision_on_market.pk]
+    assert ids(client, "decisions", cohort=1, family=decision_on_market.agent.family.slug) == [decision_on_market.pk]
     assert Decision.objects.count() == 3

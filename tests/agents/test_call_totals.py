@@ -32,8 +32,8 @@ def call() -> ModelCall:
     for decision in (first, second, second, DecisionFactory(week=2, agent=first.agent)):
         ModelCallFactory(decision=decision)
     ModelCallFactory(decision=DecisionFactory(agent=AgentFactory(), week=2), cost_usd=Decimal("0.000000000001"))
-    sent: ModelCall = ModelCallFactory(decision=first, result=ModelCall.Result.SENT, cost_usd=0)
-    return sent
+    open_call: ModelCall = ModelCallFactory(decision=first, result=ModelCall.Result.SENT, cost_usd=0)
+    return open_call
 
 
 def summed() -> dict[Any, Decimal]:
@@ -60,11 +60,11 @@ def test_answer_adds_its_cost(call: ModelCall) -> None:
     before = stored()
     assert before == summed()
     assert len(before) == 3
-    sent = call_usage(call)
+    usage = call_usage(call)
     call.result, call.cost_usd = ModelCall.Result.ANSWERED, Decimal("0.123456789012")
     with transaction.atomic():
         call.save()
-        add_to_totals(call, before=sent)
+        add_to_totals(call, before=usage)
     key = (call.decision.universe_id, call.decision.agent.family_id)  # type: ignore[union-attr]
     assert stored() == summed() == before | {key: before[key] + Decimal("0.123456789012")}
 
@@ -196,13 +196,13 @@ def test_answer_beside_the_reconciliation_of_its_call_counts_once() -> None:
 
 
 def test_wrong_cost_is_named_and_repaired(call: ModelCall) -> None:
-    due = summed()
+    expected = summed()
     UniverseCost.objects.update(cost_usd=7)
     lines = list(universe_cost_drift())
-    assert len(lines) == len(due)
+    assert len(lines) == len(expected)
     assert all("is 7" in line for line in lines)
     list(universe_cost_drift(repair=True))
-    assert stored() == due
+    assert stored() == expected
     assert list(universe_cost_drift()) == []
 
 

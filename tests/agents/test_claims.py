@@ -135,10 +135,10 @@ def test_late_answer_of_a_stalled_worker_is_stored_and_not_executed(opened: Venu
         report = run_decisions(at=DECISION, settings=CallSettings(gateway, Decimal(25), 0, LEASE), clob=None)
     assert (report.asked, report.skipped, report.trades, report.failed) == (0, 2, 0, 0)
     assert Trade.objects.get().side == "YES"
-    late, counted = decision().calls.order_by("sequence")
+    late, answer_call = decision().calls.order_by("sequence")
     assert (late.late, late.result, json.loads(late.content)["bets"][0]["amount"]) == (True, "answered", 900)
-    assert (counted.late, counted.result) == (False, "answered")
-    assert late.cost_usd == counted.cost_usd == Decimal("0.001")
+    assert (answer_call.late, answer_call.result) == (False, "answered")
+    assert late.cost_usd == answer_call.cost_usd == Decimal("0.001")
     assert verify_ledger().violations == []
 
 
@@ -177,15 +177,15 @@ def test_unanswered_call_of_a_dead_worker_is_marked_lost(opened: Venue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "asked"), [(process_name(NO_PROCESS), 1), ("elsewhere:1", 0), (process_name(os.getppid()), 0)]
+    ("process", "call_count"), [(process_name(NO_PROCESS), 1), ("elsewhere:1", 0), (process_name(os.getppid()), 0)]
 )
 def test_claim_of_a_killed_run_is_taken_over_at_once_where_its_process_is_known_to_be_gone(
-    opened: Venue, process: str, asked: int
+    opened: Venue, process: str, call_count: int
 ) -> None:
     claim_decision()
     Run.objects.create(kind="run_decisions", at=DECISION, process=process)
-    assert run("run_decisions", DECISION)["asked"] == asked
-    assert len(opened.asked) == asked
+    assert run("run_decisions", DECISION)["asked"] == call_count
+    assert len(opened.asked) == call_count
 
 
 def test_stored_answer_of_a_crashed_worker_is_executed_without_another_request(opened: Venue) -> None:

@@ -110,8 +110,8 @@ def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(venue: Ve
     assert Decimal(dry["cost_usd"]) == round(expected / 10**6, 6)
     call = booked_call(venue)
     prompt = sum(len(message["content"]) for message in venue.asked[0].body["messages"])
-    tokens, allowed = -(-prompt * 10 // 26), venue.asked[0].body["max_tokens"]
-    assert call.booked_usd == (tokens * Decimal(prompt_price) + allowed * Decimal(completion_price)) / 10**6
+    tokens, token_limit = -(-prompt * 10 // 26), venue.asked[0].body["max_tokens"]
+    assert call.booked_usd == (tokens * Decimal(prompt_price) + token_limit * Decimal(completion_price)) / 10**6
 
 
 TIERS = [
@@ -194,8 +194,8 @@ def test_credits_tell_the_cost_of_a_call_that_no_generation_is_known_of(venue: V
         venue.bills["key"]["usage"] = float(after)
         assert run("reconcile_costs").summary == {"checked": 1, "corrected": 0}, "the gateway may count late"
     assert run("reconcile_costs").summary == {"checked": 1, "corrected": int(cost is not None)}
-    due = booked if cost is None else Decimal(cost)
-    assert costs() == (due, round(due, 6), "booked" if cost is None else "stated")
+    expected = booked if cost is None else Decimal(cost)
+    assert costs() == (expected, round(expected, 6), "booked" if cost is None else "stated")
 
 
 KEY = {"label": "sk-or-v1-0e6...1c9", "byok_usage": 0}
@@ -224,8 +224,8 @@ def test_timed_out_call_is_released_before_the_next_retry_of_its_sunday(venue: V
     assert at_clock(SUNDAY_RUN + timedelta(minutes=50), "reconcile_costs").summary == {"checked": 1, "corrected": 1}
     assert costs() == (0, 0, "stated")
     assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
-    due = [job for job in jobs.JOBS if job.command == "reconcile_costs"]
-    (next_run,) = (croniter(job.cron, SUNDAY_RUN + SETTLED).get_next(datetime) for job in due)
+    cost_jobs = [job for job in jobs.JOBS if job.command == "reconcile_costs"]
+    (next_run,) = (croniter(job.cron, SUNDAY_RUN + SETTLED).get_next(datetime) for job in cost_jobs)
     assert next_run < SUNDAY_RUN + timedelta(hours=1)
     assert run("verify_ledger", SUNDAY_RUN + timedelta(hours=1)).code == 0
 
@@ -236,8 +236,8 @@ def test_run_at_the_cap_first_releases_what_was_not_billed(venue: Venue, setting
     time_out(venue, settings, SUNDAY_RUN)
     at_cap = at_clock(SUNDAY_RUN + timedelta(minutes=20), "run_decisions", **ONE)
     booked = ModelCall.objects.get().cost_usd
-    said = f"spend cap reached: ${booked:.2f} of $0.01 for the week, ${booked:.2f} of it booked and not billed yet"
-    assert (at_cap.code, said in at_cap.stderr) == (1, True)
+    message = f"spend cap reached: ${booked:.2f} of $0.01 for the week, ${booked:.2f} of it booked and not billed yet"
+    assert (at_cap.code, message in at_cap.stderr) == (1, True)
     assert at_clock(SUNDAY_RUN + timedelta(hours=1), "run_decisions", **ONE).code == 0
 
 
@@ -335,7 +335,7 @@ def test_booked_and_billed_stand_apart_on_dashboard_metrics_and_api(venue: Venue
         assert [row["booked_usd"] for row in summaries] == ["0.000000", f"{booked:.6f}"]
         settings.ARENA_SPEND_LIMIT_USD = Decimal("0.5")
         concerns = sign_in("operator").get("/admin/").context["concerns"]
-        (concern,) = [each for each in concerns if "trading" in each.message]
+        (concern,) = [problem for problem in concerns if "trading" in problem.message]
         spent, part = booked + Decimal("0.25"), f"${booked:.2f} of it booked and not billed yet"
         assert concern.message == f"trading: ${spent:.2f} of this week's $0.50 are spent, {part}"
         assert (concern.severe, concern.action) == (True, "Reconcile")

@@ -63,10 +63,10 @@ def test_refusal_says_what_is_so_of_the_market(name: str) -> None:
     was_open, now, reason = STATES[name]
     market = MarketFactory()
     decision = DecisionFactory(agent=AgentFactory(), universe=UniverseFactory(markets=[market], listed_open=was_open))
-    held = bet(decision.agent, market, week=2).position
+    position = bet(decision.agent, market, week=2).position
     Market.objects.update(**now)
     (instruction,) = execute_answer(
-        Answer("SELL", sells=(Sell(str(held.pk), Decimal(100)),)),
+        Answer("SELL", sells=(Sell(str(position.pk), Decimal(100)),)),
         agent=ledger.lock_agent(decision.agent_id),
         decision=decision,
         call=ModelCallFactory(decision=decision),

@@ -319,7 +319,9 @@ def test_whole_forecasts_before_a_cut_are_kept(text, questions):
 def test_a_cut_answer_is_parsed_few_times(last, monkeypatch):
     parts = []
     read = answers.extract_object
-    monkeypatch.setattr("agents.forecast_answers.extract_object", lambda *given: parts.append(1) or read(*given))
+    monkeypatch.setattr(
+        "agents.forecast_answers.extract_object", lambda *arguments: parts.append(1) or read(*arguments)
+    )
     parse_cut_forecasts(f"{WHOLE}, {last}")
     assert len(parts) <= 8
 

@@ -120,12 +120,16 @@ def test_key_invalid_in_a_header_is_refused_and_not_shown() -> None:
 
 def test_completion_has_content_tokens_and_cost(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, completed())
-    done = ask(gateway)
-    assert (done.content, done.refusal, done.finish_reason, done.status) == ("HOLD", None, "stop", 200)
-    assert (done.returned_model, done.provider, done.generation_id) == ("openai/gpt-5.2-2025-12-11", "OpenAI", "gen-1")
-    assert (done.tokens_input, done.tokens_output, done.tokens_reasoning) == (10, 5, 3)
-    assert str(done.cost_usd) == "0.00019325"
-    assert json.loads(done.raw) == completed()
+    reply = ask(gateway)
+    assert (reply.content, reply.refusal, reply.finish_reason, reply.status) == ("HOLD", None, "stop", 200)
+    assert (reply.returned_model, reply.provider, reply.generation_id) == (
+        "openai/gpt-5.2-2025-12-11",
+        "OpenAI",
+        "gen-1",
+    )
+    assert (reply.tokens_input, reply.tokens_output, reply.tokens_reasoning) == (10, 5, 3)
+    assert str(reply.cost_usd) == "0.00019325"
+    assert json.loads(reply.raw) == completed()
 
 
 @pytest.mark.parametrize(
@@ -159,15 +163,15 @@ def test_content_is_text_in_every_form(httpserver: HTTPServer, gateway: Gateway,
 )
 def test_invalid_usage_is_unknown(httpserver: HTTPServer, gateway: Gateway, usage: object) -> None:
     answer(httpserver, completed(usage=usage, model=7, provider=[], id={}))
-    done = ask(gateway)
-    assert (done.tokens_input, done.tokens_output, done.tokens_reasoning, done.cost_usd) == (None,) * 4
-    assert (done.returned_model, done.provider, done.generation_id) == (None,) * 3
+    reply = ask(gateway)
+    assert (reply.tokens_input, reply.tokens_output, reply.tokens_reasoning, reply.cost_usd) == (None,) * 4
+    assert (reply.returned_model, reply.provider, reply.generation_id) == (None,) * 3
 
 
 def test_usage_with_nan_is_unknown(httpserver: HTTPServer, gateway: Gateway) -> None:
     answer(httpserver, json.dumps(completed(usage={"prompt_tokens": 3, "cost": float("nan")})))
-    done = ask(gateway)
-    assert (done.tokens_input, done.cost_usd) == (3, None)
+    reply = ask(gateway)
+    assert (reply.tokens_input, reply.cost_usd) == (3, None)
 
 
 def test_cost_may_be_text_or_missing(httpserver: HTTPServer, gateway: Gateway) -> None:
@@ -196,8 +200,8 @@ def test_stored_response_has_no_key_no_account_and_no_nul(httpserver: HTTPServer
 
 def test_answer_is_parsed_as_it_is_stored(httpserver: HTTPServer, gateway: Gateway) -> None:
     """A secret in a model's own words is gone from both, so that the stored answer proves the parsed one."""
-    said = {"action": "HOLD", "reasoning": f'use {KEY} or sk-or-v1-0123456789abcdef, "user_id": "u-17"'}
-    answer(httpserver, completed(**message(content=json.dumps(said))))
+    answer_body = {"action": "HOLD", "reasoning": f'use {KEY} or sk-or-v1-0123456789abcdef, "user_id": "u-17"'}
+    answer(httpserver, completed(**message(content=json.dumps(answer_body))))
     read = ask(gateway)
     assert json.loads(read.content)["reasoning"] == 'use [redacted] or [redacted], "user_id": "[redacted]"'
     assert stored_content(read.raw, 200) == read.content
@@ -319,11 +323,15 @@ FINISHED = chunk({"content": ""}, "stop")
 )
 def test_streamed_answer_is_the_same_completion(httpserver: HTTPServer, gateway: Gateway, stream: str) -> None:
     answer(httpserver, stream)
-    done = ask(gateway)
-    assert (done.content, done.finish_reason, done.status) == ('{"action": "HOLD"}', "stop", 200)
-    assert (done.returned_model, done.provider, done.generation_id) == ("openai/gpt-5.2-2025-12-11", "OpenAI", "gen-1")
-    assert (done.tokens_input, done.tokens_output, str(done.cost_usd)) == (10, 5, "0.00019325")
-    stored = json.loads(done.raw)
+    reply = ask(gateway)
+    assert (reply.content, reply.finish_reason, reply.status) == ('{"action": "HOLD"}', "stop", 200)
+    assert (reply.returned_model, reply.provider, reply.generation_id) == (
+        "openai/gpt-5.2-2025-12-11",
+        "OpenAI",
+        "gen-1",
+    )
+    assert (reply.tokens_input, reply.tokens_output, str(reply.cost_usd)) == (10, 5, "0.00019325")
+    stored = json.loads(reply.raw)
     assert stored["choices"][0]["message"]["content"] == '{"action": "HOLD"}'
     assert stored["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.00019325}
     if "hm" in stream:
@@ -361,7 +369,7 @@ def test_stream_without_an_answer_is_a_failure(
 
 
 @pytest.mark.parametrize(
-    ("sent", "reason"),
+    ("stream_text", "reason"),
     [
         ("", "sent nothing for 0.3 s"),
         (": OPENROUTER PROCESSING\n\n", "sent nothing for 0.3 s"),
@@ -369,24 +377,27 @@ def test_stream_without_an_answer_is_a_failure(
         (None, "did not finish within 0.6 s"),
     ],
 )
-def test_stalled_stream_is_given_up_and_its_connection_closed(sent: str | None, reason: str) -> None:
+def test_stalled_stream_is_given_up_and_its_connection_closed(stream_text: str | None, reason: str) -> None:
     closed = threading.Event()
 
     def act(connection: socket.socket, over: threading.Event) -> None:
-        connection.sendall(STREAM_HEAD + (sent or "").encode())
-        if sent is not None:
+        connection.sendall(STREAM_HEAD + (stream_text or "").encode())
+        if stream_text is not None:
             silent(connection, over)
             closed.set()
-        while sent is None and not over.wait(0.02):  # comments alone must not hold it for ever
+        while stream_text is None and not over.wait(0.02):  # comments alone must not hold it for ever
             connection.sendall(b": OPENROUTER PROCESSING\n\n")
 
-    with misbehaving(act) as url, Gateway(url, KEY, timeout_s=0.6 if sent is None else 5, stall_s=0.3) as gateway:
+    with (
+        misbehaving(act) as url,
+        Gateway(url, KEY, timeout_s=0.6 if stream_text is None else 5, stall_s=0.3) as gateway,
+    ):
         failed = failure(gateway)
         assert failed.reason == f"gateway: POST /chat/completions {reason}"
         assert (failed.retryable, failed.billable, failed.status) == (True, True, 200)
-        assert failed.accounting.generation_id == ("gen-1" if sent and "data" in sent else "gen-9")
-        assert sent is None or closed.wait(2)
-    if sent and "data" in sent:
+        assert failed.accounting.generation_id == ("gen-1" if stream_text and "data" in stream_text else "gen-9")
+        assert stream_text is None or closed.wait(2)
+    if stream_text and "data" in stream_text:
         assert json.loads(failed.raw)["choices"][0]["message"]["content"] == '{"action": '
 
 
@@ -399,8 +410,8 @@ def test_answer_that_is_there_is_not_lost_with_the_connection(fate: Act) -> None
             silent(connection, over)
 
     with misbehaving(act) as url, Gateway(url, KEY, timeout_s=5, stall_s=0.3) as gateway:
-        done = ask(gateway)
-    assert (done.content, done.finish_reason, done.cost_usd) == ('{"action": "HOLD"}', "stop", None)
+        answer = ask(gateway)
+    assert (answer.content, answer.finish_reason, answer.cost_usd) == ('{"action": "HOLD"}', "stop", None)
 
 
 @pytest.mark.parametrize(("status", "body", "billable"), [(402, "{}", False), (503, "{}", False), (524, "<p>", True)])
@@ -420,16 +431,16 @@ def test_every_captured_answer_is_a_completion(httpserver: HTTPServer, gateway: 
     for exchange in captured("chat.jsonl"):
         httpserver.clear()
         answer(httpserver, exchange["body"], exchange["status"])
-        body, done = exchange["body"], ask(gateway)
+        body, reply = exchange["body"], ask(gateway)
         choice = body["choices"][0]
-        assert done.content == (choice["message"]["content"] or "")
-        assert done.finish_reason == choice["finish_reason"]
-        assert (done.returned_model, done.provider) == (body["model"], body["provider"])
-        assert done.generation_id == body["id"]
-        assert done.tokens_input == body["usage"]["prompt_tokens"]
-        assert done.tokens_output == body["usage"]["completion_tokens"]
+        assert reply.content == (choice["message"]["content"] or "")
+        assert reply.finish_reason == choice["finish_reason"]
+        assert (reply.returned_model, reply.provider) == (body["model"], body["provider"])
+        assert reply.generation_id == body["id"]
+        assert reply.tokens_input == body["usage"]["prompt_tokens"]
+        assert reply.tokens_output == body["usage"]["completion_tokens"]
         cost = body["usage"].get("cost")
-        assert done.cost_usd == (None if cost is None else Decimal(str(cost)))
+        assert reply.cost_usd == (None if cost is None else Decimal(str(cost)))
 
 
 @pytest.mark.captured
@@ -440,23 +451,23 @@ def test_every_captured_stream_is_a_completion(httpserver: HTTPServer, gateway: 
     for body in chats:
         httpserver.clear()
         answer(httpserver, body)
-        done = ask(gateway)
-        assert done.finish_reason in {"stop", "end_turn", "tool_calls"}
-        assert bool(done.content) or done.finish_reason == "tool_calls"
-        assert (done.generation_id or "").startswith("gen-")
-        assert done.provider
-        assert done.tokens_output
+        reply = ask(gateway)
+        assert reply.finish_reason in {"stop", "end_turn", "tool_calls"}
+        assert bool(reply.content) or reply.finish_reason == "tool_calls"
+        assert (reply.generation_id or "").startswith("gen-")
+        assert reply.provider
+        assert reply.tokens_output
 
 
 @pytest.mark.captured
 def test_captured_answers_but_one_are_by_the_requested_model() -> None:
-    others = set()
+    other_models = set()
     for exchange in captured("chat.jsonl"):
         request = exchange["request"] or {}
-        asked = request.get("model") or request.get("json", {}).get("model")
-        if asked and not same_model(asked, exchange["body"]["model"]):
-            others.add((asked, exchange["body"]["model"]))
-    assert others == {("google/gemini-2.0-flash-exp:free", "x-ai/grok-4")}
+        model = request.get("model") or request.get("json", {}).get("model")
+        if model and not same_model(model, exchange["body"]["model"]):
+            other_models.add((model, exchange["body"]["model"]))
+    assert other_models == {("google/gemini-2.0-flash-exp:free", "x-ai/grok-4")}
 
 
 @pytest.mark.captured
@@ -515,7 +526,7 @@ QWEN, QWEN_SLUG = "qwen/qwen3-235b-a22b-2507", "qwen/qwen3-235b-a22b-07-25"
 
 
 @pytest.mark.parametrize(
-    ("asked", "returned", "slug"),
+    ("model", "returned", "slug"),
     [
         ("openai/gpt-5.2", None, ""),
         ("openai/gpt-5.2", "", ""),
@@ -533,12 +544,12 @@ QWEN, QWEN_SLUG = "qwen/qwen3-235b-a22b-2507", "qwen/qwen3-235b-a22b-07-25"
         (QWEN, QWEN, QWEN_SLUG),
     ],
 )
-def test_canonical_slug_and_snapshot_are_the_same_model(asked: str, returned: str | None, slug: str) -> None:
-    assert same_model(asked, returned, slug)
+def test_canonical_slug_and_snapshot_are_the_same_model(model: str, returned: str | None, slug: str) -> None:
+    assert same_model(model, returned, slug)
 
 
 @pytest.mark.parametrize(
-    ("asked", "returned", "slug"),
+    ("model", "returned", "slug"),
     [
         ("openai/gpt-5.2", "openai/gpt-5.2-mini", ""),
         ("openai/gpt-5.2", "openai/gpt-5.1", ""),
@@ -556,5 +567,5 @@ def test_canonical_slug_and_snapshot_are_the_same_model(asked: str, returned: st
         (QWEN, "qwen/qwen3-235b-a22b", QWEN_SLUG),
     ],
 )
-def test_another_vendor_size_weight_or_snapshot_is_another_model(asked: str, returned: str, slug: str) -> None:
-    assert not same_model(asked, returned, slug)
+def test_another_vendor_size_weight_or_snapshot_is_another_model(model: str, returned: str, slug: str) -> None:
+    assert not same_model(model, returned, slug)

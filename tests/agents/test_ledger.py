@@ -123,20 +123,20 @@ class Season:
 
     def _move(self, prices: list[str]) -> None:
         for market, text in zip(self.markets, prices, strict=True):
-            first, *others = market.outcomes.all()
+            first, *other_outcomes = market.outcomes.all()
             first.price = Decimal(text)
             first.save()
-            for other in others:
-                other.price = (1 - Decimal(text)) / len(others)
-                other.price = other.price.quantize(Decimal("0.0000000001"))
-                other.save()
+            for other_outcome in other_outcomes:
+                other_outcome.price = (1 - Decimal(text)) / len(other_outcomes)
+                other_outcome.price = other_outcome.price.quantize(Decimal("0.0000000001"))
+                other_outcome.save()
 
     def _market(self, index: int) -> str:
         return str(self.markets[index].pk) if index < len(self.markets) else "999999"
 
     def _position(self, number: int) -> str:
-        known = list(self.agent.positions.order_by("pk").values_list("pk", flat=True))
-        return str(known[number % len(known)]) if known else "1"
+        position_ids = list(self.agent.positions.order_by("pk").values_list("pk", flat=True))
+        return str(position_ids[number % len(position_ids)]) if position_ids else "1"
 
 
 @contextmanager
@@ -178,9 +178,9 @@ STEPS = st.one_of(
 def test_no_sequence_of_answers_closings_and_resolutions_breaks_the_ledger(steps: list[tuple[Any, ...]]) -> None:
     with undone():
         season = Season.opened()
-        for kind, what, how in steps:
+        for kind, target, how in steps:
             {"answer": season.answer, "resolve": season.resolve}.get(kind, lambda index, _: season.close(index))(
-                what, how
+                target, how
             )
             season.check()
 
@@ -281,9 +281,9 @@ def played() -> Agent:
     won, cancelled = MarketFactory(), MarketFactory()
     bet(agent, won, "YES", "1000.00")
     bet(agent, cancelled, "NO", "500.00")
-    held = bet(agent, MarketFactory(), "YES", "300.00").position
+    position = bet(agent, MarketFactory(), "YES", "300.00").position
     sale(Position.objects.get(outcome__market=won), "25", price="0.47")
-    sale(held, "10", price="0.33")
+    sale(position, "10", price="0.33")
     resolve(won, "YES")
     resolve(cancelled, None)
     assert verify_ledger().violations == []
@@ -311,7 +311,7 @@ def add_one_unit(table: str, column: str, row: int, places: int = 2) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "where", "column", "named"),
+    ("model", "where", "column", "message"),
     [
         (JournalEntry, {"kind": "buy"}, "amount", "journal row"),
         (JournalEntry, {"kind": "deposit"}, "amount", "journal row"),
@@ -335,14 +335,14 @@ def add_one_unit(table: str, column: str, row: int, places: int = 2) -> None:
     ],
 )
 def test_change_of_one_cent_is_found_and_named(
-    played: Agent, model: Any, where: dict[str, str], column: str, named: str
+    played: Agent, model: Any, where: dict[str, str], column: str, message: str
 ) -> None:
     row = model.objects.filter(**where).order_by("pk").first()
     add_one_unit(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
     code, lines, _ = run_verification()
     assert code == 1
     assert all(f"(agent {played.pk})" in line and played.family.slug in line for line in lines)
-    subject = named if model is Agent else f"{named} {row.pk} "
+    subject = message if model is Agent else f"{message} {row.pk} "
     assert any(subject in line for line in lines), lines
 
 
@@ -380,13 +380,13 @@ def test_consistently_forged_journal_contradicts_its_trades(played: Agent) -> No
 
 
 def test_only_the_changed_agent_is_named(played: Agent) -> None:
-    other = AgentFactory(cohort=played.cohort)
-    bet(other, amount="700.00")
+    other_agent = AgentFactory(cohort=played.cohort)
+    bet(other_agent, amount="700.00")
     chain_all()
-    add_one_unit(Agent._meta.db_table, "cash", other.pk)
+    add_one_unit(Agent._meta.db_table, "cash", other_agent.pk)
     _, lines, _ = run_verification()
     assert lines
-    assert all(f"(agent {other.pk})" in line for line in lines)
+    assert all(f"(agent {other_agent.pk})" in line for line in lines)
 
 
 def test_intact_ledger_passes_with_counts(played: Agent) -> None:

@@ -38,8 +38,8 @@ def releases() -> list[Release]:
     return [entry.release for entry in LineUp.objects.earliest("pk").entries.all()]
 
 
-def proposed(*wanted: Release, at: datetime = MONDAY) -> LineUp:
-    return propose_lineup(releases=wanted, by="ann", reason="a try", at=at)
+def proposed(*releases: Release, at: datetime = MONDAY) -> LineUp:
+    return propose_lineup(releases=releases, by="ann", reason="a try", at=at)
 
 
 def line_up_of(at: datetime) -> list[str]:
@@ -60,9 +60,9 @@ def test_approved_line_up_takes_effect_next_week_and_changes_no_earlier_cohort(v
     newcomer = FamilyFactory(slug="newcomer").releases.get()
     run("start_cohort", SUNDAY)
     line_up = proposed(*releases()[1:], newcomer)
-    seen = preview_lineup(line_up, at=MONDAY)
-    assert seen.effective_from == SUNDAY + WEEK
-    assert [str(change).partition(":")[0] for change in seen.changes] == ["newcomer comes in", "gpt-5.1 leaves"]
+    preview = preview_lineup(line_up, at=MONDAY)
+    assert preview.effective_from == SUNDAY + WEEK
+    assert [str(change).partition(":")[0] for change in preview.changes] == ["newcomer comes in", "gpt-5.1 leaves"]
     assert LineUp.objects.in_force(SUNDAY + 5 * WEEK) != line_up
     assert approve_lineup(line_up, by="ann", reason="yes", at=MONDAY)
     assert line_up_of(SUNDAY) == list(ALL)
@@ -94,14 +94,16 @@ def test_decision_on_a_line_up_is_final() -> None:
 def test_approved_line_up_is_fixed(tampering: str) -> None:
     line_up = LineUp.objects.get()
     entry = line_up.entries.get(position=1)
-    other = FamilyFactory().releases.get()
+    other_release = FamilyFactory().releases.get()
     tamperings: dict[str, Any] = {
-        "change": lambda: LineUpEntry.objects.filter(pk=entry.pk).update(release=other),
+        "change": lambda: LineUpEntry.objects.filter(pk=entry.pk).update(release=other_release),
         "delete": lambda: entry.delete(),
-        "add": lambda: LineUpEntry.objects.create(line_up=line_up, family=other.family, release=other, position=9),
+        "add": lambda: LineUpEntry.objects.create(
+            line_up=line_up, family=other_release.family, release=other_release, position=9
+        ),
         "status": lambda: LineUp.objects.update(status="proposed", effective_from=None, decided_at=None),
         "foreign": lambda: LineUpEntry.objects.create(
-            line_up=proposed(other), family=entry.family, release=other, position=9
+            line_up=proposed(other_release), family=entry.family, release=other_release, position=9
         ),
         "release": lambda: Release.objects.filter(model_id=GPT).update(price_prompt=Decimal("0.1")),
     }
@@ -147,10 +149,10 @@ def test_address_with_a_display_name_leads_to_its_family(client: Any) -> None:
 
 def test_family_takes_the_name_of_its_release_once_that_plays(client: Any) -> None:
     run("start_cohort", SUNDAY)
-    named, renamed = Family.objects.get(slug="gpt-5.1"), Family.objects.get(slug="kimi-k2")
+    named_family, renamed = Family.objects.get(slug="gpt-5.1"), Family.objects.get(slug="kimi-k2")
     Family.objects.filter(pk=renamed.pk).update(display_name="Ours")
     old = releases()
-    after = [ReleaseFactory(family=each, display_name=f"{each.slug} Next") for each in (named, renamed)]
+    after = [ReleaseFactory(family=family, display_name=f"{family.slug} Next") for family in (named_family, renamed)]
     approve_lineup(proposed(*after, *old[1:5]), by="ann", reason="yes", at=MONDAY)
     assert Family.objects.get(slug="gpt-5.1").display_name == "GPT-5.2"
     run("start_cohort", SUNDAY + WEEK)
@@ -187,8 +189,8 @@ def serve(venue: Venue, body: Any, status: int = 200) -> None:
 
 def listed(venue: Venue, *rows: Any, without: tuple[str, ...] = ()) -> None:
     """The catalogue: the line-up as it stands, with these rows in place of their namesakes or besides."""
-    named = {row["id"] for row in rows if isinstance(row, dict) and "id" in row}
-    serve(venue, {"data": [*(row(model) for model in ALL if model not in {*named, *without}), *rows]})
+    listed_ids = {row["id"] for row in rows if isinstance(row, dict) and "id" in row}
+    serve(venue, {"data": [*(row(model) for model in ALL if model not in {*listed_ids, *without}), *rows]})
 
 
 def terms(line_up: LineUp) -> dict[str, tuple[str, Decimal]]:
@@ -256,10 +258,10 @@ def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(c
     again = run("check_lineup", MONDAY + WEEK)
     assert (again["proposal"], again["new"]) == (first["proposal"], False)
     listed(checked, row(QWEN, pricing={"prompt": "0.002", "completion": "0.002"}))
-    other = run("check_lineup", MONDAY + 2 * WEEK)
-    assert other["new"]
+    second_check = run("check_lineup", MONDAY + 2 * WEEK)
+    assert second_check["new"]
     assert LineUp.objects.get(pk=first["proposal"]).status == "rejected"
-    reject_lineup(LineUp.objects.get(pk=other["proposal"]), by="ann", reason="too dear", at=MONDAY + 2 * WEEK)
+    reject_lineup(LineUp.objects.get(pk=second_check["proposal"]), by="ann", reason="too dear", at=MONDAY + 2 * WEEK)
     assert not run("check_lineup", MONDAY + 3 * WEEK)["new"]
     assert Release.objects.filter(model_id=QWEN).count() == 3
 
@@ -279,8 +281,8 @@ def test_two_checks_at_once_make_one_proposal() -> None:
             connection.close()
 
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(check), pool.submit(check)]:
-            done.result()
+        for future in [pool.submit(check), pool.submit(check)]:
+            future.result()
     assert list(LineUp.objects.order_by("pk").values_list("status", flat=True)) == ["approved", "proposed"]
     assert Release.objects.filter(model_id="openai/gpt-5.5").count() == 1
 
@@ -361,24 +363,24 @@ def test_moving_alias_is_no_release_and_no_successor(checked: Venue, settings: A
     settings.ARENA_LINEUP = mode
     alias = row("x-ai/grok-4.9-fast", alias_target={"slug": "x-ai/grok-5"}, pricing=FREE, created=CREATED + 99)
     listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5-fast"}), alias)
-    started = run("start_cohort", SUNDAY)
-    (refusal,) = started["lineup"]
-    assert (started.code, refusal["family"], refusal["successor"]) == (1, "grok-4", None)
+    output = run("start_cohort", SUNDAY)
+    (refusal,) = output["lineup"]
+    assert (output.code, refusal["family"], refusal["successor"]) == (1, "grok-4", None)
     assert "is a moving alias of x-ai/grok-5-fast" in refusal["why"]
-    assert "x-ai/grok-5-fast" in started.stderr
-    named = run("approve_lineup", SUNDAY, "grok-4=x-ai/grok-4.9-fast")
-    assert named.code == 1
-    assert "x-ai/grok-5" in named.stderr
+    assert "x-ai/grok-5-fast" in output.stderr
+    approval = run("approve_lineup", SUNDAY, "grok-4=x-ai/grok-4.9-fast")
+    assert approval.code == 1
+    assert "x-ai/grok-5" in approval.stderr
     assert Cohort.objects.count() == 0
 
 
 @pytest.mark.parametrize("price", [{}, {"pricing": None}, {"pricing": {"prompt": "-1", "completion": "-1"}}])
 def test_alias_without_a_price_is_refused_as_an_alias(checked: Venue, price: Any) -> None:
     listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5"}) | ({"pricing": {}} | price))
-    started = run("start_cohort", SUNDAY)
-    assert (started.code, started["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
-    named = run("approve_lineup", SUNDAY, f"grok-4={GROK}")
-    assert (named.code, named["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
+    output = run("start_cohort", SUNDAY)
+    assert (output.code, output["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
+    approval = run("approve_lineup", SUNDAY, f"grok-4={GROK}")
+    assert (approval.code, approval["lineup"][0]["why"]) == (1, "is a moving alias of x-ai/grok-5")
     checking = run("check_lineup", SUNDAY)
     assert f"grok-4: {GROK} is a moving alias of x-ai/grok-5" in checking.stderr
     assert "no longer listed" not in checking.stderr
@@ -389,17 +391,17 @@ def test_alias_with_a_suffix_is_named_with_its_target(checked: Venue, suffix: st
     alias = row("~x-ai/grok-latest", alias_target={"slug": "x-ai/grok-5"}, pricing=FREE)
     listed(checked, row(GROK, alias_target={"slug": "x-ai/grok-5"}), alias)
     for name in (GROK, "~x-ai/grok-latest"):
-        named = run("approve_lineup", SUNDAY, f"grok-4={name}{suffix}")
-        assert named.code == 1
-        assert "is a moving alias of x-ai/grok-5" in named.stderr
+        approval = run("approve_lineup", SUNDAY, f"grok-4={name}{suffix}")
+        assert approval.code == 1
+        assert "is a moving alias of x-ai/grok-5" in approval.stderr
 
 
 def test_suffix_that_the_catalogue_does_not_list_is_named(checked: Venue) -> None:
     listed(checked)
-    named = run("approve_lineup", SUNDAY, f"grok-4={GROK}:online")
-    assert named.code == 1
-    assert f"{GROK}:online" in named.stderr
-    assert "':online'" in named.stderr
+    approval = run("approve_lineup", SUNDAY, f"grok-4={GROK}:online")
+    assert approval.code == 1
+    assert f"{GROK}:online" in approval.stderr
+    assert "':online'" in approval.stderr
 
 
 def test_alias_is_known_by_its_canonical_slug() -> None:
@@ -465,8 +467,8 @@ def test_successor_is_taken_and_recorded_where_the_line_up_is_automatic(checked:
     listed(checked, row(GEMINI_NEXT, pricing=FREE), without=(GEMINI,))
     replaced = [{"family": "gemini-2.5-flash", "from": GEMINI, "to": GEMINI_NEXT}]
     for changes in (replaced, []):
-        started = run("start_cohort", SUNDAY)
-        assert (started.code, started["agents"], started["replaced"]) == (0, 7, changes)
+        output = run("start_cohort", SUNDAY)
+        assert (output.code, output["agents"], output["replaced"]) == (0, 7, changes)
     agent = Agent.objects.get(family__slug="gemini-2.5-flash")
     assert (agent.model_id, agent.price_prompt) == (GEMINI_NEXT, 0)
     line_up = LineUp.objects.filter(status="approved").latest("pk")
@@ -506,9 +508,9 @@ def test_newcomer_has_a_cohort_of_flagships_in_one_command(checked: Venue) -> No
 @pytest.mark.parametrize("command", ["approve_lineup", "start_cohort"])
 def test_flagships_that_can_not_be_used_are_not_recommended_again(checked: Venue, command: str) -> None:
     listed(checked, *(row(model, pricing=FREE) for model in FLAGSHIPS[1:]), without=(GEMINI, GROK))
-    named = "Approve with: uv run manage.py approve_lineup gpt-5.1=MODEL --current"
+    remedy = "Approve with: uv run manage.py approve_lineup gpt-5.1=MODEL --current"
     refused = run(command, SUNDAY, current=True)
-    assert (refused.code, refused.stderr.splitlines()[-1]) == (1, named)
+    assert (refused.code, refused.stderr.splitlines()[-1]) == (1, remedy)
     assert run("approve_lineup", SUNDAY, f"gpt-5.1={GPT}", current=True).code == 0
     assert line_up_of(SUNDAY) == [GPT, *FLAGSHIPS[1:]]
 
@@ -523,8 +525,8 @@ def test_last_hour_of_sunday_leaves_the_cohort_and_its_decisions_to_a_person(che
     ]
     assert run("start_cohort", last_try, current=True).stderr.splitlines()[-1] == approval
     assert run("approve_lineup", late, f"gpt-5.1={GPT}", current=True).code == 0
-    started = run("start_cohort", late)
-    assert (started["created"], started.stderr.strip()) == (
+    output = run("start_cohort", late)
+    assert (output["created"], output.stderr.strip()) == (
         True,
         "No schedule asks for this week's decisions any more: uv run manage.py run_decisions",
     )
@@ -620,9 +622,9 @@ def test_prices_under_conditions_are_named_in_a_proposal(checked: Venue) -> None
 )
 def test_price_under_conditions_that_can_not_be_read_is_named(checked: Venue, overrides: Any, fault: str) -> None:
     listed(checked, row(GPT, pricing=FREE | {"overrides": overrides}))
-    started = run("start_cohort", SUNDAY)
-    (refusal,) = started["lineup"]
-    assert (started.code, refusal["release"]) == (1, GPT)
+    output = run("start_cohort", SUNDAY)
+    (refusal,) = output["lineup"]
+    assert (output.code, refusal["release"]) == (1, GPT)
     assert f"has a price that can not be read: {fault}" in refusal["why"]
 
 
@@ -656,8 +658,8 @@ def test_model_of_the_sandbox_ends(checked: Venue, settings: Any) -> None:
         httpx.post(f"{addresses.clock}", json={"now": "2026-03-20T00:00:00Z"}).raise_for_status()
         assert run("start_cohort", SUNDAY)["lineup"] == [GEMINI_ENDED]
         question = {"model": GEMINI, "messages": [{"role": "user", "content": "?"}]}
-        gone = httpx.post(f"{addresses.openrouter}/chat/completions", json=question)
-        assert (gone.status_code, gone.json()["error"]["message"]) == (404, f"No endpoints found for {GEMINI}.")
+        refusal = httpx.post(f"{addresses.openrouter}/chat/completions", json=question)
+        assert (refusal.status_code, refusal.json()["error"]["message"]) == (404, f"No endpoints found for {GEMINI}.")
         assert run("approve_lineup", SUNDAY).code == 0
         assert run("start_cohort", SUNDAY)["agents"] == 7
 

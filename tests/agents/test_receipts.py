@@ -58,14 +58,14 @@ def _answered(venue: Venue) -> str:
     return token
 
 
-asked = shared_rows_at_venue(_answered)
+answered_week = shared_rows_at_venue(_answered)
 
 
 @pytest.fixture
-def visitor(asked: tuple[Venue, str], settings: LazySettings) -> str:
+def visitor(answered_week: tuple[Venue, str], settings: LazySettings) -> str:
     """The token of an agent with an open week and open questions; the arena signs with OLD_KEY."""
     settings.ARENA_CLOCK, settings.ARENA_SIGNING_KEY = IN_TIME, OLD_KEY
-    return asked[1]
+    return answered_week[1]
 
 
 @pytest.fixture
@@ -100,14 +100,14 @@ def report(client: Client, token: str, body: Any, *, key: str = "report", **targ
 
 
 def test_accepted_answer_gets_a_signed_receipt(client: Client, visitor: str) -> None:
-    shown = client.get(OPEN, headers={"Authorization": f"Bearer {visitor}"}).json()["trading"][0]
+    task = client.get(OPEN, headers={"Authorization": f"Bearer {visitor}"}).json()["trading"][0]
     body = '{"action": "HOLD",  "reasoning": "“Ünïcode” 🙂"}'
     receipt = submit(client, visitor, body).json()["receipt"]
-    prompt = f"{shown['system_prompt']}\0{shown['user_prompt']}"
+    prompt = f"{task['system_prompt']}\0{task['user_prompt']}"
     assert receipt["body"] == {
         "agent": "visitor",
         "version": "1",
-        "task": f"agent-{shown['agent']}-universe-{shown['universe']}",
+        "task": f"agent-{task['agent']}-universe-{task['universe']}",
         "answer_sha256": hashlib.sha256(body.encode()).hexdigest(),
         "prompt_sha256": hashlib.sha256(prompt.encode()).hexdigest(),
         "received_at": "2026-03-08T00:15:00.000000Z",
@@ -141,8 +141,8 @@ def test_sealed_receipt_shows_that_it_exists_alone(
     assert {name: decision[name] for name in answered[0]} == answered[0]
     assert decision["sealed_until"] is None
     for row, receipt in zip(batches, answered[1:], strict=True):
-        shown = {name: value for name, value in row.items() if value is not None}
-        assert shown.keys() == {"id", "sequence", "sha256", "sealed_until"}
+        content = {name: value for name, value in row.items() if value is not None}
+        assert content.keys() == {"id", "sequence", "sha256", "sealed_until"}
         assert (row["sha256"], row["sealed_until"]) == (receipt["sha256"], "2026-03-08T02:15:00Z")
     assert client.get(RECEIPTS, {"family": "visitor"}).json()["count"] == 1
     settings.ARENA_CLOCK = FORECASTS + 15 * MINUTE
@@ -252,18 +252,22 @@ def _change_answer(rows: Cells) -> None:
         row["raw_response"] = row["raw_response"].replace("nothing to do", "nothing")
 
 
+def _forge_signature(rows: Cells) -> None:
+    rows[0].update(signature="0" * 128)
+
+
 TASK = r"the answer of visitor to agent-\d+-universe-\d+ is "
 FORGED_TABLES: dict[str, tuple[str, Callable[[Cells], object], str]] = {
     "no answer": ("calls", _drop_answer, rf"receipt 1: {TASK}missing"),
     "another answer": ("calls", _change_answer, rf"receipt 1: {TASK}another: answer_sha256 is"),
-    "another prompt": ("receipts", lambda r: r[0].update(prompt_sha256="0" * 64), "receipt 1: its sha256 is not"),
-    "another signature": ("receipts", lambda r: r[0].update(signature="0" * 128), "receipt 1: its signature is not"),
-    "a gap": ("receipts", lambda r: r.pop(1), "receipt 3 does not follow no. 1"),
-    "no last one": ("receipts", lambda r: r.pop(), "receipts: they end 2 "),
+    "another prompt": ("receipts", lambda rows: rows[0].update(prompt_sha256="0" * 64), "receipt 1: its sha256 is not"),
+    "another signature": ("receipts", _forge_signature, "receipt 1: its signature is not"),
+    "a gap": ("receipts", lambda rows: rows.pop(1), "receipt 3 does not follow no. 1"),
+    "no last one": ("receipts", lambda rows: rows.pop(), "receipts: they end 2 "),
     "a key of another time": (
-        "signing_keys", lambda r: r[0].update(ended_at="2026-03-08T00:00:00.000000Z"), "was not in use at",
+        "signing_keys", lambda record: record[0].update(ended_at="2026-03-08T00:00:00.000000Z"), "was not in use at",
     ),
-    "another key": ("signing_keys", lambda r: r[0].update(public_key="0" * 64), "is not the id of its key"),
+    "another key": ("signing_keys", lambda record: record[0].update(public_key="0" * 64), "is not the id of its key"),
 }  # fmt: skip
 
 
@@ -332,7 +336,7 @@ def test_other_key_in_the_settings_accepts_nothing_and_is_an_alert(
 
     settings.ARENA_SIGNING_KEY = NEW_KEY
     settings.ARENA_CLOCK = IN_TIME
-    other = Submission.objects.count()
+    submissions_before = Submission.objects.count()
     run("start_cohort", DECISION + timedelta(days=6, hours=23))
     refresh_signing_key_alert(now=IN_TIME)
     alert = Alert.objects.get(kind="signing-key")
@@ -344,7 +348,7 @@ def test_other_key_in_the_settings_accepts_nothing_and_is_an_alert(
     refresh_signing_key_alert(now=IN_TIME + timedelta(days=366))
     message = Alert.objects.get(kind="signing-key", cleared_at=None).message
     assert message.endswith("has been in use since 8 March 2026, for over a year. It does not expire: rotate it.")
-    assert Submission.objects.count() == other
+    assert Submission.objects.count() == submissions_before
 
 
 def test_answer_without_a_key_to_sign_it_may_be_sent_again(
@@ -407,8 +411,8 @@ def test_report_needs_its_key_a_token_and_a_task_of_ones_own(client: Client, vis
     assert "Idempotency-Key" in errors(report(client, visitor, body, key=""))
     problem(report(client, "arena_wrong", body), 401)
     agent = visitor_agent()
-    other = agent.cohort.agents.exclude(pk=agent.pk).order_by("pk")[0].pk
-    assert "agent" in errors(report(client, visitor, body, agent=other, universe=1))
+    other_task = agent.cohort.agents.exclude(pk=agent.pk).order_by("pk")[0].pk
+    assert "agent" in errors(report(client, visitor, body, agent=other_task, universe=1))
     assert "batch" in errors(report(client, visitor, body, batch=999))
 
 
@@ -484,6 +488,24 @@ def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
     assert answer.status_code == 201, answer.content
     receipt = answer.json()["receipt"]
     assert receipt["body"]["answer_sha256"] == hashlib.sha256(ODD[name].encode()).hexdigest()
+    assert run("verify_ledger", FORECASTS)["violations"] == 0
+    run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
+    assert verified(tmp_path / "archive")[0] == 0
+    assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
+
+
+def test_answer_with_secrets_is_redacted_before_it_is_parsed_stored_and_hashed(
+    client: Client, visitor: str, tmp_path: Path, capfd: Any
+) -> None:
+    secrets = f'sk-or-v1-0123456789abcdef {visitor} \\"user_id\\": \\"me@example.com\\"'
+    answer = submit(client, visitor, f'{{"action": "HOLD", "reasoning": "{secrets}"}}')
+    assert answer.status_code == 201, answer.content
+    call = ModelCall.objects.get(submission__isnull=False)
+    clean = '[redacted] [redacted] "user_id": "[redacted]"'
+    assert (call.parsed["reasoning"], call.decision.reasoning) == (clean, clean)
+    assert json.loads(call.raw_response)["reasoning"] == clean
+    receipt = answer.json()["receipt"]
+    assert receipt["body"]["answer_sha256"] == hashlib.sha256(call.raw_response.encode()).hexdigest()
     assert run("verify_ledger", FORECASTS)["violations"] == 0
     run("export_dataset", FORECASTS + timedelta(hours=1), "--format", "csv", out=tmp_path / "archive")
     assert verified(tmp_path / "archive")[0] == 0

@@ -29,9 +29,9 @@ def wait_for_waiting_session() -> None:
 
 
 def test_owner_of_one_market_buys_another_that_is_settled_with_it() -> None:
-    agent, held, new = AgentFactory(), MarketFactory(), MarketFactory()
-    bet(agent, held)
-    resolutions = {market: Resolution(market.outcomes.get(side="YES")) for market in (new, held)}
+    agent, held_market, new = AgentFactory(), MarketFactory(), MarketFactory()
+    bet(agent, held_market)
+    resolutions = {market: Resolution(market.outcomes.get(side="YES")) for market in (new, held_market)}
 
     def settle() -> dict[int, int]:
         try:
@@ -45,7 +45,7 @@ def test_owner_of_one_market_buys_another_that_is_settled_with_it() -> None:
             settling = pool.submit(settle)
             wait_for_waiting_session()
             bet(agent, new, amount="400.00", week=2)
-        assert settling.result(20) == {held.pk: 1, new.pk: 1}
+        assert settling.result(20) == {held_market.pk: 1, new.pk: 1}
     assert Settlement.objects.count() == 2
     agent.refresh_from_db()
     assert agent.cash == Decimal("9100.00") + sum(Settlement.objects.values_list("payout", flat=True))

@@ -171,11 +171,11 @@ def test_revoked_agent_joins_no_later_cohort_and_a_forecaster_none(week: Venue) 
 
 def test_open_tasks_have_the_prompts_of_the_models(client: Client, week: Venue, visitor: str) -> None:
     (task,) = open_tasks(client, visitor)["trading"]
-    sent = week.asked[0]
-    assert task["user_prompt"] == sent.user
-    assert task["system_prompt"] == sent.body["messages"][0]["content"]
+    prompt = week.asked[0]
+    assert task["user_prompt"] == prompt.user
+    assert task["system_prompt"] == prompt.body["messages"][0]["content"]
     assert task["blocks"]["MARKETS"] == Universe.objects.get().market_block
-    assert json.loads(task["blocks"]["PORTFOLIO"]) == sent.portfolio
+    assert json.loads(task["blocks"]["PORTFOLIO"]) == prompt.portfolio
     assert (task["frozen_at"], task["deadline"]) == ("2026-03-08T00:05:00Z", "2026-03-08T00:20:00Z")
     assert (task["cohort"], task["week"]) == (1, 1)
 
@@ -265,12 +265,14 @@ def test_position_of_another_agent_can_not_be_sold(client: Client, venue: Venue,
     run("start_cohort", SUNDAY)
     run("run_decisions", DECISION)
     settings.ARENA_CLOCK = IN_TIME
-    others = Position.objects.get()
-    answer = submit(client, visitor, {"action": "SELL", "sells": [{"position_id": str(others.pk), "percentage": 100}]})
+    other_position = Position.objects.get()
+    answer = submit(
+        client, visitor, {"action": "SELL", "sells": [{"position_id": str(other_position.pk), "percentage": 100}]}
+    )
     assert answer.status_code == 422
-    assert f"sells[0].position_id: '{others.pk}' is none of your open positions" in answer.json()["detail"]
-    others.refresh_from_db()
-    assert others.status == "open"
+    assert f"sells[0].position_id: '{other_position.pk}' is none of your open positions" in answer.json()["detail"]
+    other_position.refresh_from_db()
+    assert other_position.status == "open"
 
 
 def test_malformed_answer_is_stored_refused_and_may_be_followed_by_another(
@@ -338,9 +340,9 @@ def test_answer_without_valid_instruction_has_as_many_tries_as_a_models(
 
 
 def test_rejected_instruction_does_not_stop_the_others(client: Client, week: Venue, visitor: str) -> None:
-    both = buy(RAIN, "500")
-    both["bets"] += buy(SNOW, "20")["bets"]
-    body = submit(client, visitor, both).json()
+    answer_body = buy(RAIN, "500")
+    answer_body["bets"] += buy(SNOW, "20")["bets"]
+    body = submit(client, visitor, answer_body).json()
     assert [row["executed"] for row in body["instructions"]] == [True, False]
     assert "below the minimum" in body["instructions"][1]["reason"]
 
@@ -395,9 +397,9 @@ def test_repeated_refused_submission_uses_up_no_try(client: Client, week: Venue,
 
 def test_the_same_key_with_another_answer_is_a_conflict(client: Client, week: Venue, visitor: str) -> None:
     submit(client, visitor, "no", key="once")
-    other = submit(client, visitor, HOLD, key="once")
-    assert other.status_code == 409
-    assert "this Idempotency-Key came with another answer before" in other.json()["detail"]
+    conflict = submit(client, visitor, HOLD, key="once")
+    assert conflict.status_code == 409
+    assert "this Idempotency-Key came with another answer before" in conflict.json()["detail"]
     assert not Decision.objects.filter(agent=visitor_agent(), status="completed").exists()
 
 
@@ -497,7 +499,7 @@ def test_wrong_tokens_are_throttled_by_client_and_right_ones_never(client: Clien
 
 
 @pytest.fixture
-def asked(week: Venue, settings: Any) -> Venue:
+def forecast_week(week: Venue, settings: Any) -> Venue:
     """The venue at 02:05, after the forecast run of 02:00."""
     assert run("run_forecasts", FORECASTS).code == 0
     settings.ARENA_CLOCK = FORECASTS + 5 * MINUTE
@@ -511,11 +513,11 @@ def even(task: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_forecasts_are_recorded_by_batch(client: Client, asked: Venue, visitor: str) -> None:
+def test_forecasts_are_recorded_by_batch(client: Client, forecast_week: Venue, visitor: str) -> None:
     tasks = open_tasks(client, visitor)["forecast"]
     assert [task["arm"] for task in tasks] == ["blind", "priced"]
-    sent = next(p for p in asked.asked if "\nQUESTIONS\n" in p.user and p.questions[0]["prices"] is None)
-    assert tasks[0]["user_prompt"] == sent.user
+    prompt = next(p for p in forecast_week.asked if "\nQUESTIONS\n" in p.user and p.questions[0]["prices"] is None)
+    assert tasks[0]["user_prompt"] == prompt.user
     for task in tasks:
         answer = submit(client, visitor, even(task), batch=task["batch"])
         assert answer.status_code == 201, answer.content
@@ -526,7 +528,7 @@ def test_forecasts_are_recorded_by_batch(client: Client, asked: Venue, visitor: 
     assert open_tasks(client, visitor)["forecast"] == []
 
 
-def test_forecasts_are_checked_by_question(client: Client, asked: Venue, visitor: str) -> None:
+def test_forecasts_are_checked_by_question(client: Client, forecast_week: Venue, visitor: str) -> None:
     task = open_tasks(client, visitor)["forecast"][0]
     answer = even(task)
     answer["forecasts"][0]["probabilities"]["YES"] = 0.9
@@ -536,17 +538,17 @@ def test_forecasts_are_checked_by_question(client: Client, asked: Venue, visitor
     assert "sum to 1.4, not 1" in response.json()["refused"][0]["reason"]
 
 
-def test_batch_without_a_valid_forecast_is_refused(client: Client, asked: Venue, visitor: str) -> None:
+def test_batch_without_a_valid_forecast_is_refused(client: Client, forecast_week: Venue, visitor: str) -> None:
     batch = open_tasks(client, visitor)["forecast"][0]["batch"]
-    nothing = {"forecasts": [{"question_id": "0", "probabilities": {"YES": 1}}]}
-    responses = [submit(client, visitor, nothing, batch=batch) for _ in range(4)]
+    empty_answer = {"forecasts": [{"question_id": "0", "probabilities": {"YES": 1}}]}
+    responses = [submit(client, visitor, empty_answer, batch=batch) for _ in range(4)]
     assert [answer.status_code for answer in responses] == [422, 422, 422, 409]
     malformed = submit(client, visitor, HOLD, batch=open_tasks(client, visitor)["forecast"][0]["batch"])
     assert malformed.status_code == 422
     assert not Forecast.objects.filter(family__slug="visitor").exists()
 
 
-def test_a_late_batch_is_gone_and_missed(client: Client, asked: Venue, visitor: str, settings: Any) -> None:
+def test_a_late_batch_is_gone_and_missed(client: Client, forecast_week: Venue, visitor: str, settings: Any) -> None:
     batch = QuestionBatch.objects.order_by("pk")[0].pk
     settings.ARENA_CLOCK = FORECASTS + 15 * MINUTE
     late = submit(client, visitor, {"forecasts": []}, batch=batch)
@@ -566,10 +568,10 @@ def test_token_covers_only_its_protocol(client: Client, venue: Venue, settings: 
     run("run_decisions", DECISION)
     run("run_forecasts", DECISION + MINUTE)
     settings.ARENA_CLOCK = IN_TIME
-    shown = open_tasks(client, token)
-    assert {name for name in ("trading", "forecast") if shown[name]} == {protocol}
-    other = (
+    tasks = open_tasks(client, token)
+    assert {name for name in ("trading", "forecast") if tasks[name]} == {protocol}
+    other_tasks = (
         {"batch": QuestionBatch.objects.order_by("pk")[0].pk} if protocol == "trading" else {"agent": 1, "universe": 1}
     )
-    refused = submit(client, token, HOLD, **other)
+    refused = submit(client, token, HOLD, **other_tasks)
     problem(refused, 403)

@@ -154,9 +154,9 @@ def test_search_of_a_hundred_words_compares_eight(admin_client: Client, model: t
 def test_every_list_accepts_any_search_text_and_filter(grown: None, admin_client: Client) -> None:
     choices = 0
     for model in OURS:
-        shown = admin_client.get(url(model, "changelist"), {"q": "zz'1"})
-        assert shown.context["cl"].result_count == 0, model
-        for spec in shown.context["cl"].filter_specs:
+        response = admin_client.get(url(model, "changelist"), {"q": "zz'1"})
+        assert response.context["cl"].result_count == 0, model
+        for spec in response.context["cl"].filter_specs:
             if getattr(spec, "parameter_name", "") in ("preset", "day"):
                 for value, _ in spec.lookup_choices:
                     answer = admin_client.get(url(model, "changelist"), {spec.parameter_name: value})
@@ -166,15 +166,15 @@ def test_every_list_accepts_any_search_text_and_filter(grown: None, admin_client
 
 
 def test_search_matches_words_with_text_and_numbers_with_keys(grown: None, admin_client: Client) -> None:
-    trade, shown = Trade.objects.earliest("pk"), url(Trade, "changelist")
+    trade, address = Trade.objects.earliest("pk"), url(Trade, "changelist")
     for word, keyed, read in ((f"{trade.pk}", True, False), (f"rain {trade.pk}", True, True), ("rain", False, True)):
         with CaptureQueriesContext(connection) as captured:
-            found = admin_client.get(shown, {"q": word})
-        (counted,) = (query["sql"] for query in captured if "COUNT(" in query["sql"] and "WHERE" in query["sql"])
-        assert ('"agents_trade"."id"' in counted.partition("WHERE")[2]) is keyed, word
-        assert ('_market"."question"' in counted.partition("WHERE")[2]) is read, word
+            response = admin_client.get(address, {"q": word})
+        (count_sql,) = (query["sql"] for query in captured if "COUNT(" in query["sql"] and "WHERE" in query["sql"])
+        assert ('"agents_trade"."id"' in count_sql.partition("WHERE")[2]) is keyed, word
+        assert ('_market"."question"' in count_sql.partition("WHERE")[2]) is read, word
         if word.isdecimal():
-            assert list(found.context["cl"].result_list) == [trade]
+            assert list(response.context["cl"].result_list) == [trade]
 
 
 @pytest.mark.parametrize("model", [model for model in OURS if name(model) in BIG], ids=name)
@@ -294,10 +294,10 @@ def test_pages_of_a_list_hold_each_row_once_in_order(admin_client: Client) -> No
 
 
 def test_snapshots_are_found_by_agent_and_sorted_by_figures_of_a_day(grown: None, admin_client: Client) -> None:
-    wanted = Snapshot.objects.earliest("pk").agent
-    found = listed(admin_client, Snapshot, q=wanted.display_name)
-    assert {row.agent.display_name for row in found} == {wanted.display_name}
-    assert not listed(admin_client, Snapshot, q=f"{wanted.display_name} nobody")
+    agent = Snapshot.objects.earliest("pk").agent
+    response = listed(admin_client, Snapshot, q=agent.display_name)
+    assert {row.agent.display_name for row in response} == {agent.display_name}
+    assert not listed(admin_client, Snapshot, q=f"{agent.display_name} nobody")
     day = f"{Snapshot.objects.latest('taken_at').taken_at:%Y-%m-%d}"
     sortable = [
         admin_client.get(url(Snapshot, "changelist"), query).content.decode().count('class="sortable')

@@ -76,13 +76,13 @@ def test_cursor_returns_rows_of_the_same_instant_once(client: Client) -> None:
     times = {"trades": "executed_at", "snapshots": "taken_at", "prices": "observed_at", "forecasts": "made_at"}
     assert sorted(times) == CURSORS
     for name, time in times.items():
-        seen, url = [], f"/api/v1/{name}/?page_size=2&ordering=-{time}"
+        ids, url = [], f"/api/v1/{name}/?page_size=2&ordering=-{time}"
         while url:
             body = client.get(url).json()
-            seen += [(row[time], row["id"]) for row in body["results"]]
+            ids += [(row[time], row["id"]) for row in body["results"]]
             url = body["next"]
-        assert len(seen) == len(set(seen)) == 9, name
-        assert [at for at, _ in seen] == sorted((at for at, _ in seen), reverse=True), name
+        assert len(ids) == len(set(ids)) == 9, name
+        assert [at for at, _ in ids] == sorted((at for at, _ in ids), reverse=True), name
 
 
 SIZE_RANGE = "{} is no whole number from 1 to 500"
@@ -112,9 +112,9 @@ REFUSED = [
 def test_invalid_parameter_is_a_400_that_names_it(
     client: Client, name: str, parameter: str, value: Any, complaint: str
 ) -> None:
-    named = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
-    assert list(named) == [parameter]
-    assert complaint in named[parameter][0]
+    messages = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
+    assert list(messages) == [parameter]
+    assert complaint in messages[parameter][0]
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -125,9 +125,9 @@ def test_every_list_refuses_unknown_parameters_sizes_and_pages(client: Client, n
         **({"page": ("0", "0 is no whole number")} if name in PAGED else {}),
     }
     for parameter, (value, complaint) in refused.items():
-        named = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
-        assert list(named) == [parameter]
-        assert complaint in named[parameter][0]
+        messages = errors(client.get(f"/api/v1/{name}/", {parameter: value}))
+        assert list(messages) == [parameter]
+        assert complaint in messages[parameter][0]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_every_list_refuses_unknown_parameters_sizes_and_pages(client: Client, n
     ],
 )
 def test_page_that_does_not_exist_is_a_404(client: Client, name: str, parameter: str, value: str) -> None:
-    found = problem(client.get(f"/api/v1/{name}/", {parameter: value}), 404)
+    schema = problem(client.get(f"/api/v1/{name}/", {parameter: value}), 404)
     unknown = {"page": "there is no page 2", "cursor": "the cursor was not issued by this list in this order"}
-    assert found["detail"] == unknown[parameter]
+    assert schema["detail"] == unknown[parameter]
 
 
 @pytest.mark.parametrize("name", [name for name, view in ENDPOINTS.items() if hasattr(view, "orderings")])
@@ -168,22 +168,22 @@ def test_every_filter_names_a_value_that_it_refuses(client: Client, name: str) -
     for parameter in StrictFilterBackend().get_filterset_class(ENDPOINTS[name]()).base_filters:
         if parameter == "search":
             continue  # any text can be looked for
-        named = errors(client.get(f"/api/v1/{name}/", {parameter: "no-such-thing"}))
-        assert list(named) == [parameter]
-        assert "no-such-thing" in named[parameter][0] or parameter == "week"
+        messages = errors(client.get(f"/api/v1/{name}/", {parameter: "no-such-thing"}))
+        assert list(messages) == [parameter]
+        assert "no-such-thing" in messages[parameter][0] or parameter == "week"
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_nothing_can_be_written(client: Client, name: str) -> None:
-    allowed = "GET, HEAD, OPTIONS"
+    allow_header = "GET, HEAD, OPTIONS"
     methods = ["post", "put", "patch", "delete"]
     if name == "exports":  # the only write: an operator requests an archive
-        allowed = "GET, POST, HEAD, OPTIONS"
+        allow_header = "GET, POST, HEAD, OPTIONS"
         methods.remove("post")
     for method in methods:
         response = getattr(client, method)(f"/api/v1/{name}/")
         assert problem(response, 405)["detail"] == f'Method "{method.upper()}" not allowed.'
-        assert response["Allow"] == allowed
+        assert response["Allow"] == allow_header
 
 
 def test_a_format_does_not_hide_that_a_method_is_not_allowed(client: Client) -> None:
@@ -275,15 +275,19 @@ def test_the_schema_names_every_endpoint_and_every_parameter_it_takes(client: Cl
     paths = response.json()["paths"]
     assert response.json()["openapi"].startswith("3.1")
     for name in LISTS:
-        taken = errors(client.get(f"/api/v1/{name}/", {"colour": "red"}))["colour"][0]
-        parameters = set(taken.removeprefix("unknown parameter; known are ").split(", "))
+        message = errors(client.get(f"/api/v1/{name}/", {"colour": "red"}))["colour"][0]
+        parameters = set(message.removeprefix("unknown parameter; known are ").split(", "))
         assert {parameter["name"] for parameter in paths[f"/api/v1/{name}/"]["get"]["parameters"]} == parameters
 
 
 def schema_of(client: Client, path: str, parameter: str) -> dict[str, Any]:
     document = client.get("/api/schema/", headers={"accept": "application/vnd.oai.openapi+json"}).json()
-    (found,) = [each["schema"] for each in document["paths"][path]["get"]["parameters"] if each["name"] == parameter]
-    return dict(found)
+    (schema,) = [
+        described_parameter["schema"]
+        for described_parameter in document["paths"][path]["get"]["parameters"]
+        if described_parameter["name"] == parameter
+    ]
+    return dict(schema)
 
 
 def test_the_served_schema_lists_the_values_that_exist(client: Client) -> None:

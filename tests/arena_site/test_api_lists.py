@@ -83,9 +83,9 @@ def test_csv_of_an_empty_list_has_its_header(client: Client) -> None:
 def test_csv_defuses_formulas_and_leaves_negative_amounts(client: Client) -> None:
     MarketFactory(question="=HYPERLINK(1)", slug="-2+3", volume="12.50")
     market = MarketFactory(question="@risk", volume="10.00")
-    (line, other) = csv_rows(client.get("/api/v1/markets/?format=csv"))
+    (line, second_line) = csv_rows(client.get("/api/v1/markets/?format=csv"))
     assert (line["question"], line["slug"], line["volume"]) == ("'=HYPERLINK(1)", "'-2+3", "12.50")
-    assert other["question"] == "'@risk"
+    assert second_line["question"] == "'@risk"
     bet(AgentFactory(), market, amount="100.00")
     amounts = {line["kind"]: line["amount"] for line in csv_rows(client.get("/api/v1/journal/?format=csv"))}
     assert amounts == {"deposit": "10000.00", "buy": "-100.00"}
@@ -101,8 +101,8 @@ def test_csv_is_of_lists_only_and_an_unknown_format_is_refused(client: Client) -
 
 
 def links(response: Any) -> dict[str, str]:
-    found = re.findall(r'<([^>]*)>; rel="(\w+)"', response.get("Link", ""))
-    return {relation: address for address, relation in found}
+    result = re.findall(r'<([^>]*)>; rel="(\w+)"', response.get("Link", ""))
+    return {relation: address for address, relation in result}
 
 
 @pytest.mark.parametrize("query", ["", "&format=csv"])
@@ -150,16 +150,16 @@ def test_cursor_repeats_and_loses_nothing_while_rows_come_in(client: Client, pag
     for name, view in CURSORS.items():
         for ordering in [sign + field for field in view.orderings for sign in ("", "-")]:
             before = [row["id"] for row in rows_of(client, name, ordering=ordering)]
-            seen: list[int] = []
+            ids: list[int] = []
             address = f"/api/v1/{name}/?page_size={page_size}&ordering={ordering}"
             while address:
                 page = client.get(address).json()
-                seen += [row["id"] for row in page["results"]]
+                ids += [row["id"] for row in page["results"]]
                 address = page["next"]
-                if len(seen) < 4:
-                    make_rows(1, first=len(seen))
-            assert len(seen) == len(set(seen)), (name, ordering)
-            assert [key for key in seen if key in before] == before, (name, ordering)
+                if len(ids) < 4:
+                    make_rows(1, first=len(ids))
+            assert len(ids) == len(set(ids)), (name, ordering)
+            assert [key for key in ids if key in before] == before, (name, ordering)
 
 
 def test_cursor_of_another_order_is_refused(client: Client) -> None:
@@ -175,18 +175,18 @@ def test_cursor_of_another_order_is_refused(client: Client) -> None:
 @pytest.mark.parametrize("name", [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")])
 def test_each_reference_status_and_kind_can_be_one_of_several(season: None, client: Client, name: str) -> None:
     rows = rows_of(client, name)
-    known = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
-    parameters = known.split(", ")
+    names = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
+    parameters = names.split(", ")
     references = {"status", "kind", "agent", "cohort", "family", "market", "release", "decision", "methodology"}
-    assert {f"{each}__in" for each in references & set(parameters)} <= set(parameters)
-    for parameter in [each for each in parameters if each.endswith("__in")]:
+    assert {f"{reference}__in" for reference in references & set(parameters)} <= set(parameters)
+    for parameter in [reference for reference in parameters if reference.endswith("__in")]:
         field = parameter.removesuffix("__in")
         for unknown in ("no-such-thing", "9" * 30):
             assert unknown in errors(client.get(f"/api/v1/{name}/", {parameter: unknown}))[parameter][0]
         values = sorted({str(row[field]) for row in rows if row.get(field) is not None})
         if values:
-            found = rows_of(client, name, **{parameter: ",".join(values[:2])})
-            assert found == [row for row in rows if str(row[field]) in values[:2]], parameter
+            result = rows_of(client, name, **{parameter: ",".join(values[:2])})
+            assert result == [row for row in rows if str(row[field]) in values[:2]], parameter
 
 
 @pytest.mark.parametrize("name", [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")])
@@ -194,8 +194,8 @@ def test_each_reference_status_and_kind_can_be_one_of_several(season: None, clie
 def test_a_hundred_words_in_any_filter_cost_no_more_than_one(
     client: Client, name: str, separator: str, django_assert_max_num_queries: Any
 ) -> None:
-    known = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
-    for parameter in known.split(", "):
+    names = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
+    for parameter in names.split(", "):
         with django_assert_max_num_queries(8) as captured:
             answer = client.get(f"/api/v1/{name}/", {parameter: separator.join(["e"] * 100)})
         assert answer.status_code in ((404,) if parameter == "cursor" else (200, 400)), parameter

@@ -32,7 +32,7 @@ def test_wrong_tokens_are_throttled_by_client_and_valid_ones_never() -> None:
 def test_use_is_recorded_at_most_once_a_minute() -> None:
     created = timezone.now()
     row: Any = register_external_agent(name="Guest", protocol="both", at=created)
-    used = []
+    last_uses = []
     for seconds in (0, 30, 59, 61, 90, 10):
         with (
             time_machine.travel(created + timedelta(seconds=seconds), tick=False),
@@ -41,6 +41,6 @@ def test_use_is_recorded_at_most_once_a_minute() -> None:
             get_open_tasks(row.token)
         row.refresh_from_db()
         wrote = any(f'UPDATE "{row._meta.db_table}"' in query["sql"] for query in q)
-        used.append((round((row.last_used_at - created).total_seconds()), wrote))
+        last_uses.append((round((row.last_used_at - created).total_seconds()), wrote))
     # A clock that was set back is believed: the last use is not left in the future.
-    assert used == [(0, True), (0, False), (0, False), (61, True), (61, False), (10, True)]
+    assert last_uses == [(0, True), (0, False), (0, False), (61, True), (61, False), (10, True)]

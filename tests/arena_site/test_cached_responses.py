@@ -37,9 +37,9 @@ GAP = 4
 
 
 def queries(client: Client, path: str, **headers: str) -> int:
-    with CaptureQueriesContext(connection) as counted:
+    with CaptureQueriesContext(connection) as captured:
         client.get(path, headers=headers)
-    return len(counted)
+    return len(captured)
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def changes() -> dict[str, Callable[[Agent], Any]]:
         SnapshotFactory(agent=agent, taken_at=WEEK + GAP * STEP, cash=Decimal("12000.00"))
 
     def another_agent(agent: Agent) -> None:
-        other = AgentFactory(cohort=CohortFactory(started_at=WEEK), family=agent.family)
-        SnapshotFactory(agent=other, taken_at=WEEK + 5 * STEP, cash=Decimal("13000.00"))
+        other_agent = AgentFactory(cohort=CohortFactory(started_at=WEEK), family=agent.family)
+        SnapshotFactory(agent=other_agent, taken_at=WEEK + 5 * STEP, cash=Decimal("13000.00"))
 
     def cohort_completes(agent: Agent) -> None:
         Cohort.objects.update(status="completed", completed_at=WEEK + 4 * STEP)

@@ -93,9 +93,9 @@ def test_each_fault_is_named_with_its_remedy(
     setattr(healthy, setting, value)
     ran = run("doctor", SUNDAY)
     assert ran.code == 1
-    found = failed(ran)[name]
-    assert detail in found[0]
-    assert remedy in found[1]
+    fault = failed(ran)[name]
+    assert detail in fault[0]
+    assert remedy in fault[1]
     assert KEY not in json.dumps(ran.summary)
 
 
@@ -133,12 +133,14 @@ def test_search_is_tested_once_on_the_operators_word(healthy: Any) -> None:
     assert (item["ok"], item["detail"][:8]) == (True, "7 models")
     assert not Release.objects.exclude(schema_beside_search=None).exists()
     tested = run("doctor", SUNDAY, test_search=True)
-    found = {item["name"]: item["detail"] for item in tested["items"] if item["name"].startswith("search ")}
-    assert len(found) == 7
-    assert "is asked without it: gateway answered 400" in found[f"search {GEMINI}"]
-    assert re.search(r"keeps to the schema: .*; cost \$0\.\d{4}, in no cap", found[f"search {GPT}"])
-    known = dict(Release.objects.filter(model_id__in=(GPT, GEMINI)).values_list("model_id", "schema_beside_search"))
-    assert known == {GPT: True, GEMINI: False}
+    details = {item["name"]: item["detail"] for item in tested["items"] if item["name"].startswith("search ")}
+    assert len(details) == 7
+    assert "is asked without it: gateway answered 400" in details[f"search {GEMINI}"]
+    assert re.search(r"keeps to the schema: .*; cost \$0\.\d{4}, in no cap", details[f"search {GPT}"])
+    schema_support = dict(
+        Release.objects.filter(model_id__in=(GPT, GEMINI)).values_list("model_id", "schema_beside_search")
+    )
+    assert schema_support == {GPT: True, GEMINI: False}
     assert not ModelCall.objects.exists()
     again = run("doctor", SUNDAY, test_search=True)
     assert f"search {GPT}" not in [item["name"] for item in again["items"]]
@@ -168,12 +170,12 @@ def gateway(server: HTTPServer, settings: Any, *, key: Any = None, status: int =
 def test_faults_that_the_gateway_tells(healthy: Any, httpserver: HTTPServer) -> None:
     gateway(httpserver, healthy, key={"limit_remaining": 3}, context_length=20_000)
     ran = run("doctor", SUNDAY)
-    found = failed(ran)
-    assert sorted(found) == ["gateway credits", f"release {GEMINI}", RELEASE]
-    assert found["gateway credits"][0].startswith("$0.25 left")
-    assert "is no longer listed" in found[f"release {GEMINI}"][0]
-    assert "approve_lineup gemini-2.5-flash=MODEL" in found[f"release {GEMINI}"][1]
-    assert found[RELEASE][0].startswith("20,000 tokens do not hold")
+    faults = failed(ran)
+    assert sorted(faults) == ["gateway credits", f"release {GEMINI}", RELEASE]
+    assert faults["gateway credits"][0].startswith("$0.25 left")
+    assert "is no longer listed" in faults[f"release {GEMINI}"][0]
+    assert "approve_lineup gemini-2.5-flash=MODEL" in faults[f"release {GEMINI}"][1]
+    assert faults[RELEASE][0].startswith("20,000 tokens do not hold")
 
 
 @pytest.mark.parametrize("pricing", [{"prompt": "0", "completion": "0"}, {}])
@@ -219,15 +221,15 @@ def test_week_costs_as_many_decisions_as_ever_overlap(healthy: Any) -> None:
 def week_and_season() -> set[str]:
     """The costs of the line-up as the dry runs, `doctor` and the dashboard's forms say them."""
     ran = [run(command, SUNDAY, dry_run=True) for command in ("run_decisions", "run_forecasts")]
-    found = {str(each["costs"]) for each in ran}
-    item = next(each for each in run("doctor", SUNDAY)["items"] if each["name"] == "a week's cost")
-    found.add(item["detail"].partition("; limit")[0])
+    costs = {str(check["costs"]) for check in ran}
+    item = next(check for check in run("doctor", SUNDAY)["items"] if check["name"] == "a week's cost")
+    costs.add(item["detail"].partition("; limit")[0])
     with time_machine.travel(SUNDAY, tick=False):
         forms = ("run_decisions", "run_forecasts") if Cohort.objects.exists() else ("run_forecasts", "start_cohort")
         for action in forms:
             page = sign_in("operator").get(action_path(action), {"confirm": ""})
-            found.add(page.context["preview"].summary.partition("The coming line-up costs ")[2].removesuffix("."))
-    return found
+            costs.add(page.context["preview"].summary.partition("The coming line-up costs ")[2].removesuffix("."))
+    return costs
 
 
 def test_one_figure_of_a_week_and_a_season_before_the_first_call(healthy: Any) -> None:
@@ -280,7 +282,7 @@ def test_model_that_thinks_is_expected_to_take_more_tokens(healthy: Any, httpser
     thinking = run("run_decisions", SUNDAY, dry_run=True)
     more = Decimal("0.000014") * 6000 * (5 + 28)
     assert Decimal(thinking["week_usd"]) - Decimal(plain["week_usd"]) == pytest.approx(more, abs=Decimal("0.011"))
-    item = next(each for each in run("doctor", SUNDAY)["items"] if each["name"] == "a week's cost")
+    item = next(check for check in run("doctor", SUNDAY)["items"] if check["name"] == "a week's cost")
     assert item["detail"].startswith(thinking["costs"])
 
 
@@ -302,7 +304,7 @@ def test_spend_at_the_limit_is_a_fault_with_its_remedy(healthy: Any) -> None:
     billed = DecisionFactory(agent=AgentFactory(), universe=universe)
     ModelCallFactory(decision=billed, cost_usd=Decimal("1.25"), cost_source="stated")
     ModelCallFactory(decision=billed, cost_source="booked", cost_usd=Decimal(2), booked_usd=Decimal(2))
-    item = next(each for each in run("doctor", week)["items"] if each["name"] == name)
+    item = next(check for check in run("doctor", week)["items"] if check["name"] == name)
     assert (item["ok"], item["detail"]) == (True, "$1.25 billed, $2.00 booked and not billed yet; limit $25.00")
     healthy.ARENA_SPEND_LIMIT_USD = Decimal(3)
     detail, remedy = failed(run("doctor", week))[name]
@@ -320,10 +322,10 @@ def test_clock_more_than_a_minute_off_is_a_fault(healthy: Any, httpserver: HTTPS
     date = format_datetime(datetime.now(UTC) - timedelta(seconds=ahead), usegmt=True)
     httpserver.expect_request("/credits").respond_with_data("{}", headers={"Date": date})
     gateway(httpserver, healthy)
-    found = failed(run("doctor", SUNDAY))
-    assert ("clock" in found) == fault
+    faults = failed(run("doctor", SUNDAY))
+    assert ("clock" in faults) == fault
     if fault:
-        assert f"{'ahead of' if ahead > 0 else 'behind'} gateway's" in found["clock"][0]
+        assert f"{'ahead of' if ahead > 0 else 'behind'} gateway's" in faults["clock"][0]
 
 
 @pytest.mark.postgres_only

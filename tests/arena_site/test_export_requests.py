@@ -64,9 +64,9 @@ def test_requested_export_is_built_downloaded_and_verified(post: Post, client: C
 def test_equal_requests_share_one_export(post: Post) -> None:
     first = post(start="2026-03-08", formats=["csv"]).json()
     equal = post(start="2026-03-08T01:00:00+01:00").json()
-    other = post(start="2026-03-09").json()
+    second_export = post(start="2026-03-09").json()
     assert first == equal
-    assert other["id"] != first["id"]
+    assert second_export["id"] != first["id"]
     jobs.export(first["id"])
     built = Export.objects.get(pk=first["id"])
     jobs.export(first["id"])

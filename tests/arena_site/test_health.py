@@ -61,11 +61,11 @@ def request_with(database: str, address: str) -> tuple[int, str]:
     """The response of a process with this DATABASE_URL."""
     settings = {"DATABASE_URL": database, "ALLOWED_HOSTS": "testserver", "DJANGO_SETTINGS_MODULE": "tests.settings"}
     environment = os.environ | settings
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ASK, address], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, done.stderr
-    status, body = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    status, body = json.loads(process.stdout)
     return status, body
 
 
@@ -190,7 +190,7 @@ def test_metrics_show_the_size_of_the_database_and_of_each_table_that_grows(clie
 
 def rows_shown(client) -> dict[str, float]:
     name = re.compile(r'arena_table_rows\{table="(.*)"\}')
-    return {found[1]: number for key, number in metrics(client).items() if (found := name.fullmatch(key))}
+    return {match[1]: number for key, number in metrics(client).items() if (match := name.fullmatch(key))}
 
 
 def test_metrics_of_an_empty_arena_omit_absent_values(client):
@@ -240,8 +240,8 @@ def test_metrics_count_the_requests_to_venues(client, venue):
     venue.market("Will it rain?")
     run("sync_markets", WEEK)
     values = metrics(client)
-    asked = values['arena_venue_requests_total{venue="polymarket"}']
-    assert asked >= 1
+    count = values['arena_venue_requests_total{venue="polymarket"}']
+    assert count >= 1
     assert values['arena_venue_failures_total{venue="polymarket"}'] == 0
     assert 0 < values['arena_venue_latency_seconds{venue="polymarket"}'] < 10
 

@@ -111,11 +111,11 @@ def test_now_does_once_what_waits_for_sunday(venue: Venue) -> None:
         arena("--now")
         assert Cohort.objects.get().week_start == SUNDAY
         assert Market.objects.exists()
-        decided, forecasts, asked = Decision.objects.count(), Forecast.objects.count(), len(venue.asked)
+        decided, forecasts, prompt_count = Decision.objects.count(), Forecast.objects.count(), len(venue.asked)
         assert decided == 7
         assert forecasts > 0
         arena("--now")
-    assert (Decision.objects.count(), Forecast.objects.count(), len(venue.asked)) == (decided, forecasts, asked)
+    assert (Decision.objects.count(), Forecast.objects.count(), len(venue.asked)) == (decided, forecasts, prompt_count)
 
 
 def test_now_names_the_step_that_failed_and_goes_on_without_a_cohort_no_further(venue: Venue, settings: Any) -> None:

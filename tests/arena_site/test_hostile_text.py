@@ -120,8 +120,8 @@ def hostile() -> None:
     InstructionFactory(call=call, kind="SELL", payload={"position_id": worst, "percentage": worst}, reason=worst)
     bet(agent, market, side)
     bet(agent, long)
-    for held in (market, long):
-        PriceObservationFactory(outcome=held.outcomes.earliest("pk"), reason=BOUNDED)
+    for market_row in (market, long):
+        PriceObservationFactory(outcome=market_row.outcomes.earliest("pk"), reason=BOUNDED)
     question = QuestionFactory(markets=[market], rules=worst)
     for day in range(2):
         entry = ask(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))

@@ -45,8 +45,8 @@ def tracked() -> list[Path]:
 
 def test_no_tracked_file_names_a_package_host() -> None:
     hosts = re.compile("|".join(("py" + r"pi\.", r"pythonhosted\.", r"registry\.npmjs")))
-    named = [str(path) for path in tracked() if hosts.search(path.read_text(errors="ignore"))]
-    assert named == []
+    paths = [str(path) for path in tracked() if hosts.search(path.read_text(errors="ignore"))]
+    assert paths == []
 
 
 def test_no_lock_file_is_tracked() -> None:
@@ -147,14 +147,14 @@ CHECKS = f"{SETUP}; from django.core.checks import run_checks; run_checks()"
 def test_startup_leaves_heavy_modules_unloaded(code: str) -> None:
     program = f"{code}; import sys; print(*sys.modules)"
     env = os.environ | {"DJANGO_SETTINGS_MODULE": "arena_site.settings", "DEBUG": "1"}
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
-    assert set(HEAVY) & set(done.stdout.split()) == set()
+    process = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert set(HEAVY) & set(process.stdout.split()) == set()
 
 
 def test_process_that_watches_over_worker_and_web_loads_no_django() -> None:
     program = "import arena_site.supervisor, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert {"django", "httpx", "psycopg"} & set(done.stdout.split()) == set()
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"django", "httpx", "psycopg"} & set(process.stdout.split()) == set()
 
 
 # --- The files that deploy the arena: pinned, without a password, with every setting and matching client tools

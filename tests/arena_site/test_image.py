@@ -90,13 +90,13 @@ def manage(root: Path, database_url: str, *arguments: str) -> str:
 
 @pytest.mark.postgres
 def test_image_backs_up_and_restores(root: Path, databases: DatabaseCopies, tmp_path: Path) -> None:
-    live, other = (databases.address(databases.fresh()) for _ in range(2))
+    live, restored = (databases.address(databases.fresh()) for _ in range(2))
     manage(root, live, "migrate", "--verbosity", "0")
     manage(root, live, "register_agent", "Ada", "--json")
     backup = json.loads(manage(root, live, "backup", "--out", str(tmp_path / "arena.dump"), "--json"))
     assert (backup["database"], backup["bytes"] > 0) == ("postgresql", True)
-    assert json.loads(manage(root, other, "restore", backup["file"], "--json"))["migrations"] == "ok"
-    assert json.loads(manage(root, other, "verify_ledger", "--json"))["violations"] == 0
+    assert json.loads(manage(root, restored, "restore", backup["file"], "--json"))["migrations"] == "ok"
+    assert json.loads(manage(root, restored, "verify_ledger", "--json"))["violations"] == 0
 
 
 @pytest.mark.postgres

@@ -61,7 +61,7 @@ def test_each_response_states_what_is_left_and_counts(client: Client, settings: 
     settings.ARENA_API_RATE = 2
     answers = [client.get(path, REMOTE_ADDR="203.0.113.1") for _ in range(3)]
     assert [answer["RateLimit-Policy"] for answer in answers] == ['"client";q=2;w=60'] * 3
-    assert [answer["RateLimit"] for answer in answers] == [f'"client";r={left};t=40' for left in (1, 0, 0)]
+    assert [answer["RateLimit"] for answer in answers] == [f'"client";r={remaining};t=40' for remaining in (1, 0, 0)]
     assert [answer.status_code == 429 for answer in answers] == [False, False, True]
     assert answers[2]["Retry-After"] == "40"
     assert b"40 seconds" in answers[2].content
@@ -109,22 +109,22 @@ def test_counting_needs_one_write_for_many_requests() -> None:
         return sum(not query["sql"].startswith("PRAGMA") for query in captured.captured_queries)
 
     limit = SharedLimit("api", 60)
-    with CaptureQueriesContext(connection) as counted:
+    with CaptureQueriesContext(connection) as captured_queries:
         assert [limit.acquire("somebody", 320, now=NOW) for _ in range(20)] == [None] * 20
-    assert writes(counted) == 2, "one reservation and the deletion of old windows"
-    with CaptureQueriesContext(connection) as counted:
+    assert writes(captured_queries) == 2, "one reservation and the deletion of old windows"
+    with CaptureQueriesContext(connection) as captured_queries:
         assert limit.acquire("another", 320, now=NOW) is None
-        before = len(counted)
+        before = len(captured_queries)
         assert [limit.acquire("another", 320, now=NOW) for _ in range(19)] == [None] * 19
-        assert len(counted) == before, "reserved requests need no query"
-    with CaptureQueriesContext(connection) as counted:
+        assert len(captured_queries) == before, "reserved requests need no query"
+    with CaptureQueriesContext(connection) as captured_queries:
         for _ in range(400):
             limit.acquire("somebody", 320, now=NOW)
-        assert writes(counted) < 80
-        before = len(counted)
+        assert writes(captured_queries) < 80
+        before = len(captured_queries)
         for _ in range(400):
             assert limit.acquire("somebody", 320, now=NOW) == 40
-        assert len(counted) == before, "requests over the limit need no query"
+        assert len(captured_queries) == before, "requests over the limit need no query"
 
 
 def test_counters_of_ended_windows_are_deleted() -> None:

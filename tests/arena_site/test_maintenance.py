@@ -19,19 +19,19 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def started(venue: Venue) -> Venue:
+def cohort_venue(venue: Venue) -> Venue:
     venue.market("Will it rain?")
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
     return venue
 
 
-def test_nobody_is_asked_and_nothing_is_frozen_until_it_ends(started: Venue) -> None:
+def test_nobody_is_asked_and_nothing_is_frozen_until_it_ends(cohort_venue: Venue) -> None:
     assert run("maintenance", None, "on", reason="new disks")["changed"]
     for command in ("run_decisions", "run_forecasts"):
         output = run(command, DECISION)
         assert (output.code, output["asked"], output["failed"]) == (0, 0, 0)
-    assert (started.asked, Universe.objects.count(), QuestionSet.objects.count()) == ([], 0, 0)
+    assert (cohort_venue.asked, Universe.objects.count(), QuestionSet.objects.count()) == ([], 0, 0)
     assert not Alert.objects.open().exists()
     assert run("take_snapshots", DECISION)["snapshots"] == 7
     assert run("maintenance", None, "off")["changed"]

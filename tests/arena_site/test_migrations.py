@@ -84,7 +84,7 @@ def test_no_migration_locks_or_rewrites_a_big_table_for_long() -> None:
     assert {f"{app}.{model}" for app, model in LOADER.project_state().models} >= BIG
     for migration in later_migrations():
         if (migration.app_label, migration.name) not in REVIEWED:
-            blocking = [o for o in migration.operations if may_block(o, migration.app_label)]
+            blocking = [operation for operation in migration.operations if may_block(operation, migration.app_label)]
             assert blocking == [], f"{migration}: let a person look at them, then name it in REVIEWED"
 
 
@@ -150,9 +150,9 @@ def test_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -
     with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
         applied = page.execute(APPLIED).fetchall()
         snapshots.execute("SELECT count(*) FROM scoring_snapshot")  # and its transaction goes on
-        done = migrate(live, "scoring", "zero")
-        assert (done.returncode, done.stdout) == (1, "")
-        (line,) = done.stderr.strip().splitlines()
+        process = migrate(live, "scoring", "zero")
+        assert (process.returncode, process.stdout) == (1, "")
+        (line,) = process.stderr.strip().splitlines()
         assert line.startswith("CommandError: another transaction held a lock for over 300ms")
         page.execute("SET lock_timeout = '1s'")
         page.execute("SELECT count(*) FROM scoring_snapshot")  # nobody waits behind it any more
@@ -174,15 +174,17 @@ with connection.cursor() as cursor:
     print(cursor.fetchone())
 """
     settings = {"DATABASE_URL": live, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True
     )
-    assert (done.stdout, done.stderr) == ("('0',)\n", "")
+    assert (process.stdout, process.stderr) == ("('0',)\n", "")
 
 
 def test_every_migration_can_be_taken_back() -> None:
     ours = [migration for (app, _), migration in LOADER.disk_migrations.items() if app in OURS]
-    assert [(str(m), type(o).__name__) for m in ours for o in m.operations if not o.reversible] == []
+    assert [
+        (str(m), type(operation).__name__) for m in ours for operation in m.operations if not operation.reversible
+    ] == []
 
 
 def test_restored_rows_are_those_of_all_data_migrations() -> None:

@@ -95,10 +95,10 @@ def test_alert_is_sent_once_by_each_channel(hook: Hook, inbox: list[Any]) -> Non
         "raised_at": "2026-03-08T00:00:00Z",
     }
     assert hook.keys == [f"alert-{raised.pk}-open"]
-    (sent,) = inbox
-    assert sent.to == ["night@example.org", "day@example.org"]
-    assert sent.subject == "[arena] Closed for over 72 hours."
-    assert "Settle it.\nhttps://arena.example/markets/7/" in sent.body
+    (mail,) = inbox
+    assert mail.to == ["night@example.org", "day@example.org"]
+    assert mail.subject == "[arena] Closed for over 72 hours."
+    assert "Settle it.\nhttps://arena.example/markets/7/" in mail.body
 
 
 def test_end_of_an_alert_is_sent_with_its_id(hook: Hook, inbox: list[Any]) -> None:
@@ -111,7 +111,7 @@ def test_end_of_an_alert_is_sent_with_its_id(hook: Hook, inbox: list[Any]) -> No
         (raised.pk, "open"), (raised.pk, "resolved"),
     ]  # fmt: skip
     assert hook.payloads[1]["names"] == ["market 1"]
-    assert [each.subject for each in inbox] == [
+    assert [mail.subject for mail in inbox] == [
         "[arena] Closed for over 72 hours.", "[arena] resolved: Closed for over 72 hours.",
     ]  # fmt: skip
 
@@ -245,8 +245,8 @@ def test_bad_sunday_is_one_alert(failed_sunday: Venue, hook: Hook) -> None:
 def test_one_retried_decision_leaves_the_alert_of_the_other_three(failed_sunday: Venue, hook: Hook) -> None:
     enqueue(10 * MINUTE)
     assert run("run_decisions", WEEK + 15 * MINUTE, family="gpt-5.1").code == 0
-    standing = Alert.objects.open().get()
-    assert (standing.kind, standing.count) == ("tasks-failed", 3)
+    open_alert = Alert.objects.open().get()
+    assert (open_alert.kind, open_alert.count) == ("tasks-failed", 3)
     enqueue(20 * MINUTE)
     assert hook.told == [("open", "tasks-failed", 4)]
     assert run("run_decisions", WEEK + 25 * MINUTE).code == 0

@@ -47,8 +47,10 @@ def bouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseCopies
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    known = conninfo_to_dict(postgres_url())
-    server = " ".join(f"{name}={known[name]}" for name in ("host", "port", "user", "password") if known.get(name))
+    connection_info = conninfo_to_dict(postgres_url())
+    server = " ".join(
+        f"{name}={connection_info[name]}" for name in ("host", "port", "user", "password") if connection_info.get(name)
+    )
     configuration = folder / "pgbouncer.ini"
     configuration.write_text(CONFIGURATION.format(server=server, port=port, sessions=SESSIONS, folder=folder))
     for path in (folder, *folder.parents[:3]):  # it gives up root's rights
@@ -59,7 +61,7 @@ def bouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseCopies
         try:
             eventually(lambda: _listens(port), patience_s=20)
             with DatabaseCopies(postgres_url(), folder) as direct:
-                yield _Bounced(direct, f"postgres://{known.get('user', 'postgres')}@127.0.0.1:{port}")
+                yield _Bounced(direct, f"postgres://{connection_info.get('user', 'postgres')}@127.0.0.1:{port}")
         finally:
             process.terminate()
 
@@ -146,10 +148,10 @@ def test_commands_run_behind_a_pgbouncer(bouncer: Any, tmp_path: Path) -> None:
         "ARENA_LINEUP": "unchecked",
     }
     for command in (["migrate", "-v0"], ["install_schedules"], ["start_cohort"], ["take_snapshots"], ["verify_ledger"]):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "manage.py", *command],
             cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True,
         )  # fmt: skip
-        assert done.returncode == 0, (command, done.stderr)
+        assert process.returncode == 0, (command, process.stderr)
     with psycopg.connect(settings["DATABASE_URL"], prepare_threshold=None) as connection:
         assert connection.execute("SELECT current_setting('lock_timeout')").fetchone() == ("0",)

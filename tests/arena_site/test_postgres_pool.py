@@ -51,9 +51,9 @@ def test_connection_ended_by_the_server_is_replaced_at_checkout(pooled: Any) -> 
 
 def test_all_ended_connections_are_replaced(pooled: Any) -> None:
     session(pooled)  # opens the pool
-    taken = [pooled.pool.getconn() for _ in range(4)]
-    pids = {int(connection.info.backend_pid) for connection in taken}
-    for connection in taken:
+    connections = [pooled.pool.getconn() for _ in range(4)]
+    pids = {int(connection.info.backend_pid) for connection in connections}
+    for connection in connections:
         pooled.pool.putconn(connection)
     for pid in pids:
         end(pid)
@@ -64,8 +64,8 @@ def test_all_ended_connections_are_replaced(pooled: Any) -> None:
 def test_pending_notification_keeps_the_connection(pooled: Any) -> None:
     first = session(pooled)
     with psycopg.connect(postgres_url(), autocommit=True) as another:
-        taken = pooled.pool.getconn()
-        taken.execute("LISTEN news")
-        pooled.pool.putconn(taken)
+        connection = pooled.pool.getconn()
+        connection.execute("LISTEN news")
+        pooled.pool.putconn(connection)
         another.execute("NOTIFY news")
     assert session(pooled) == first

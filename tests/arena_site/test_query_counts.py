@@ -87,10 +87,10 @@ def cost(client: Client, path: str, **query: Any) -> int:
     """The queries of a response, without those of a request that is refused at once."""
 
     def queries(status: int, **query: Any) -> int:
-        with CaptureQueriesContext(connection) as counted:
+        with CaptureQueriesContext(connection) as captured:
             response = client.get(path, query)
         assert response.status_code == status, response.content
-        return len(counted)
+        return len(captured)
 
     return queries(200, **query) - queries(400, mood="bad")
 

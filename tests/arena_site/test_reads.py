@@ -201,9 +201,9 @@ def test_fields_parameter_selects_each_field(season: None, client: Client, name:
 def test_unknown_field_is_named(client: Client, name: str) -> None:
     view: Any = ENDPOINTS[name]
     rows = (view.serializer_class, *getattr(view, "other_serializer_classes", ()))
-    known = ", ".join(dict.fromkeys(field for row in rows for field in field_names(row)))
-    refused = client.get(f"/api/v1/{name}/", {"fields": f"{known.split(', ')[0]},mood"})
-    assert errors(refused) == {"fields": [f"unknown field mood; known are {known}"]}
+    field_list = ", ".join(dict.fromkeys(field for row in rows for field in field_names(row)))
+    refused = client.get(f"/api/v1/{name}/", {"fields": f"{field_list.split(', ')[0]},mood"})
+    assert errors(refused) == {"fields": [f"unknown field mood; known are {field_list}"]}
 
 
 @pytest.mark.parametrize(
@@ -212,18 +212,18 @@ def test_unknown_field_is_named(client: Client, name: str) -> None:
 )
 def test_unselected_fields_save_queries(season: None, client: Client, name: str, fields: str, saved: int) -> None:
     def queries(**query: str) -> int:
-        with CaptureQueriesContext(connection) as counted:
+        with CaptureQueriesContext(connection) as captured:
             assert client.get(f"/api/v1/{name}/", query).status_code == 200
-        return len(counted)
+        return len(captured)
 
     queries()  # reads the competition index, once per version
     assert queries(fields=fields) == queries() - saved
 
 
 def test_unselected_costs_are_not_summed(season: None, client: Client) -> None:
-    with CaptureQueriesContext(connection) as counted:
+    with CaptureQueriesContext(connection) as captured:
         client.get("/api/v1/decisions/", {"fields": "id,status"})
-    assert not any("modelcall" in query["sql"] for query in counted)
+    assert not any("modelcall" in query["sql"] for query in captured)
 
 
 # --- every filter, and half-open windows ------------------------------------------------------------------
@@ -232,17 +232,17 @@ def test_unselected_costs_are_not_summed(season: None, client: Client) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_every_reference_status_and_time_of_a_row_can_be_filtered_by(name: str) -> None:
     view = ENDPOINTS[name]
-    taken = set(StrictFilterBackend().get_filterset_class(view()).base_filters)
+    filter_names = set(StrictFilterBackend().get_filterset_class(view()).base_filters)
     model = view.queryset.model
     columns = {field.name: field for field in model._meta.concrete_fields}
     for field in field_names(view.serializer_class):
         column = columns.get(field)
         if isinstance(column, models.DateTimeField):
-            assert {f"{field}__gte", f"{field}__lt"} <= taken, field
+            assert {f"{field}__gte", f"{field}__lt"} <= filter_names, field
         elif isinstance(column, models.ForeignKey) or field in ("cohort", "family", "market", "methodology"):
-            assert field in taken or field == model._meta.pk.name, field
+            assert field in filter_names or field == model._meta.pk.name, field
         elif column is not None and (column.choices or isinstance(column, models.BooleanField)):
-            assert field in taken, field
+            assert field in filter_names, field
 
 
 @pytest.mark.parametrize(

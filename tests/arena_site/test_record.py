@@ -94,8 +94,9 @@ def another(model: type[Model], field: str) -> Any:
     column: Any = model._meta.get_field(field)
     kind = column.get_internal_type()
     value: Any = {
-        "DateTimeField": WEEK + timedelta(days=400), "JSONField": {"bent": 1}, "DecimalField": 0, "CharField": "bent",
-        "PositiveIntegerField": 7, "PositiveSmallIntegerField": 7,
+        "DateTimeField": WEEK + timedelta(days=400), "JSONField": {"bent": 1}, "DecimalField": 0,
+        "CharField": "open" if field == "track" else "bent", "PositiveIntegerField": 70,
+        "PositiveSmallIntegerField": 70,
     }.get(kind, "bent" if kind == "TextField" else 0)  # fmt: skip
     return column.get_db_prep_save(value, connection)
 
@@ -121,7 +122,7 @@ def column_of(model: type[Model]) -> str:
 def has_unique_key(model: type[Model]) -> bool:
     """Whether a table has another key than its id."""
     unique = [field for field in model._meta.concrete_fields if field.unique and not field.primary_key]
-    constraints = [c for c in model._meta.constraints if isinstance(c, UniqueConstraint)]
+    constraints = [constraint for constraint in model._meta.constraints if isinstance(constraint, UniqueConstraint)]
     return bool(unique or constraints)
 
 
@@ -204,26 +205,23 @@ def test_open_row_takes_no_place_of_a_final_one() -> None:
         assert refused(attack, [*(keys[column] for column in columns), failed.pk]), columns
 
 
+REFUSED_BY_CONSTRAINTS = {Methodology, Snapshot}
+"""Tables that refuse a rewritten value of the column even where the guards are off; they have another below."""
+REWRITTEN = [
+    *((model, field) for model, field in PROTECTED.items() if model not in REFUSED_BY_CONSTRAINTS),
+    *((apps.get_model(label), field) for label, field in (
+        ("agents.Agent", "price_prompt"), ("agents.Decision", "refusals"), ("agents.Forecast", "probabilities"),
+        ("agents.JournalEntry", "occurred_at"), ("agents.LineUp", "decided_by"), ("agents.Reversal", "reversed_at"),
+        ("agents.Settlement", "settled_at"), ("agents.Trade", "executed_at"), ("arena_site.AuditEntry", "by"),
+        ("cohorts.Cohort", "started_at"), ("cohorts.Methodology", "system_prompt"), ("markets.OrderBook", "fee_rate"),
+        ("markets.EvidenceSnippet", "title"), ("markets.PriceObservation", "reason"), ("scoring.Snapshot", "pnl"),
+    )),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("model", "field"),
-    [
-        *((apps.get_model(f"agents.{name}"), field) for name, field in (
-            ("Agent", "model_id"), ("Agent", "price_prompt"), ("Chain", "head"), ("ChainLink", "sha256"),
-            ("DailyAnchor", "document"), ("Decision", "reasoning"), ("Decision", "refusals"), ("Elicitation", "error"),
-            ("Forecast", "rationale"), ("Forecast", "probabilities"), ("Instruction", "reason"),
-            ("JournalEntry", "amount"), ("JournalEntry", "occurred_at"), ("ModelCall", "raw_response"),
-            ("Position", "opened_at"), ("RefusedForecast", "reason"), ("Release", "price_prompt"),
-            ("Reversal", "reversed_at"), ("Settlement", "payout"), ("Settlement", "settled_at"), ("Trade", "amount"),
-            ("Trade", "executed_at"),
-        )),
-        *((apps.get_model(f"markets.{name}"), field) for name, field in (
-            ("Question", "text"), ("QuestionBatch", "block"), ("QuestionEntry", "prices"), ("QuestionOption", "name"),
-            ("QuestionSet", "sha256"), ("Universe", "market_block"), ("UniverseEntry", "prices"),
-        )),
-        (apps.get_model("cohorts.Cohort"), "started_at"), (Snapshot, "pnl"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value._meta.label,
-)  # fmt: skip
+    ("model", "field"), REWRITTEN, ids=lambda value: value if isinstance(value, str) else value._meta.label
+)
 def test_rewritten_row_is_found_by_the_ledgers_verification(
     model: type[Model], field: str, season_on_record: set[str]
 ) -> None:
@@ -248,6 +246,7 @@ def violations() -> set[str]:
 def test_every_guarded_table_is_covered() -> None:
     guarded = {trigger.table for trigger in guards.declared()}
     assert guarded == {model._meta.db_table for model in PROTECTED}
+    assert guarded == {model._meta.db_table for model, _ in REWRITTEN}
 
 
 @pytest.mark.postgres_only

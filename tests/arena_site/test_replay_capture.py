@@ -55,9 +55,9 @@ def test_file_is_read_by_the_parser_of_its_folder(
 ) -> None:
     write(tmp_path, name, content)
     call_command("replay_capture", tmp_path, "--json")
-    said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (said["files"], said["read"], said["skipped"]) == (1, read, sum(reasons.values()))
-    assert [item["reasons"] for item in said["items"]] == ([reasons] if reasons else [])
+    output = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (output["files"], output["read"], output["skipped"]) == (1, read, sum(reasons.values()))
+    assert [item["reasons"] for item in output["items"]] == ([reasons] if reasons else [])
 
 
 def test_table_names_each_file_with_its_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -423,11 +423,11 @@ def test_seed_determines_the_answers() -> None:
                 lists = season.gamma("/markets/keyset", limit=100).text
                 return [lists, season.ask(CLAUDE, season.prompt(now)).text]
 
-    first, second, other = responses(7), responses(7), responses(8)
+    first, second, third = responses(7), responses(7), responses(8)
     assert first == second
-    assert first[0] != other[0]
-    assert first[1] != other[1]
-    tokens = [[row["clobTokenIds"] for row in json.loads(lists)["markets"]] for lists, _ in (first, other)]
+    assert first[0] != third[0]
+    assert first[1] != third[1]
+    tokens = [[row["clobTokenIds"] for row in json.loads(lists)["markets"]] for lists, _ in (first, third)]
     assert set(tokens[0]) & set(tokens[1])  # the catalogue itself does not depend on the seed
 
 

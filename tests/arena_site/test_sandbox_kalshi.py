@@ -65,8 +65,8 @@ def test_prices_are_dollar_strings_with_equal_cents_for_some_markets(venue: Venu
     rows = [market for event in venue.events() for market in event["markets"]]
     quotes = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
     for row in rows:
-        stated = [row[f"{name}_dollars"] for name in quotes if f"{name}_dollars" in row]
-        assert all(len(text) == 6 and 0 <= Decimal(text) <= 1 for text in stated)
+        dollar_quotes = [row[f"{name}_dollars"] for name in quotes if f"{name}_dollars" in row]
+        assert all(len(text) == 6 and 0 <= Decimal(text) <= 1 for text in dollar_quotes)
         if "yes_bid" in row:
             assert Decimal(row["yes_bid"]) / 100 == Decimal(row["yes_bid_dollars"])
     in_cents = sum("yes_bid" in row for row in rows)
@@ -168,7 +168,7 @@ def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
     """Polymarket's group and Kalshi's event share a race."""
     venue.set_clock(60)
     exchange = Exchange(load_season(), seed=0)
-    here = {
+    polymarket_rows = {
         (event.title, market.label.removeprefix("the ")): exchange.winner(market) == market.outcomes.index("Yes")
         for event in exchange.season.events
         for market in event.markets
@@ -179,7 +179,7 @@ def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
     for entry in listing.script.cross_listings:
         event = next(event for event in listing.exchange.season.events if event.id.startswith(f"{entry.series}-"))
         for market in event.markets:
-            assert venue.market(market.id)["result"] == ("yes" if here[entry.of, market.label] else "no")
+            assert venue.market(market.id)["result"] == ("yes" if polymarket_rows[entry.of, market.label] else "no")
             compared += 1
     assert compared == 32
 
@@ -201,14 +201,14 @@ def questions(rows: list[VenueMarket]) -> list[VenueQuestion]:
 def test_duplicates_are_the_cross_listed_questions_of_the_fixture(venue: Venue) -> None:
     exchange = Exchange(load_season(), seed=0)
     listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.cross_listings}
-    found: set[tuple[str, str]] = set()
+    duplicates: set[tuple[str, str]] = set()
     for day in range(0, 60, 6):
         venue.set_clock(day + 0.5)
         with Client(venue.addresses.kalshi) as kalshi, Gamma(venue.addresses.gamma) as gamma:
-            here = [row for page in gamma.catalogue() for row in page.rows]
-            there = [row for page in kalshi.catalogue() for row in page.rows]
-        found |= set(duplicate_questions(questions(here), questions(there)))
-    assert found == listed
+            polymarket_rows = [row for page in gamma.catalogue() for row in page.rows]
+            kalshi_rows = [row for page in kalshi.catalogue() for row in page.rows]
+        duplicates |= set(duplicate_questions(questions(polymarket_rows), questions(kalshi_rows)))
+    assert duplicates == listed
 
 
 def test_gamma_labels_options_and_exclusive_groups(venue: Venue) -> None:

@@ -60,8 +60,8 @@ def taken(broker: Any, number: int) -> list[str]:
     """The jobs whose messages a cluster takes while it ends none."""
     functions = []
     for _ in range(number):
-        found = broker.dequeue()
-        functions += [OrmQ.objects.get(pk=pk).task["func"].rpartition(".")[2] for pk, _ in found or ()]
+        message = broker.dequeue()
+        functions += [OrmQ.objects.get(pk=pk).task["func"].rpartition(".")[2] for pk, _ in message or ()]
     return functions
 
 

@@ -45,15 +45,15 @@ def missing_limits(schema: dict[str, Any]) -> set[str]:
         "array": {"maxItems"},
     }
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    return {limit for each in types for limit in limits_by_type.get(each, ())} - schema.keys()
+    return {limit for type_name in types for limit in limits_by_type.get(type_name, ())} - schema.keys()
 
 
 def test_document_names_its_licence_contact_server_and_tags(document: Any) -> None:
     assert document["info"]["license"] == {"name": "MIT", "identifier": "MIT"}
     assert set(document["info"]["contact"]) == {"name", "url"}
     assert [server["url"] for server in document["servers"]] == ["/"]
-    used = {tag for _, operation in operations(document) for tag in operation["tags"]}
-    assert [tag["name"] for tag in document["tags"]] == sorted(used)
+    used_tags = {tag for _, operation in operations(document) for tag in operation["tags"]}
+    assert [tag["name"] for tag in document["tags"]] == sorted(used_tags)
 
 
 def test_every_operation_and_parameter_is_described(document: Any) -> None:
@@ -97,11 +97,11 @@ def test_orderings_and_statuses_are_enumerated(document: Any) -> None:
 
 
 def test_every_example_is_valid(document: Any) -> None:
-    examples = [(path, schema, each) for path, schema in schemas(document) for each in schema.get("examples", ())]
+    examples = [(path, schema, sample) for path, schema in schemas(document) for sample in schema.get("examples", ())]
     for label, operation in operations(document):
         bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
         for media in (media for body in bodies for media in body.get("content", {}).values()):
-            examples += [(label, media["schema"], each["value"]) for each in media.get("examples", {}).values()]
+            examples += [(label, media["schema"], sample["value"]) for sample in media.get("examples", {}).values()]
     assert len(examples) > 100
     for place, schema, example in examples:
         rooted = {"components": document["components"], **schema}

@@ -91,7 +91,7 @@ def omit_other_parameters(case: schemathesis.Case) -> None:
     looking up what the others name.
     """
     tested = getattr(case.meta.phase.data, "parameter", None) if case.meta else None
-    optional = [each.name for each in case.operation.query if not each.is_required]
+    optional = [parameter.name for parameter in case.operation.query if not parameter.is_required]
     if tested in case.query:
         for name in optional:
             if name != tested:

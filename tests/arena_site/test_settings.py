@@ -29,7 +29,7 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "what"),
+    ("name", "value", "message"),
     one_per_rule(
         [
             ("ALLOWED_HOSTS", "arena.example,https://arena.example", "'https://arena.example' is no host's name"),
@@ -57,12 +57,12 @@ def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
         itemgetter(2),
     ),
 )
-def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, value: str, what: str) -> None:
+def test_wrong_setting_stops_the_start_with_one_line_that_names_it(name: str, value: str, message: str) -> None:
     ran = manage("check", **{name: value})
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1
     assert name in ran.stderr
-    assert what in ran.stderr
+    assert message in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,10 @@ def test_archive_is_not_signed_with_a_throw_away_key(
 
 
 def test_example_file_names_every_setting_of_the_contract() -> None:
-    named = {line.split("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line}
-    assert named >= {
+    settings_of_example = {
+        line.split("=")[0] for line in (ROOT / ".env.example").read_text().splitlines() if "=" in line
+    }
+    assert settings_of_example >= {
         *("DATABASE_URL", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "GAMMA_BASE_URL", "CLOB_BASE_URL"),
         *(
             "KALSHI_BASE_URL",
@@ -204,14 +206,14 @@ def test_a_postgres_whose_host_vanished_is_given_up_within_the_time_of_a_page() 
 
 
 @pytest.mark.parametrize(
-    ("at", "what"),
+    ("at", "message"),
     [("2026-03-08T00:05:00", "has no time zone"), ("last sunday", "is not an ISO-8601 time")],
     ids=["naive", "garbage"],
 )
-def test_bad_time_is_bad_usage_and_changes_nothing(at: str, what: str, tmp_path: Path) -> None:
+def test_bad_time_is_bad_usage_and_changes_nothing(at: str, message: str, tmp_path: Path) -> None:
     ran = manage("start_cohort", "--at", at, DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
     assert ran.returncode == 2
-    assert what in ran.stderr.splitlines()[-1]
+    assert message in ran.stderr.splitlines()[-1]
     assert not (tmp_path / "x.sqlite3").exists()
 
 

@@ -46,7 +46,7 @@ def season(db: None, clock: Any) -> list[Market]:
 def changed(client: Client) -> dict[str, list[int]]:
     """The ids of the rows that changed in this hour, by list; lists without any left out."""
     rows = {name: client.get(f"/api/v1/{name}/", {"updated_since": _hour()}).json()["results"] for name in LISTS}
-    return {name: sorted(row["id"] for row in found) for name, found in rows.items() if found}
+    return {name: sorted(row["id"] for row in changed_rows) for name, changed_rows in rows.items() if changed_rows}
 
 
 def _hour() -> str:
@@ -56,8 +56,8 @@ def _hour() -> str:
 def test_nothing_has_changed_at_first_and_everything_since_the_start(season: list[Market], client: Client) -> None:
     assert changed(client) == {}
     for name in LISTS:
-        everything = client.get(f"/api/v1/{name}/").json()["results"]
-        assert client.get(f"/api/v1/{name}/?updated_since=2026-06-01").json()["results"] == everything
+        all_rows = client.get(f"/api/v1/{name}/").json()["results"]
+        assert client.get(f"/api/v1/{name}/?updated_since=2026-06-01").json()["results"] == all_rows
         assert list(errors(client.get(f"/api/v1/{name}/?updated_since=soon"))) == ["updated_since"]
 
 
@@ -81,12 +81,12 @@ def test_resolution_changes_all_that_hangs_on_it(season: list[Market], client: C
     question, position = Question.objects.get(market=market), Position.objects.get(market=market)
     end_question(question, "YES", at=WEEK + timedelta(days=9))
     compute_scores(at=WEEK + timedelta(days=9))
-    found = changed(client)
-    settlement = found.pop("settlements")
-    (score,) = found.pop("brier-scores")
+    changes = changed(client)
+    settlement = changes.pop("settlements")
+    (score,) = changes.pop("brier-scores")
     assert len(settlement) == 1
     assert client.get(f"/api/v1/brier-scores/{score}/").json()["market"] == market.pk
-    assert found == {
+    assert changes == {
         "markets": [market.pk],
         "questions": [question.pk],
         "positions": [position.pk],
@@ -119,9 +119,9 @@ def test_each_way_to_write_a_row_dates_the_change(season: list[Market], clock: A
     market = season[0]
 
     def dated() -> bool:
-        stated = Market.objects.values_list("updated_at", flat=True).get(pk=market.pk) == datetime.now(UTC)
+        has_new_date = Market.objects.values_list("updated_at", flat=True).get(pk=market.pk) == datetime.now(UTC)
         clock.shift(timedelta(hours=1))
-        return bool(stated)
+        return bool(has_new_date)
 
     assert not dated()
     Market.objects.filter(pk=market.pk).update(slug="a")

@@ -238,10 +238,10 @@ def test_equal_requests_at_once_enqueue_one_job() -> None:
         connection.close()
 
     posts = [Thread(target=post) for _ in range(6)]
-    for each in posts:
-        each.start()
+    for thread in posts:
+        thread.start()
     start.set()
-    for each in posts:
-        each.join(20)
+    for thread in posts:
+        thread.join(20)
     assert sorted(results) == [False] * 5 + [True]
     assert OrmQ.objects.count() == 1

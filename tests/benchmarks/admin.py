@@ -35,12 +35,12 @@ def paths(client: Any) -> Iterator[str]:
     yield from (action.path() for action in ACTIONS.values())
     for model, registered in admin.site._registry.items():
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        shown = reverse(f"{name}_changelist")
-        yield shown
-        page = client.get(shown).content.decode()
-        yield from (shown + html.unescape(link) for link in dict.fromkeys(LINK.findall(page)))
-        yield from (f"{shown}?q={word}" for word in WORDS if registered.search_fields)
-        rows = [row for row in ROW.findall(page) if row.startswith(shown)]
+        address = reverse(f"{name}_changelist")
+        yield address
+        page = client.get(address).content.decode()
+        yield from (address + html.unescape(link) for link in dict.fromkeys(LINK.findall(page)))
+        yield from (f"{address}?q={word}" for word in WORDS if registered.search_fields)
+        rows = [row for row in ROW.findall(page) if row.startswith(address)]
         yield from dict.fromkeys([*rows[:1], *rows[-1:]])
 
 
@@ -48,7 +48,7 @@ def paths(client: Any) -> Iterator[str]:
 class Cost:
     """Milliseconds of this process and by the clock, and queries."""
 
-    own: float
+    processor_ms: float
     clock: float
     queries: int
 
@@ -65,11 +65,11 @@ def cost(client: Any, path: str, requests: int) -> Cost:
         raise SystemExit(f"{path}: HTTP {answer.status_code}")
     took = []
     for _ in range(requests):
-        own, clock = time.process_time(), time.perf_counter()
+        processor_s, clock = time.process_time(), time.perf_counter()
         client.get(path)
-        took.append((time.process_time() - own, time.perf_counter() - clock))
-    own, clock = map(min, zip(*took, strict=True))
-    return Cost(own * 1000, clock * 1000, queries)
+        took.append((time.process_time() - processor_s, time.perf_counter() - clock))
+    processor_s, clock = map(min, zip(*took, strict=True))
+    return Cost(processor_s * 1000, clock * 1000, queries)
 
 
 def measure(requests: int) -> int:
@@ -85,8 +85,11 @@ def measure(requests: int) -> int:
         print(f"{'':2}{'ms':>8}{'clock':>8}{'queries':>9}")
         for path in paths(client):
             of = cost(client, path, requests)
-            missed += of.own > BAR
-            print(f"{'!' if of.own > BAR else ' ':2}{of.own:8.1f}{of.clock:8.1f}{of.queries:9}  {path}", flush=True)
+            missed += of.processor_ms > BAR
+            print(
+                f"{'!' if of.processor_ms > BAR else ' ':2}{of.processor_ms:8.1f}{of.clock:8.1f}{of.queries:9}  {path}",
+                flush=True,
+            )
         transaction.set_rollback(True)
     return missed
 

@@ -64,10 +64,10 @@ class Result(NamedTuple):
     recovery: float
 
 
-def report_of(made: Simulation, settings: Settings) -> dict[str, Any]:
+def report_of(simulation: Simulation, settings: Settings) -> dict[str, Any]:
     """The report, without references, which would be fitted a second time."""
-    nobody = references(made.panel).take(np.zeros(len(references(made.panel)), dtype=bool))
-    return rank_panel(made.panel, settings, reference_panel=nobody, agreement_of_rankings=False)
+    nobody = references(simulation.panel).take(np.zeros(len(references(simulation.panel)), dtype=bool))
+    return rank_panel(simulation.panel, settings, reference_panel=nobody, agreement_of_rankings=False)
 
 
 def truths(world: str, metrics: Sequence[str]) -> dict[str, np.ndarray]:
@@ -75,36 +75,38 @@ def truths(world: str, metrics: Sequence[str]) -> dict[str, np.ndarray]:
     events = LONG_RUN_IRT if set(metrics) & {"irt", "weighted_brier"} else LONG_RUN
     settings = Settings(metrics=tuple(metrics), gammas=("0", "1"), bootstrap=0)
     report = report_of(simulate(world, forecasters=FORECASTERS, events=events, seed=TRUTH_SEED), settings)
-    found = {}
+    truth = {}
     for measure in MEASURES:
         if measure.ranking in report["rankings"]:
             values = [measure.of(entry) for entry in report["forecasters"].values()]
-            known = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+            truth_values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
             equal = WORLDS[world].errors[0] == WORLDS[world].errors[1]
-            found[measure.ranking] = np.full(len(known), known.mean()) if equal else known
-    return found
+            truth[measure.ranking] = np.full(len(truth_values), truth_values.mean()) if equal else truth_values
+    return truth
 
 
 def play(world: str, events: int, worlds: int, metrics: Sequence[str]) -> Iterator[tuple[str, Result]]:
     """The results of each ranking over so many worlds."""
     truth = truths(world, metrics)
     settings = Settings(metrics=tuple(metrics), gammas=("0", "1"))
-    seen: dict[str, list[tuple[np.ndarray, ...]]] = {}
+    tables: dict[str, list[tuple[np.ndarray, ...]]] = {}
     for seed in range(worlds):
-        made = simulate(world, forecasters=FORECASTERS, events=events, seed=seed)
-        report = report_of(made, replace(settings, seed=seed))
+        simulation = simulate(world, forecasters=FORECASTERS, events=events, seed=seed)
+        report = report_of(simulation, replace(settings, seed=seed))
         entries = list(report["forecasters"].values())
         for measure in MEASURES:
             if measure.ranking in truth and measure.ranking in report["rankings"]:
-                seen.setdefault(measure.ranking, []).append(_held(measure, entries, truth[measure.ranking], made.skill))
-    for ranking, rows in seen.items():
-        held, ranks, width, recovery = (np.array(column) for column in zip(*rows, strict=True))
+                tables.setdefault(measure.ranking, []).append(
+                    _held(measure, entries, truth[measure.ranking], simulation.skill)
+                )
+    for ranking, rows in tables.items():
+        coverage, ranks, width, recovery = (np.array(column) for column in zip(*rows, strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of means over nothing
             yield (
                 ranking,
                 Result(
-                    np.nanmean(held, axis=0), float(np.isnan(held).mean()), np.nanmean(ranks, axis=0),
+                    np.nanmean(coverage, axis=0), float(np.isnan(coverage).mean()), np.nanmean(ranks, axis=0),
                     float((np.nan_to_num(ranks, nan=1.0) == 1).all(axis=1).mean()), float(np.nanmedian(width)),
                     float(np.nanmean(recovery)),
                 ),
@@ -113,31 +115,31 @@ def play(world: str, events: int, worlds: int, metrics: Sequence[str]) -> Iterat
 
 def _held(measure: Measure, entries: list[dict[str, Any]], truth: np.ndarray, skill: np.ndarray) -> tuple[Any, ...]:
     """Whether intervals and rank ranges hold the truth, (N,) each, NaN for none; widths, and correlation with skill."""
-    nothing = [np.nan, np.nan]
-    ends = np.array([measure.of(entry, "_ci") or nothing for entry in entries], dtype=np.float64)
-    ranges = [entry["rank_ranges"].get(measure.ranking) or nothing for entry in entries]
+    missing_interval = [np.nan, np.nan]
+    ends = np.array([measure.of(entry, "_ci") or missing_interval for entry in entries], dtype=np.float64)
+    ranges = [entry["rank_ranges"].get(measure.ranking) or missing_interval for entry in entries]
     low, high = np.array(ranges, dtype=np.float64).T
     better = truth[None, :] < truth[:, None] if measure.lower else truth[None, :] > truth[:, None]
     rank = 1 + better.sum(axis=1)
-    held = np.where(np.isnan(ends[:, 0]), np.nan, (ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    inside = np.where(np.isnan(ends[:, 0]), np.nan, (ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     ranked = np.where(np.isnan(low), np.nan, (low <= rank) & (rank <= high))
     values = [measure.of(entry) for entry in entries]
     figures = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    known = ~np.isnan(figures)
-    varies = known.sum() > 2 and np.ptp(skill[known]) > 0 and np.ptp(figures[known]) > 0
-    recovery = spearman(skill[known], figures[known]) * (-1 if measure.lower else 1) if varies else np.nan
-    return held, ranked, ends[:, 1] - ends[:, 0], recovery
+    is_known = ~np.isnan(figures)
+    varies = is_known.sum() > 2 and np.ptp(skill[is_known]) > 0 and np.ptp(figures[is_known]) > 0
+    recovery = spearman(skill[is_known], figures[is_known]) * (-1 if measure.lower else 1) if varies else np.nan
+    return inside, ranked, ends[:, 1] - ends[:, 0], recovery
 
 
 def table(world: str, events: int, results: Iterator[tuple[str, Result]]) -> Iterator[str]:
     """The rows of the Markdown table."""
     for ranking, result in results:
-        known = not np.isnan(result.covered).all()
+        has_truth = not np.isnan(result.covered).all()
         yield (
             f"| {world} | {events} | {ranking} | "
-            + (f"{np.nanmean(result.covered):.3f} | {np.nanmin(result.covered):.2f}" if known else "– | –")
+            + (f"{np.nanmean(result.covered):.3f} | {np.nanmin(result.covered):.2f}" if has_truth else "– | –")
             + f" | {result.missing:.0%} | {result.rank_covered.min():.2f} | {result.together:.2f} | "
-            + (f"{result.width:.3f}" if known else "–")
+            + (f"{result.width:.3f}" if has_truth else "–")
             + f" | {'–' if np.isnan(result.recovery) else f'{result.recovery:.2f}'} |"
         )
 

@@ -47,21 +47,21 @@ class Venue(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet a response: a second one would wait for the receipt of the first
-    held: dict[str, dict[str, Any]] = {"markets": {}, "midpoints": {}}
+    stored_rows: dict[str, dict[str, Any]] = {"markets": {}, "midpoints": {}}
 
     def do_PUT(self) -> None:
-        self.held[self.path[1:]] = self._body()
+        self.stored_rows[self.path[1:]] = self._body()
         self._answer({})
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        asked, markets = parse_qs(query), self.held["markets"]
-        closed = asked.get("closed") == ["true"]
-        listed = [row for key in asked.get("id", []) if (row := markets.get(key)) and row["closed"] is closed]
+        parameters, markets = parse_qs(query), self.stored_rows["markets"]
+        closed = parameters.get("closed") == ["true"]
+        listed = [row for key in parameters.get("id", []) if (row := markets.get(key)) and row["closed"] is closed]
         self._answer(markets.get(path.rpartition("/")[2]) or {"markets": listed})
 
     def do_POST(self) -> None:
-        tokens, midpoints = [row["token_id"] for row in self._body()], self.held["midpoints"]
+        tokens, midpoints = [row["token_id"] for row in self._body()], self.stored_rows["midpoints"]
         books = [{"asset_id": token, "bids": [], "asks": []} for token in tokens]
         is_book = self.path.startswith("/books")
         self._answer(books if is_book else {token: midpoints[token] for token in tokens if token in midpoints})
@@ -92,11 +92,11 @@ def serve_venue(port: "Connection[Any, Any]") -> None:
 def running_venue() -> Iterator[str]:
     """The address of a venue in a process of its own: its work is none of the jobs'."""
     spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    process = spawn.Process(target=serve_venue, args=(there,), daemon=True)
+    receiver, sender = spawn.Pipe()
+    process = spawn.Process(target=serve_venue, args=(sender,), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{here.recv()}"
+        yield f"http://127.0.0.1:{receiver.recv()}"
     finally:
         process.terminate()
 
@@ -109,7 +109,10 @@ def venue_rows(resolved: set[int]) -> dict[str, dict[str, Any]]:
     for market in Market.objects.unsettled().filter(source="polymarket").prefetch_related("outcomes"):
         outcomes = list(market.outcomes.all())
         final = market.pk in resolved
-        prices = [str(1 if index == 0 else 0) if final else str(o.price or 0) for index, o in enumerate(outcomes)]
+        prices = [
+            str(1 if index == 0 else 0) if final else str(side_outcome.price or 0)
+            for index, side_outcome in enumerate(outcomes)
+        ]
         rows[market.external_id] = {
             "id": market.external_id,
             "question": market.question,
@@ -135,14 +138,14 @@ def chosen_markets(markets: int, positions: int) -> list[int]:
     from markets.models import Market
 
     holders = Position.objects.open().order_by().values("market").annotate(number=Count("pk"))
-    held, total = [], 0
+    rows, total = [], 0
     for market, number in holders.order_by("number", "market").values_list("market", "number")[:markets]:
-        held.append(market)
+        rows.append(market)
         total += number
         if total >= positions:
             break
     followed = Market.objects.unsettled().filter(has_questions=True).exclude(positions__status=Position.Status.OPEN)
-    return held + list(followed.order_by("pk").values_list("pk", flat=True)[: markets - len(held)])
+    return rows + list(followed.order_by("pk").values_list("pk", flat=True)[: markets - len(rows)])
 
 
 def session_processor_s() -> float:
@@ -173,21 +176,21 @@ class Stopwatch:
 
     def time(self, name: str, call: Callable[[], object], *, bar: str = "") -> None:
         profiler = cProfile.Profile() if self.profile else None
-        session, own, wall = session_processor_s(), time.process_time(), time.perf_counter()
+        session, processor_s, wall = session_processor_s(), time.process_time(), time.perf_counter()
         if profiler:
             profiler.enable()
         call()
         if profiler:
             profiler.disable()
-        wall, own = time.perf_counter() - wall, time.process_time() - own
+        wall, processor_s = time.perf_counter() - wall, time.process_time() - processor_s
         session = session_processor_s() - session
         limit = BARS_S[bar][self.large] if bar else None
         slow = limit is not None and wall > limit
         self.missed += slow
         bar_text = "" if limit is None else f"{limit:.1f}"
         print(
-            f"{'!' if slow else ' '} {name:44}{bar_text:>6}{wall:8.2f} s wall{own + session:8.2f} s processor"
-            f" ({own:.2f} here, {session:.2f} in the database)",
+            f"{'!' if slow else ' '} {name:44}{bar_text:>6}{wall:8.2f} s wall{processor_s + session:8.2f} s processor"
+            f" ({processor_s:.2f} here, {session:.2f} in the database)",
             flush=True,
         )
         if profiler:
@@ -222,12 +225,14 @@ def measure(venue: str, markets: int, positions: int, *, profile: bool) -> int:
         at = begin + timedelta(minutes=next(minutes))
         return lambda: call_command(name, at=at, json=True, stdout=StringIO(), **options)
 
-    last, *chosen = chosen_markets(markets + 1, positions)
+    last, *markets_of_passes = chosen_markets(markets + 1, positions)
     command("take_snapshots")()  # the first pass stores prices that the generator rounded otherwise
     watch.time("take_snapshots", command("take_snapshots"), bar="take_snapshots")
-    rows, settled = venue_rows(set(chosen)), Settlement.objects.count()
+    rows, settled = venue_rows(set(markets_of_passes)), Settlement.objects.count()
     httpx.put(f"{venue}/markets", json=rows, timeout=60)
-    watch.time(f"check_resolutions, {len(chosen)} markets resolved", command("check_resolutions"), bar="settle")
+    watch.time(
+        f"check_resolutions, {len(markets_of_passes)} markets resolved", command("check_resolutions"), bar="settle"
+    )
     print(f"  {Settlement.objects.count() - settled} positions settled, {len(rows)} markets looked up")
     watch.time("take_snapshots after it", command("take_snapshots"))
     watch.time("compute_scores after it", command("compute_scores"))

@@ -52,12 +52,12 @@ BARS = {
 def rounded_panel(forecasters: int, questions: int, seed: int) -> Panel:
     """Forecasts as people write them: probabilities of four digits that sum to 1, prices in whole cents."""
     panel = synthetic(forecasters, questions, seed).panel
-    said = np.round(panel.probability, 4)
-    top = np.flatnonzero(said == panel.spread(panel.max_cells(said)))
+    probabilities = np.round(panel.probability, 4)
+    top = np.flatnonzero(probabilities == panel.spread(panel.max_cells(probabilities)))
     owner = panel.cell_forecast[top]
     lead = top[np.diff(owner, prepend=-1) > 0]
-    said[lead] = np.round(said[lead] + 1 - panel.sum_cells(said), 4)
-    panel.probability[:] = said
+    probabilities[lead] = np.round(probabilities[lead] + 1 - panel.sum_cells(probabilities), 4)
+    panel.probability[:] = probabilities
     panel.odds[:] = np.clip(np.round(panel.odds, 2), 0.01, 0.99)
     panel.no_odds[:] = np.clip(np.round(panel.no_odds, 2), 0.01, 0.99)
     return panel
@@ -67,19 +67,19 @@ def write_long_form(panel: Panel, path: Path) -> None:
     """The panel in long form, as CSV or Parquet by the suffix."""
     import polars as pl
 
-    asked, of_cell = panel.questions, panel.cell_forecast
+    questions, of_cell = panel.questions, panel.cell_forecast
     question = panel.question[of_cell]
-    closed = pl.Series((asked.closed_at[question] * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    closed = pl.Series((questions.closed_at[question] * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
     rows = pl.DataFrame(
         {
             "forecaster": pl.Series(panel.forecasters).gather(panel.forecaster[of_cell]),
-            "question": pl.Series(asked.names).gather(question),
-            "option": pl.Series(asked.option_names).gather(panel.cell_option),
+            "question": pl.Series(questions.names).gather(question),
+            "option": pl.Series(questions.option_names).gather(panel.cell_option),
             "probability": panel.probability,
             "outcome": panel.outcome.astype(np.int8),
             "odds": panel.odds,
             "no_odds": panel.no_odds,
-            "category": pl.Series(asked.category_names).gather(asked.category[question]),
+            "category": pl.Series(questions.category_names).gather(questions.category[question]),
             "closed_at": closed.dt.to_string("%Y-%m-%dT%H:%M:%SZ"),
         }
     )
@@ -90,7 +90,7 @@ NOWHERE = "postgres://nobody@127.0.0.1:1/nowhere"
 """A database that is not there: `rank` needs none."""
 
 
-def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]]:
+def suite_seconds(panel: Panel, metrics: list[str]) -> Iterator[tuple[str, float]]:
     """Seconds of each of the suite's `wanted` metrics on a panel, the median of three; of IRT one."""
     from forecast_rank.metrics.bradley_terry import pool_weights
     from forecast_rank.metrics.calibration import ece
@@ -127,7 +127,7 @@ def suite_seconds(panel: Panel, wanted: list[str]) -> Iterator[tuple[str, float]
         "bootstrap": bootstrap,
         "irt": lambda: fit_irt(panel),
     }
-    for name in [name for name in parts if name in wanted]:
+    for name in [name for name in parts if name in metrics]:
         spent = []
         for _ in range(1 if name == "irt" else TIMES):
             began = time.perf_counter()
@@ -171,8 +171,8 @@ def package_interpreter(folder: Path | None, *, irt: bool) -> Iterator[Path]:
         python = place / "bin" / "python"
         if not python.exists():
             subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, place], check=True)
-        wanted = [*PACKAGE, *(FOR_IRT if irt else ())]
-        subprocess.run(["uv", "pip", "install", "--quiet", "--python", python, *wanted], check=True)
+        requirements = [*PACKAGE, *(FOR_IRT if irt else ())]
+        subprocess.run(["uv", "pip", "install", "--quiet", "--python", python, *requirements], check=True)
         yield python
 
 
@@ -180,14 +180,14 @@ def package_seconds(
     python: Path, panel: Panel, folder: Path, options: argparse.Namespace
 ) -> dict[str, dict[str, float]]:
     """Seconds of each of the package's models on the same forecasts."""
-    asked = panel.questions
+    questions = panel.questions
     arrays = folder / "panel.npz"
     np.savez(
         arrays,
         forecasters=np.array(panel.forecasters),
-        questions=np.array(asked.names),
-        option_offsets=asked.offsets,
-        outcome=asked.outcome,
+        questions=np.array(questions.names),
+        option_offsets=questions.offsets,
+        outcome=questions.outcome,
         **{
             name: getattr(panel, name)
             for name in ("forecaster", "question", "offsets", "probability", "odds", "no_odds")
@@ -195,8 +195,8 @@ def package_seconds(
     )
     fast = [name for name in BARS if name in options.parts and name not in ("loading", "irt")]
     timings: dict[str, dict[str, float]] = {}
-    for wanted in (fast, *((["irt"],) if options.irt else ())):
-        run = [python, SIDE, arrays, ",".join(wanted), str(options.resamples), str(options.steps)]
+    for metrics_of_run in (fast, *((["irt"],) if options.irt else ())):
+        run = [python, SIDE, arrays, ",".join(metrics_of_run), str(options.resamples), str(options.steps)]
         with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
             for line in child.stdout or ():
                 if line.startswith("{"):
@@ -221,27 +221,29 @@ def compare(options: argparse.Namespace, folder: Path) -> None:
     )
     print(f"{len(panel.probability):,} rows; load average {os.getloadavg()[0]:.1f}")
     with package_interpreter(options.venv, irt=options.irt) as python:
-        other = package_seconds(python, panel, folder, options)
+        package = package_seconds(python, panel, folder, options)
     quick = min((loading_cost(rows) for _ in range(TIMES)), key=lambda run: run["seconds"])
-    own = {"loading": quick["seconds"]}
+    suite_seconds_by_part = {"loading": quick["seconds"]}
     began = time.perf_counter()
     fresh = replace(panel)
     _ = fresh.outcome, fresh.exclusive, fresh.priced
     first = time.perf_counter() - began
     for name, seconds in suite_seconds(panel, options.parts):
         say(f"ours: {name} {seconds:.3f} s")
-        own[name] = seconds
+        suite_seconds_by_part[name] = seconds
     print(f"{'':28}{'pm_rank s':>12}{'ours s':>10}{'ratio':>8}{'goal':>10}")
     for name, bar in BARS.items():
-        if name in other and name in own:
-            scaled = f" (x {other[name]['scaled']:g})" if other[name].get("scaled", 1) != 1 else ""
-            ratio = other[name]["seconds"] / own[name]
+        if name in package and name in suite_seconds_by_part:
+            scaled = f" (x {package[name]['scaled']:g})" if package[name].get("scaled", 1) != 1 else ""
+            ratio = package[name]["seconds"] / suite_seconds_by_part[name]
             mark = "" if ratio >= bar else "  below"
             label = name + scaled
-            print(f"{label:28}{other[name]['seconds']:12.2f}{own[name]:10.3f}{ratio:8.0f}{bar:10}{mark}")
+            print(
+                f"{label:28}{package[name]['seconds']:12.2f}{suite_seconds_by_part[name]:10.3f}{ratio:8.0f}{bar:10}{mark}"
+            )
     print(f"what all metrics share (the outcome of each cell, …) is worked out once per panel: {first:.3f} s")
     slow = loading_cost(csv_file)
-    print(f"memory of loading: pm_rank {other['loading']['mib']:,.0f} MiB,", end=" ")
+    print(f"memory of loading: pm_rank {package['loading']['mib']:,.0f} MiB,", end=" ")
     print(f"ours {quick['mib']:,.0f} MiB (Parquet), {slow['mib']:,.0f} MiB (CSV, {slow['seconds']:.2f} s)")
 
 
@@ -255,9 +257,9 @@ def sizes(options: argparse.Namespace, folder: Path) -> None:
         write_long_form(panel, path)
         seconds, busy, mib, report = rank_cost(path)
         count = report["data"]["rows"]
-        asked = f"{len(panel.questions):,} questions"
-        each = busy / count * 1e6
-        print(f"{asked:20}{count:12,}{seconds:8.1f}{busy:8.1f}{mib:8,.0f}{each:25.1f}", flush=True)
+        question_text = f"{len(panel.questions):,} questions"
+        nanoseconds_each = busy / count * 1e6
+        print(f"{question_text:20}{count:12,}{seconds:8.1f}{busy:8.1f}{mib:8,.0f}{nanoseconds_each:25.1f}", flush=True)
 
 
 def main() -> None:
@@ -273,8 +275,8 @@ def main() -> None:
     parser.add_argument("--only", choices=["compare", "sizes"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        for what, act in (("sizes", sizes), ("compare", compare)):
-            if options.only in (None, what):
+        for part, act in (("sizes", sizes), ("compare", compare)):
+            if options.only in (None, part):
                 act(options, Path(name))
 
 

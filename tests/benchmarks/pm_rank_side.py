@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 
-def tell(name: str, seconds: float, whole: float = 1.0, **rest: object) -> None:
-    print(json.dumps({"name": name, "seconds": seconds * whole, "scaled": whole, **rest}), flush=True)
+def tell(name: str, seconds: float, scale: float = 1.0, **fields: object) -> None:
+    print(json.dumps({"name": name, "seconds": seconds * scale, "scaled": scale, **fields}), flush=True)
 
 
-def timed(name: str, act, whole: float = 1.0):
+def timed(name: str, act, scale: float = 1.0):
     began = time.perf_counter()
     result = act()
-    tell(name, time.perf_counter() - began, whole)
+    tell(name, time.perf_counter() - began, scale)
     return result
 
 
@@ -30,44 +30,44 @@ def build(data):
     from pm_rank.data.base import ForecastChallenge, ForecastEvent, ForecastProblem
 
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    names, asked = data["forecasters"].tolist(), data["questions"].tolist()
+    names, questions = data["forecasters"].tolist(), data["questions"].tolist()
     forecaster, question, offsets = data["forecaster"].tolist(), data["question"].tolist(), data["offsets"].tolist()
-    said, yes, no = data["probability"].tolist(), data["odds"].tolist(), data["no_odds"].tolist()
+    probabilities, yes, no = data["probability"].tolist(), data["odds"].tolist(), data["no_odds"].tolist()
     option_offsets, outcome = data["option_offsets"].tolist(), data["outcome"].tolist()
-    held = [[] for _ in asked]
-    for i, (who, what) in enumerate(zip(forecaster, question, strict=True)):
+    rows_by_question = [[] for _ in questions]
+    for i, (forecaster_index, question_index) in enumerate(zip(forecaster, question, strict=True)):
         cells = slice(offsets[i], offsets[i + 1])
-        held[what].append(
+        rows_by_question[question_index].append(
             ForecastEvent(
                 forecast_id=str(i),
-                problem_id=asked[what],
-                username=names[who],
+                problem_id=questions[question_index],
+                username=names[forecaster_index],
                 timestamp=now,
-                probs=said[cells],
+                probs=probabilities[cells],
                 odds=yes[cells],
                 no_odds=no[cells],
             )
         )
     problems = [
         ForecastProblem(
-            title=asked[j],
-            problem_id=asked[j],
+            title=questions[j],
+            problem_id=questions[j],
             options=[str(k) for k in range(option_offsets[j + 1] - option_offsets[j])],
             correct_option_idx=[k for k, y in enumerate(outcome[option_offsets[j] : option_offsets[j + 1]]) if y],
             forecasts=forecasts,
             end_time=now + timedelta(minutes=j),
             num_forecasters=len(forecasts),
         )
-        for j, forecasts in enumerate(held)
+        for j, forecasts in enumerate(rows_by_question)
         if forecasts
     ]
     return ForecastChallenge(title="made", forecast_problems=problems)
 
 
 def main() -> None:
-    path, wanted, resamples, steps = sys.argv[1], set(sys.argv[2].split(",")), int(sys.argv[3]), int(sys.argv[4])
+    path, metrics, resamples, steps = sys.argv[1], set(sys.argv[2].split(",")), int(sys.argv[3]), int(sys.argv[4])
     data = np.load(path)
-    if "irt" not in wanted:
+    if "irt" not in metrics:
         sys.modules["torch"] = None  # type: ignore[assignment]  # it weighs more than the forecasts do
     from pm_rank.model.average_return import AverageReturn
     from pm_rank.model.bradley_terry import GeneralizedBT
@@ -96,9 +96,9 @@ def main() -> None:
         "bradley_terry": lambda: GeneralizedBT().fit(problems),
     }
     for name, act in parts.items():
-        if name in wanted:
+        if name in metrics:
             timed(name, act)
-    if "bootstrap" in wanted:
+    if "bootstrap" in metrics:
         began = time.perf_counter()
         BrierScoringRule().fit(problems)
         plain = time.perf_counter() - began
@@ -107,7 +107,7 @@ def main() -> None:
         began = time.perf_counter()
         BrierScoringRule().fit(problems, include_bootstrap_ci=True, bootstrap_ci_config=settings)
         tell("bootstrap", time.perf_counter() - began - plain, 1000 / resamples)
-    if "irt" in wanted:
+    if "irt" in metrics:
         from pm_rank.model.irt._pyro_models import IRTModel, SVIConfig
 
         IRTModel().fit(problems[:20], method="SVI", config=SVIConfig(num_steps=1))  # the first step ever is slow

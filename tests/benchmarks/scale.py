@@ -80,8 +80,8 @@ def timed(address: tuple[str, int], path: str, number: int, connections: int, ch
         took = ask(address, path, number, change)
     else:
         with ThreadPoolExecutor(connections) as pool:
-            each = [pool.submit(ask, address, path, number // connections or 1) for _ in range(connections)]
-            took = [seconds for asked in each for seconds in asked.result()]
+            tasks = [pool.submit(ask, address, path, number // connections or 1) for _ in range(connections)]
+            took = [seconds for task in tasks for seconds in task.result()]
     return Times.of(took, time.perf_counter() - began)
 
 
@@ -95,23 +95,37 @@ def paths() -> list[str]:
     agent, market = Agent.objects.select_related("family").order_by("pk")[3], Market.objects.order_by("pk")[7]
     decision, universe = Decision.objects.order_by("-pk")[3], Universe.objects.order_by("pk")[0]
     slug = agent.family.slug
-    chosen = {"agents": agent.pk, "markets": market.pk, "decisions": decision.pk, "universes": universe.pk}
-    rows = {name: chosen.get(name) or _some_row(view) for name, view in ENDPOINTS.items()} | {"families": slug}
-    then = f"{Snapshot.objects.order_by('-taken_at').values_list('taken_at', flat=True)[0]:%Y-%m-15}"
-    found = [f"/api/v1/{name}/" for name in ENDPOINTS]
-    found += [f"/api/v1/{name}/{key}/" for name, key in rows.items() if key is not None]
-    curves = ("range=1D", "range=1M", f"cohort={agent.cohort_id}", f"family={slug}", f"as_of={then}")
-    found += [CACHED[1], *(f"{CACHED[1]}?{query}" for query in curves)]
-    found += [f"{CACHED[0]}?{query}" for query in ("protocol=forecast", f"as_of={then}")]
-    found += [f"{CACHED[0]}?protocol=forecast&as_of={then}"]
-    found += ["/api/v1/calibration/", "/api/v1/comparisons/gpt-5.1/grok-4/", "/api/schema/", "/api/docs/"]
-    found += ["/", f"/?as_of={then}", "/cohorts/", "/cohorts/1/", f"/cohorts/1/{slug}/", f"/cohorts/1/{slug}/trades/"]
-    found += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
-    found += [f"/universes/{universe.pk}/", "/calibration/", "/forecasts/"]
-    found += [f"/{name}/{rows[name]}/" for name in ("forecasts", "questions") if rows[name] is not None]
-    found += ["/compare/", "/compare/gpt-5.2/grok-4.1/", "/methodology/", "/methodology/v1/", "/about/", "/imports/"]
-    found += ["/feeds/decisions.atom", "/feeds/resolutions.atom", "/sitemap.xml"]
-    return sorted(dict.fromkeys(found), key=lambda path: (not path.startswith("/api/"), path))
+    keys = {"agents": agent.pk, "markets": market.pk, "decisions": decision.pk, "universes": universe.pk}
+    rows = {name: keys.get(name) or _some_row(view) for name, view in ENDPOINTS.items()} | {"families": slug}
+    day = f"{Snapshot.objects.order_by('-taken_at').values_list('taken_at', flat=True)[0]:%Y-%m-15}"
+    addresses = [f"/api/v1/{name}/" for name in ENDPOINTS]
+    addresses += [f"/api/v1/{name}/{key}/" for name, key in rows.items() if key is not None]
+    curves = ("range=1D", "range=1M", f"cohort={agent.cohort_id}", f"family={slug}", f"as_of={day}")
+    addresses += [CACHED[1], *(f"{CACHED[1]}?{query}" for query in curves)]
+    addresses += [f"{CACHED[0]}?{query}" for query in ("protocol=forecast", f"as_of={day}")]
+    addresses += [f"{CACHED[0]}?protocol=forecast&as_of={day}"]
+    addresses += ["/api/v1/calibration/", "/api/v1/comparisons/gpt-5.1/grok-4/", "/api/schema/", "/api/docs/"]
+    addresses += [
+        "/",
+        f"/?as_of={day}",
+        "/cohorts/",
+        "/cohorts/1/",
+        f"/cohorts/1/{slug}/",
+        f"/cohorts/1/{slug}/trades/",
+    ]
+    addresses += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
+    addresses += [f"/universes/{universe.pk}/", "/calibration/", "/forecasts/"]
+    addresses += [f"/{name}/{rows[name]}/" for name in ("forecasts", "questions") if rows[name] is not None]
+    addresses += [
+        "/compare/",
+        "/compare/gpt-5.2/grok-4.1/",
+        "/methodology/",
+        "/methodology/v1/",
+        "/about/",
+        "/imports/",
+    ]
+    addresses += ["/feeds/decisions.atom", "/feeds/resolutions.atom", "/sitemap.xml"]
+    return sorted(dict.fromkeys(addresses), key=lambda path: (not path.startswith("/api/"), path))
 
 
 def _some_row(view: Any) -> Any:
@@ -176,8 +190,8 @@ def measure(requests: int) -> int:
 def line(name: str, limit: float | None, one: Times, many: Times | None) -> bool:
     misses = limit is not None and one.p50 > limit
     least = f"{name[:51]:51}{'!' if misses else ' '}{'' if limit is None else f'{limit:.1f}':>8}"
-    rest = f"{many.p50:9.1f}{many.p95:8.1f}{many.rate:10.0f}" if many else ""
-    print(f"{least}{one.p50:8.1f}{one.p95:8.1f}{rest}", flush=True)
+    columns = f"{many.p50:9.1f}{many.p95:8.1f}{many.rate:10.0f}" if many else ""
+    print(f"{least}{one.p50:8.1f}{one.p95:8.1f}{columns}", flush=True)
     return misses
 
 

@@ -55,11 +55,11 @@ def ledger_violations(ends: datetime) -> Iterator[str]:
 
 def unrecorded_weeks(starts: datetime, ends: datetime) -> Iterator[str]:
     """Weeks without a cohort that nobody recorded, cohorts that are over and do not know it."""
-    begun = set(Cohort.objects.values_list("week_start", flat=True))
+    cohort_weeks = set(Cohort.objects.values_list("week_start", flat=True))
     missed = set(MissedWeek.objects.values_list("week_start", flat=True))
     for number in range((ends - starts) // timedelta(weeks=1)):
         week = starts + timedelta(weeks=number)
-        if week not in begun | missed:
+        if week not in cohort_weeks | missed:
             yield f"week of {week:%Y-%m-%d}: no cohort, and not recorded as missed"
     holding = set(Position.objects.open().values_list("agent__cohort", flat=True))
     for cohort in Cohort.objects.active().select_related("methodology"):
@@ -80,22 +80,22 @@ def decision_violations(ends: datetime) -> Iterator[str]:
     for decision in unfinished.filter(universe__frozen_at__lt=ends - DAY):
         yield f"decision {decision.pk} of agent {decision.agent_id}: {decision.status} though its window is over"
     for cohort in Cohort.objects.select_related("methodology"):
-        due = min(cohort.decision_week(ends - DAY), cohort.methodology.decision_weeks)
-        playing = cohort.agents.exclude(status=Agent.Status.BANKRUPT)
-        for agent in playing.annotate(made=models.Count("decisions")).exclude(made=due):
-            yield f"{agent} in cohort {cohort.number}: {agent.made} decisions, {due} were due"
+        due_weeks = min(cohort.decision_week(ends - DAY), cohort.methodology.decision_weeks)
+        active_agents = cohort.agents.exclude(status=Agent.Status.BANKRUPT)
+        for agent in active_agents.annotate(made=models.Count("decisions")).exclude(made=due_weeks):
+            yield f"{agent} in cohort {cohort.number}: {agent.made} decisions, {due_weeks} were due"
 
 
 def process_growth(weeks: "Sequence[Week]") -> Iterator[str]:
     """Memory, descriptors, connections and time that grew more than allowed."""
-    then, last = early(weeks), weeks[-1]
-    if last.resident > then.resident * MEMORY_MAY_GROW:
-        grown = last.resident / then.resident
-        yield f"memory: {grown:.2f} times that of week {then.number}, {MEMORY_MAY_GROW} are allowed"
-    if last.descriptors > then.descriptors + DESCRIPTORS_MAY_GROW:
-        yield f"descriptors: {last.descriptors} at the end, {then.descriptors} in week {then.number}"
-    if last.connections > then.connections:
-        yield f"connections: {last.connections} at the end, {then.connections} in week {then.number}"
+    earlier, last = early(weeks), weeks[-1]
+    if last.resident > earlier.resident * MEMORY_MAY_GROW:
+        grown = last.resident / earlier.resident
+        yield f"memory: {grown:.2f} times that of week {earlier.number}, {MEMORY_MAY_GROW} are allowed"
+    if last.descriptors > earlier.descriptors + DESCRIPTORS_MAY_GROW:
+        yield f"descriptors: {last.descriptors} at the end, {earlier.descriptors} in week {earlier.number}"
+    if last.connections > earlier.connections:
+        yield f"connections: {last.connections} at the end, {earlier.connections} in week {earlier.number}"
     first, late = (sum(sum(week.processor.values()) for week in part) for part in first_and_last(weeks))
     if len(weeks) >= FILLED_BY + 2 * ROUNDS and late > first * TIME_MAY_GROW:
         yield f"time: the last weeks take {late / first:.2f} times the first ones', {TIME_MAY_GROW} are allowed"
@@ -189,11 +189,11 @@ def _snapshots(pruned_at: datetime, ends: datetime, grid: timedelta) -> int:
     """One for each agent and instant until its cohort's end, and the closing one; one a day of the old."""
     rows = 0
     for cohort in Cohort.objects.prefetch_related("agents"):
-        at, taken = cohort.week_start, 1
+        at, snapshot_count = cohort.week_start, 1
         while at <= (cohort.completed_at or ends):
-            taken += at >= pruned_at - HOURLY or at.hour == 0
+            snapshot_count += at >= pruned_at - HOURLY or at.hour == 0
             at += grid
-        rows += taken * len(cohort.agents.all())
+        rows += snapshot_count * len(cohort.agents.all())
     return rows
 
 

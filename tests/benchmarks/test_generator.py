@@ -52,10 +52,10 @@ def test_a_small_arena_is_whole_and_its_books_balance(client: Client) -> None:
     for snapshot in Snapshot.objects.filter(taken_at=newest):
         assert snapshot.total_value == worth[snapshot.agent_id].total
         if snapshot.agent_id in record:
-            known = record[snapshot.agent_id]
-            assert (snapshot.brier, snapshot.resolved_bets) == (known.brier, known.resolved_bets)
-        held = Position.objects.open().filter(agent=snapshot.agent_id).count()
-        assert (snapshot.open_positions, held > 0) == (held, True)
+            agent_record = record[snapshot.agent_id]
+            assert (snapshot.brier, snapshot.resolved_bets) == (agent_record.brier, agent_record.resolved_bets)
+        open_positions = Position.objects.open().filter(agent=snapshot.agent_id).count()
+        assert (snapshot.open_positions, open_positions > 0) == (open_positions, True)
 
     call = ModelCall.objects.filter(decision__isnull=False).order_by("pk")[10]
     assert call.prompt_sha256 == ModelCall.fingerprint(call.system_prompt, call.user_prompt)

@@ -60,8 +60,8 @@ BOUNDED = {
 def trades(generator: Generator, draw: Callable[[Generator, int], Table], events: int) -> tuple[Table, Table]:
     """The values of trades and their events: half of the trades of an event have its value, half one of their own."""
     event = np.repeat(np.arange(events), generator.integers(1, 6, events))
-    shared, own = draw(generator, events)[event], draw(generator, len(event))
-    return np.where(generator.random(len(event)) < 0.5, shared, own), event
+    shared, idiosyncratic = draw(generator, events)[event], draw(generator, len(event))
+    return np.where(generator.random(len(event)) < 0.5, shared, idiosyncratic), event
 
 
 def t_of_trades(values: Table, events: Table) -> tuple[float, float] | None:
@@ -85,13 +85,13 @@ def bounded_rows(worlds: int) -> Iterator[str]:
             for name, draw in BOUNDED.items():
                 generator = np.random.default_rng([events, len(name)])
                 truth = float(draw(generator, TRUTH_EVENTS).mean())
-                held = 0
+                hits = 0
                 for _ in range(worlds):
                     interval = interval_of(*trades(generator, draw, events))
                     if interval is not None:
-                        held += interval[0] <= truth <= interval[1]
+                        hits += interval[0] <= truth <= interval[1]
                         lengths.append(min(1.0, interval[1]) - max(0.0, interval[0]))
-                coverage.append(100 * held / worlds)
+                coverage.append(100 * hits / worlds)
             length = f"{np.median(lengths):.2f}" if lengths else "–"
             cells.append(f"{min(coverage):.0f}/{np.mean(coverage):.0f}/{length}")
         yield f"| {method} | {' | '.join(cells)} |"
@@ -113,9 +113,9 @@ def rare_wins(chance: float) -> Callable[[Generator, int, int], Table]:
     def play(generator: Generator, families: int, cohorts: int) -> Table:
         weeks = cohorts + LIFE - 1
         shape = (families, cohorts, weeks)
-        same = generator.random(shape) < 0.6
-        shared, own = generator.random((families, 1, weeks)), generator.random(shape)
-        return _alive(np.where(np.where(same, shared, own) < chance, 1 / chance - 1, -1.0))
+        agrees = generator.random(shape) < 0.6
+        shared, idiosyncratic = generator.random((families, 1, weeks)), generator.random(shape)
+        return _alive(np.where(np.where(agrees, shared, idiosyncratic) < chance, 1 / chance - 1, -1.0))
 
     return play
 
@@ -137,11 +137,11 @@ def fair_bets(low: float, high: float) -> Callable[[Generator, int, int], Table]
             shared_price, shared_delay, shared_luck = _market(generator, (families, weeks), low, high)
             for cohort in range(cohorts):
                 for week in range(cohort, cohort + LIFE):
-                    same = generator.random(families) < 0.4
+                    agrees = generator.random(families) < 0.4
                     price, delay, luck = _market(generator, (families,), low, high)
-                    price = np.where(same, shared_price[:, week], price)
-                    won = np.where(same, shared_luck[:, week], luck) < price
-                    end = np.minimum(week + np.where(same, shared_delay[:, week], delay), cohort + LIFE - 1)
+                    price = np.where(agrees, shared_price[:, week], price)
+                    won = np.where(agrees, shared_luck[:, week], luck) < price
+                    end = np.minimum(week + np.where(agrees, shared_delay[:, week], delay), cohort + LIFE - 1)
                     table[np.arange(families), cohort, end] += np.where(won, 1 / price - 1, -1.0)
         return _alive(table)
 
@@ -196,7 +196,7 @@ def claims_by_cohort(table: Table) -> bool:
     """Whether paired t tests over cohorts, with Holm's correction, claim any difference."""
     returns = np.nansum(table, axis=2)
     pairs = zip(*np.triu_indices(len(returns), 1), strict=True)
-    return bool((holm([stats.ttest_rel(returns[one], returns[other]).pvalue for one, other in pairs]) < 0.05).any())
+    return bool((holm([stats.ttest_rel(returns[one], returns[second]).pvalue for one, second in pairs]) < 0.05).any())
 
 
 def claims_by_week(table: Table) -> bool:
@@ -229,8 +229,8 @@ def tie_rows(worlds: int) -> Iterator[str]:
         for cohorts in COHORTS:
             tables = np.split(play(np.random.default_rng(1_000 + cohorts), worlds * FAMILIES, cohorts), worlds)
             for method, happens in TIE_METHODS.items():
-                found = [happens(table) for table in tables]
-                shares[method, world].append(f"{100 * np.mean(found):.0f}")
+                ties = [happens(table) for table in tables]
+                shares[method, world].append(f"{100 * np.mean(ties):.0f}")
     for method in TIE_METHODS:
         yield f"| {method} | {' | '.join('/'.join(shares[method, world]) for world in RETURNS)} |"
 

@@ -121,8 +121,8 @@ class Year:
                 self.failures[name] += failed
                 self.runs.append((at, failed))
                 about = {"id": uuid.uuid4().hex, "name": name, "func": f"arena_site.jobs.{name}", "started": at}
-                ended = {"stopped": datetime.now(UTC), "result": result, "success": not failed}
-                save_task({"args": (), "kwargs": {}, "sync": True} | about | ended, self.broker)
+                outcome_fields = {"stopped": datetime.now(UTC), "result": result, "success": not failed}
+                save_task({"args": (), "kwargs": {}, "sync": True} | about | outcome_fields, self.broker)
         week.seconds[name] = week.seconds.get(name, 0.0) + time.perf_counter() - began
         week.processor[name] = week.processor.get(name, 0.0) + time.process_time() - began_processor
 

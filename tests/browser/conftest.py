@@ -44,8 +44,8 @@ def visitors(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
         return by_options[key]
 
     yield visitor
-    for each in by_options.values():
-        each.close()
+    for open_visitor in by_options.values():
+        open_visitor.close()
 
 
 @pytest.fixture

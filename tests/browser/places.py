@@ -121,9 +121,9 @@ class Places:
         ):
             alias = table.split()[-1]
             for name, condition in kinds.items():
-                (found, *_) = site.rows(f"SELECT {alias}.id FROM {table} WHERE {condition} ORDER BY 1") or [None]
-                assert found is not None, f"the season has no {name}"
-                paths[name] = path.format(found[0])
+                (row_id, *_) = site.rows(f"SELECT {alias}.id FROM {table} WHERE {condition} ORDER BY 1") or [None]
+                assert row_id is not None, f"the season has no {name}"
+                paths[name] = path.format(row_id[0])
         return cls(paths)
 
     def __getitem__(self, name: str) -> str:

@@ -51,11 +51,11 @@ def test_no_accessibility_violation(name: str, visitors: Callable[..., Visitor],
     reader.go(places[name], status=STATUS.get(name, 200))
     reader.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     reader.page.evaluate(MARK_REPEATED_ROWS)
-    found = violations(reader, {"runOnly": RULES, "rules": {CONTRAST: {"enabled": False}}}) + low_contrast(reader)
+    faults = violations(reader, {"runOnly": RULES, "rules": {CONTRAST: {"enabled": False}}}) + low_contrast(reader)
     reader.resize(320, "dark")
     reader.settle()
-    found += violations(reader, {"runOnly": {"type": "rule", "values": PLACES}}) + low_contrast(reader)
-    assert not found, "\n".join(found)
+    faults += violations(reader, {"runOnly": {"type": "rule", "values": PLACES}}) + low_contrast(reader)
+    assert not faults, "\n".join(faults)
 
 
 def low_contrast(reader: Visitor) -> list[str]:

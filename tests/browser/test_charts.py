@@ -52,9 +52,9 @@ def test_hovering_shows_the_apis_values_of_that_instant(visitor: Visitor, chart:
         readout = hover(chart, share)
         instant = readout.locator("strong").inner_text()
         moment = datetime.strptime(instant, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
-        shown = zip(readout.locator("span").all_inner_texts(), readout.locator("b").all_inner_texts(), strict=True)
+        pairs = zip(readout.locator("span").all_inner_texts(), readout.locator("b").all_inner_texts(), strict=True)
         values = {names[one["family"]]: dict(one["points"])[f"{moment:%Y-%m-%dT%H:%M:%SZ}"] for one in series}
-        assert dict(shown) == {name: arena.money(value) for name, value in values.items()}
+        assert dict(pairs) == {name: arena.money(value) for name, value in values.items()}
     assert visitor.faults == []
 
 
@@ -76,8 +76,8 @@ def test_values_are_shown_as_returns_and_back(visitor: Visitor, chart: Locator) 
     assert dollars.startswith("$")
     chart.get_by_role("button", name="Show returns in percent").click()
     percent = hover(chart, 0.9).locator("b").first.inner_text()
-    stated = float(re.sub(r"[^\d.+-]", "", percent.replace("−", "-")))
-    assert abs((float(re.sub(r"[$,]", "", dollars)) / 10_000 - 1) * 100 - stated) < 0.006
+    displayed_value = float(re.sub(r"[^\d.+-]", "", percent.replace("−", "-")))
+    assert abs((float(re.sub(r"[$,]", "", dollars)) / 10_000 - 1) * 100 - displayed_value) < 0.006
     expect(chart.locator(".axis text").first).to_contain_text("%")
     chart.get_by_role("button", name="Show values in dollars").click()
     assert hover(chart, 0.9).locator("b").first.inner_text() == dollars
@@ -182,14 +182,14 @@ def test_bins_are_read_out_by_touch_and_keyboard(visitors: Callable[..., Visitor
     touching.page.keyboard.press("End")
     expect(readout).to_contain_text("95 % interval")
     expect(readout).to_contain_text("Observed frequency")
-    shown = readout.inner_text()
+    text = readout.inner_text()
     ring = plot.locator(".ring").bounding_box()
     assert ring is not None
     touching.page.keyboard.press("Escape")
     expect(readout).to_be_hidden()
     touching.page.touchscreen.tap(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
     expect(readout).to_be_visible()
-    assert readout.inner_text() == shown
+    assert readout.inner_text() == text
     assert touching.faults == []
 
 

@@ -112,9 +112,9 @@ def dashboards(
 def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboard]:
     """A site for each instant, at which each role is signed in already, since the databases must begin alike."""
     command = [sys.executable, "-m", "tests.browser.scenes", str(file)]
-    done = subprocess.run(command, cwd=PROJECT, env=os.environ | SECRET_KEY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    forms, instants, sessions = json.loads(done.stdout)
+    process = subprocess.run(command, cwd=PROJECT, env=os.environ | SECRET_KEY, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    forms, instants, sessions = json.loads(process.stdout)
     rows = read_tables(file)
     dashboards: dict[str, Dashboard] = {}
     for name, instant in instants.items():
@@ -134,7 +134,7 @@ def _set_up(stack: ExitStack, browser: Browser, file: Path) -> dict[str, Dashboa
             visitor = dashboards[name].visitors[role] = Visitor.of(browser, site.url)
             stack.callback(visitor.close)
             cookies = {"sessionid": session, "csrftoken": CSRF}
-            visitor.context.add_cookies([{"name": n, "value": v, "url": site.url} for n, v in cookies.items()])
+            visitor.context.add_cookies([{"name": n, "value": value, "url": site.url} for n, value in cookies.items()])
     return dashboards
 
 

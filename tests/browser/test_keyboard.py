@@ -38,15 +38,15 @@ MORE_IN_DATES = 3
 def walk(visitor: Visitor) -> tuple[list[str], list[dict[str, Any]]]:
     """What can be reached, and what Tab reached from the top of the page until it left it."""
     stops = visitor.page.evaluate(STOPS)
-    reached: list[dict[str, Any]] = []
+    focus_steps: list[dict[str, Any]] = []
     dates = sum('type="date"' in stop for stop in stops)
     for _ in range(len(stops) + MORE_IN_DATES * dates + SLACK):
         visitor.page.keyboard.press("Tab")
-        here = visitor.page.evaluate(REACHED)
-        if here is None or (reached and here["stop"] == reached[0]["stop"]):
-            return stops, reached
-        reached.append(here)
-    raise AssertionError(f"no way out of the page; at last {reached[-4:]}")
+        focus = visitor.page.evaluate(REACHED)
+        if focus is None or (focus_steps and focus["stop"] == focus_steps[0]["stop"]):
+            return stops, focus_steps
+        focus_steps.append(focus)
+    raise AssertionError(f"no way out of the page; at last {focus_steps[-4:]}")
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def walk(visitor: Visitor) -> tuple[list[str], list[dict[str, Any]]]:
 )  # fmt: skip
 def test_tab_reaches_everything_in_order_and_shows_where_it_is(name: str, visitor: Visitor, places: Places) -> None:
     visitor.go(places[name])
-    stops, reached = walk(visitor)
-    order = [one["stop"] for one in reached]
+    stops, focus_steps = walk(visitor)
+    order = [one["stop"] for one in focus_steps]
     assert [stops[missed] for missed in sorted(set(range(len(stops))) - set(order))] == []
     assert order == sorted(order)
-    assert [one["what"] for one in reached if not one["marked"]] == []
-    assert [one["what"] for one in reached if not one["within"]] == []
+    assert [one["what"] for one in focus_steps if not one["marked"]] == []
+    assert [one["what"] for one in focus_steps if not one["within"]] == []
 
 
 def test_the_first_stop_skips_to_the_content(visitor: Visitor, places: Places) -> None:

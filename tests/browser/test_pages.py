@@ -49,7 +49,7 @@ def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visi
             wide[theme, width] = visitor.too_wide()
     assert not visitor.faults, "\n".join(visitor.faults)
     if name not in FOREIGN:
-        assert {look: found for look, found in wide.items() if found} == {}
+        assert {look: page_faults for look, page_faults in wide.items() if page_faults} == {}
         well_formed(visitor.page.evaluate(BODY))
 
 
@@ -64,7 +64,7 @@ def test_page_is_complete_without_javascript(
     for width in WIDTHS:
         plain.resize(width, "light")
         wide[width] = plain.too_wide()
-    assert {width: found for width, found in wide.items() if found} == {}
+    assert {width: page_faults for width, page_faults in wide.items() if page_faults} == {}
     assert not plain.faults, "\n".join(plain.faults)
     body = plain.page.evaluate(BODY)
     well_formed(body)
@@ -194,8 +194,10 @@ def test_forecasts_page_is_passed_by_few_tab_stops(visitor: Visitor, places: Pla
     visitor.go(places["forecasts"])
     visitor.settle()
     stops = visitor.page.locator("a[href], button, input, select, summary, [tabindex='0']")
-    seen = stops.evaluate_all("all => all.filter(e => e.checkVisibility({contentVisibilityAuto: true})).length")
-    assert seen < 200
+    visible_stops = stops.evaluate_all(
+        "all => all.filter(e => e.checkVisibility({contentVisibilityAuto: true})).length"
+    )
+    assert visible_stops < 200
 
 
 def test_a_heading_sorts_its_table_both_ways(visitor: Visitor, places: Places) -> None:

@@ -35,8 +35,8 @@ def filled_in(client: Client, path: str, methodology: Methodology | None = None,
 
 def confirmed(answer: Any) -> dict[str, str]:
     """What the page of differences sends on."""
-    sent = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', answer.content.decode())
-    return {html.unescape(name): html.unescape(value) for name, value in sent}
+    form_fields = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', answer.content.decode())
+    return {html.unescape(name): html.unescape(value) for name, value in form_fields}
 
 
 def change(client: Client, methodology: Methodology) -> int:
@@ -59,12 +59,12 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
     page = admin_client.get(reverse("admin:cohorts_methodology_change", args=[v1.pk])).content.decode()
     path = f"{reverse('admin:cohorts_methodology_add')}?copy={v1.pk}"
     assert f'href="{path}"' in page
-    seen = admin_client.post(path, filled_in(admin_client, path, version="v9", universe_size="400"))
-    assert [field for field, _ in seen.context["differences"]] == ["version", "published_at", "universe_size"]
-    assert "-500\n+400" in seen.content.decode()
+    preview = admin_client.post(path, filled_in(admin_client, path, version="v9", universe_size="400"))
+    assert [field for field, _ in preview.context["differences"]] == ["version", "published_at", "universe_size"]
+    assert "-500\n+400" in preview.content.decode()
     assert not Methodology.objects.filter(version="v9").exists()
-    sent = {name: value.replace("\n", "\r\n") for name, value in confirmed(seen).items()}  # as browsers do
-    assert admin_client.post(path, sent).status_code == 302
+    form_fields = {name: value.replace("\n", "\r\n") for name, value in confirmed(preview).items()}  # as browsers do
+    assert admin_client.post(path, form_fields).status_code == 302
     v9 = Methodology.objects.get(version="v9")
     assert (v9.universe_size, v9.published_at) == (400, None)
     assert (v9.user_prompt, v9.malformed_note) == (v1.user_prompt, v1.malformed_note)

@@ -77,15 +77,15 @@ def test_cohorts_come_newest_first_and_can_be_narrowed(client: Client) -> None:
 
 
 def test_a_universe_shows_its_entries_at_their_frozen_prices(client: Client) -> None:
-    open_one, held = MarketFactory(prices={"YES": "0.0005", "NO": "0.9995"}), MarketFactory(closed=True)
-    universe = UniverseFactory(markets=[open_one, held])
+    open_one, held_market = MarketFactory(prices={"YES": "0.0005", "NO": "0.9995"}), MarketFactory(closed=True)
+    universe = UniverseFactory(markets=[open_one, held_market])
     open_one.outcomes.update(price=Decimal("0.5"))
     row = client.get(f"/api/v1/universes/{universe.pk}/").json()
     assert row["size"] == 1
     assert row["sha256"] == universe.sha256
     assert row["market_block"] == universe.market_block
     assert row["frozen_at"] == "2026-03-08T00:05:00Z"
-    assert [entry["market"] for entry in row["entries"]] == [open_one.pk, held.pk]
+    assert [entry["market"] for entry in row["entries"]] == [open_one.pk, held_market.pk]
     assert row["entries"][0]["prices"] == {"YES": "0.000500", "NO": "0.999500"}
     assert [(entry["bettable"], entry["open"]) for entry in row["entries"]] == [(True, True), (False, False)]
 

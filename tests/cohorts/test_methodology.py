@@ -38,7 +38,7 @@ def new_version(**changed: Any) -> Methodology:
 
 
 @pytest.mark.parametrize(
-    ("cash", "exact", "shown"),
+    ("cash", "exact", "maximum"),
     [
         ("10000.00", "2500", "2500.00"),
         ("7500.00", "1875", "1875.00"),
@@ -48,16 +48,16 @@ def new_version(**changed: Any) -> Methodology:
         ("0.00", "0", "0.00"),
     ],
 )
-def test_maximum_bet_is_exact_and_shown_rounded_down(cash: str, exact: str, shown: str) -> None:
+def test_maximum_bet_is_exact_and_shown_rounded_down(cash: str, exact: str, maximum: str) -> None:
     assert RULES.maximum_bet(Decimal(cash)) == Decimal(exact)
-    assert RULES.maximum_bet_shown(Decimal(cash)) == Decimal(shown)
+    assert RULES.maximum_bet_shown(Decimal(cash)) == Decimal(maximum)
 
 
 @given(st.decimals("0", "1000000", places=2))
 def test_betting_what_is_shown_is_always_legal(cash: Decimal) -> None:
-    shown = RULES.maximum_bet_shown(cash)
-    assert shown == 0 or RULES.minimum_bet <= shown <= RULES.maximum_bet(cash)
-    assert (shown == 0) == (cash < 200)
+    maximum = RULES.maximum_bet_shown(cash)
+    assert maximum == 0 or RULES.minimum_bet <= maximum <= RULES.maximum_bet(cash)
+    assert (maximum == 0) == (cash < 200)
 
 
 def test_bankruptcy_begins_where_no_bet_is_legal() -> None:
@@ -111,12 +111,12 @@ def test_newest_published_version_is_current_and_a_draft_is_not() -> None:
 
 
 def test_in_use_it_can_not_be_changed_by_code_or_sql_and_a_draft_beside_it_can() -> None:
-    draft, used = new_version(), version("v2")
-    CohortFactory(methodology=used)
-    before = used.sha256
-    used.universe_size = 100
+    draft, used_version = new_version(), version("v2")
+    CohortFactory(methodology=used_version)
+    before = used_version.sha256
+    used_version.universe_size = 100
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
-        used.save()
+        used_version.save()
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():
         Methodology.objects.filter(version="v2").update(decision_weeks=6)
     with pytest.raises(IntegrityError, match="can not be changed"), transaction.atomic():

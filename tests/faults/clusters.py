@@ -40,10 +40,10 @@ sys.stdin.read()
 """
 
 
-def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+def eventually(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """The value, once it is true."""
     end = time.monotonic() + patience_s
-    while not (came := what()):
+    while not (came := condition()):
         assert time.monotonic() < end, "it never came to be"
         time.sleep(0.5)  # whoever looks is a process as large as this one
     return came
@@ -81,8 +81,8 @@ class Gateway:
             self.held.set()
             self.over.wait(PATIENCE_S)
         headers = {name: request.headers[name] for name in ("Idempotency-Key",) if name in request.headers}
-        said = self.client.post(f"{self.models}/chat/completions", content=request.get_data(), headers=headers)
-        return Response(said.content, said.status_code, content_type="application/json")
+        response = self.client.post(f"{self.models}/chat/completions", content=request.get_data(), headers=headers)
+        return Response(response.content, response.status_code, content_type="application/json")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Stopped:
     """How a cluster ended: its exit code, which of its processes are left, how long it took."""
 
     code: int
-    left: list[int]
+    survivors: list[int]
     seconds: float
 
 
@@ -101,12 +101,12 @@ class Queue:
         self.arena, self.name, self.gateway, self.clock = arena, name, gateway, clock
         self.stopped: Stopped
 
-    def ask(self, what: Callable[[], Any]) -> Any:
+    def ask(self, task: Callable[[], Any]) -> Any:
         """The result of a function on the database, by the moved clock."""
 
         def at_that_time() -> Any:
             with time_machine.travel(self.clock.now, tick=True):
-                return what()
+                return task()
 
         return self.arena.read(self.name, at_that_time)
 
@@ -141,11 +141,11 @@ class Queue:
                 eventually(lambda: len(main.children(recursive=True)) >= PROCESSES)
                 yield main
                 family = main.children(recursive=True)
-                asked = time.monotonic()
+                started_at = time.monotonic()
                 process.send_signal(signal.SIGTERM)  # its main pid alone
                 code = process.wait(PATIENCE_S)
-                left = [child.pid for child in family if child.is_running() and child.status() != "zombie"]
-                self.stopped = Stopped(code, left, time.monotonic() - asked)
+                survivors = [child.pid for child in family if child.is_running() and child.status() != "zombie"]
+                self.stopped = Stopped(code, survivors, time.monotonic() - started_at)
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)

@@ -216,7 +216,7 @@ def facts(entry_point: EntryPoint, at: datetime, names: Facts) -> Facts:
     after = on_record()
     row = Run.objects.latest("pk")
     assert (row.status, row.summary) == (("failed", "succeeded")[ran.code == 0], ran.summary)
-    found = ran.summary | {
+    summary = ran.summary | {
         "code": ran.code,
         "errors": len(ran.stderr.strip().splitlines()),
         "log": len(row.log),
@@ -228,4 +228,4 @@ def facts(entry_point: EntryPoint, at: datetime, names: Facts) -> Facts:
         "decided": list(Decision.objects.values_list("status", "action")),
         "frozen stale": {side["stale"] for e in UniverseEntry.objects.all() for side in e.sources.values()},
     }
-    return {name: found[name] for name in names}
+    return {name: summary[name] for name in names}

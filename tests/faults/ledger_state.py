@@ -21,24 +21,24 @@ def ledger_state() -> dict[str, Any]:
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
     from scoring.services.ledger_audit import verify_chain, verify_forecasts, verify_ledger
 
-    who = ("agent__cohort__number", "agent__family__slug")
-    what = ("market__external_id", "outcome__side")
-    asked = ("batch__question_set__day", "batch__question_set__part", "batch__number", "batch__arm")
+    agent = ("agent__cohort__number", "agent__family__slug")
+    side = ("market__external_id", "outcome__side")
+    batch = ("batch__question_set__day", "batch__question_set__part", "batch__number", "batch__arm")
     judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
     board = Leaderboard.objects.get(protocol="trading", methodology="").entries
     return {
-        "journal": _rows(JournalEntry, *who, "sequence", "kind", "amount", "balance", "occurred_at"),
+        "journal": _rows(JournalEntry, *agent, "sequence", "kind", "amount", "balance", "occurred_at"),
         "trades": _rows(
-            Trade, *who, "decision__week", "sequence", *what, "kind", "shares", "price", "amount", "cost_basis",
+            Trade, *agent, "decision__week", "sequence", *side, "kind", "shares", "price", "amount", "cost_basis",
             "realized_pnl", "implied_confidence", "executed_at",
         ),
         "positions": _rows(
-            Position, *who, *what, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
+            Position, *agent, *side, "status", "shares", "cost_basis", "realized_pnl", "opened_at", "closed_at"
         ),
-        "settlements": _rows(Settlement, *who, "market__external_id", "kind", "payout", "realized_pnl", "settled_at"),
-        "decisions": _rows(Decision, *who, "week", "status", "action", "fallback", "refusals", "decided_at"),
-        "snapshots": _rows(Snapshot, *who, "taken_at", "cash", "total_value", "brier", "resolved_bets"),
-        "scores": _rows(BrierScore, *who, "market__external_id", "trade__sequence", "score", "outcome"),
+        "settlements": _rows(Settlement, *agent, "market__external_id", "kind", "payout", "realized_pnl", "settled_at"),
+        "decisions": _rows(Decision, *agent, "week", "status", "action", "fallback", "refusals", "decided_at"),
+        "snapshots": _rows(Snapshot, *agent, "taken_at", "cash", "total_value", "brier", "resolved_bets"),
+        "scores": _rows(BrierScore, *agent, "market__external_id", "trade__sequence", "score", "outcome"),
         "markets": _rows(Market, "external_id", "status", "winning_outcome__side", "resolved_at", "closed_at"),
         # Not the hash, which covers our ids: on PostgreSQL a refused insertion uses one up.
         "universes": _rows(
@@ -50,11 +50,11 @@ def ledger_state() -> dict[str, Any]:
         "questions": _rows(
             QuestionOption, "question__options_sha256", "question__status", "question__resolved_at", "name", "happened"
         ),
-        "elicitations": _rows(Elicitation, *asked, "release__model_id", "status", "declined", "refusals", "made_at"),
+        "elicitations": _rows(Elicitation, *batch, "release__model_id", "status", "declined", "refusals", "made_at"),
         "forecasts": [
             (*row[:-1], sorted(row[-1].items()))
             for row in _rows(
-                Forecast, *(f"elicitation__{name}" for name in asked), "release__model_id", "arm",
+                Forecast, *(f"elicitation__{name}" for name in batch), "release__model_id", "arm",
                 "question__options_sha256", "made_at", "rationale", "probabilities",
             )
         ],
@@ -66,8 +66,8 @@ def ledger_state() -> dict[str, Any]:
         "chain": _rows(
             ChainLink,
             "protocol",
-            *(f"decision__{name}" for name in (*who, "week")),
-            *(f"elicitation__{name}" for name in (*asked, "release__model_id")),
+            *(f"decision__{name}" for name in (*agent, "week")),
+            *(f"elicitation__{name}" for name in (*batch, "release__model_id")),
         ),
         "chain lengths": _rows(Chain, "protocol", "length"),
         "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],

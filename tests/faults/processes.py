@@ -301,9 +301,9 @@ def _command(name: str, at: datetime | None) -> int:
 
 
 def _command_result(name: str, at: datetime, *arguments: str, **options: Any) -> CommandOutput:
-    command, *rest = name.split()
+    command, *arguments_of_command = name.split()
     try:
-        return run(command, at, *rest, *arguments, **options)
+        return run(command, at, *arguments_of_command, *arguments, **options)
     except Exception:  # the test that reads this shows it
         return CommandOutput(CRASHED, {}, traceback.format_exc())
 

@@ -125,8 +125,8 @@ def on_file(arena_at: Callable[[str], Arena], migrated_file: Path, with_cohort: 
     arena = arena_at(f"sqlite:///{file}")
     if not with_cohort.exists():
         start_cohort(arena)
-        with closing(sqlite3.connect(file)) as made, closing(sqlite3.connect(with_cohort)) as copy:
-            made.backup(copy)
+        with closing(sqlite3.connect(file)) as connection, closing(sqlite3.connect(with_cohort)) as copy:
+            connection.backup(copy)
     return arena
 
 
@@ -227,14 +227,14 @@ def test_answer_goes_to_another_folder_where_that_of_the_settings_takes_none(
     (process,) = on_file.deciding("gpt-5.1")
     fill_disk(process, tmp_path / "arena.sqlite3-wal")
     on_file.answer.set()
-    own = tmp_path / "other" / f"arena-spool-{os.geteuid()}"
-    (file,) = eventually(lambda: list(own.glob("*.json")), PATIENCE_S)
+    user_folder = tmp_path / "other" / f"arena-spool-{os.geteuid()}"
+    (file,) = eventually(lambda: list(user_folder.glob("*.json")), PATIENCE_S)
     process.kill()
     process.wait(30)
-    assert own.stat().st_mode & 0o777 == 0o700
+    assert user_folder.stat().st_mode & 0o777 == 0o700
     stored = f"call 1 of decision 1: the answer of an earlier worker was stored from {file.name}"
     assert on_file.decide() == ({"completed": 1}, [stored])
-    assert list(own.iterdir()) == []
+    assert list(user_folder.iterdir()) == []
     assert len(on_file.venue.asked) == 1
 
 

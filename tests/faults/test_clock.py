@@ -50,10 +50,10 @@ class Jumping:
         return Jump(enqueued, self.queue.ask(_state))
 
     def _enqueued_jobs(self) -> Counter[str]:
-        counted = Counter[str]()
+        counts = Counter[str]()
         for (job, _), times in self.queue.ask(ended).items():
-            counted[job] += times
-        return counted - self.before
+            counts[job] += times
+        return counts - self.before
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_a_database_gone_after_a_clock_was_set_back_ends_no_process(
         eventually(lambda: ("resolutions", True) in queue.ask(ended))
         eventually(lambda: len(cluster.children(recursive=True)) == processes_before, patience_s=30)
     assert "reincarnated" not in capfd.readouterr().err
-    assert (queue.stopped.code, queue.stopped.left) == (0, [])
+    assert (queue.stopped.code, queue.stopped.survivors) == (0, [])
 
 
 def _all_due() -> None:
@@ -174,7 +174,7 @@ def _state() -> dict[str, Any]:
     from scoring.services.ledger_audit import verify_ledger
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
-    taken = Snapshot.objects.filter(taken_at__gte=SUNDAY).values_list("taken_at").annotate(Count("pk"))
+    snapshots = Snapshot.objects.filter(taken_at__gte=SUNDAY).values_list("taken_at").annotate(Count("pk"))
     return {
         "decisions": {
             week: dict(Counter(Decision.objects.filter(universe__week_start=week).values_list("status", flat=True)))
@@ -188,7 +188,7 @@ def _state() -> dict[str, Any]:
         "prices": PriceObservation.objects.count(),
         "cohorts": list(Cohort.objects.order_by("number").values_list("number", "week_start", "status")),
         "missed weeks": sorted(MissedWeek.objects.values_list("week_start", flat=True)),
-        "snapshots": dict(taken),
+        "snapshots": dict(snapshots),
         "instants": set(Run.objects.filter(at__gt=SUNDAY).values_list("at", flat=True)),
         "next": dict(Schedule.objects.values_list("name", "next_run")),
         "violations": verify_ledger().violations,

@@ -38,7 +38,7 @@ def _rows() -> dict[str, Any]:
     from markets.models import Market
     from scoring.models import Snapshot
 
-    asked = ModelCall.objects.values_list(
+    calls = ModelCall.objects.values_list(
         "decision__agent__cohort__number", "decision__agent__family__slug", "decision__week",
         "elicitation__batch__question_set__day", "elicitation__batch__number", "elicitation__batch__arm",
         "elicitation__family__slug", "attempt", "result",
@@ -46,7 +46,7 @@ def _rows() -> dict[str, Any]:
     return {
         "cohorts": list(Cohort.objects.order_by("number").values_list("number", "week_start", "status")),
         "agents": Counter(Agent.objects.values_list("cohort__number", "family__slug")),
-        "calls": Counter(asked),
+        "calls": Counter(calls),
         "late calls": ModelCall.objects.filter(late=True).count(),
         "markets": Market.objects.count(),
         "payouts": Counter(Settlement.objects.values_list("position", flat=True)),
@@ -73,14 +73,14 @@ def test_concurrent_runs_leave_the_ledger_of_a_single_run(alone: Season, togethe
 
 
 def test_no_process_fails_where_a_lone_one_would_not(alone: Season, together: Season) -> None:
-    ended: dict[tuple[datetime, str], set[int]] = {}
+    exit_codes: dict[tuple[datetime, str], set[int]] = {}
     for step, ends in together.ends.items():
         (lone,) = alone.ends[step]
         worse = [end for end in ends if end.code not in (0, lone.code)]
         assert worse == [], f"{step[1]} at {step[0]}"
-        ended[step] = {end.code for end in ends}
+        exit_codes[step] = {end.code for end in ends}
     # What fails for one is reported by whoever met it.
-    assert {step for step, codes in ended.items() if 1 in codes} == {
+    assert {step for step, codes in exit_codes.items() if 1 in codes} == {
         step for step, (lone,) in alone.ends.items() if lone.code == 1
     }
     complaints = " ".join(end.stderr for ends in together.ends.values() for end in ends)

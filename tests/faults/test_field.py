@@ -124,9 +124,9 @@ class StallingClob(Clob):
         self.meanwhile = meanwhile
 
     def midpoints(self, token_ids: Iterable[str]) -> TokenValues[Decimal]:
-        found = super().midpoints(token_ids)
+        prices = super().midpoints(token_ids)
         self.meanwhile()
-        return found
+        return prices
 
 
 def test_a_worker_that_waits_on_prices_while_another_decides_trades_nothing(opened: Venue) -> None:
@@ -245,7 +245,7 @@ def test_sunday_midnight_belongs_to_the_new_week(venue: Venue) -> None:
     run("sync_markets", SUNDAY - timedelta(hours=1))
     assert run("start_cohort", SUNDAY - timedelta(microseconds=1)).summary["cohort"] == 1
     assert run("start_cohort", SUNDAY).summary["cohort"] == 2
-    assert [c.week_start for c in Cohort.objects.order_by("number")] == [SUNDAY - timedelta(weeks=1), SUNDAY]
+    assert [cohort.week_start for cohort in Cohort.objects.order_by("number")] == [SUNDAY - timedelta(weeks=1), SUNDAY]
     for at in (SUNDAY - timedelta(microseconds=1), SUNDAY):
         assert run("run_decisions", at).code == 0
     weeks = Decision.objects.values_list("cohort__number", "week").distinct()
@@ -263,8 +263,8 @@ def test_an_archive_and_the_admin_have_the_numbers_of_the_api(
     for question, price in zip((*questions, RAIN), ("0.37", "0.41", "0.113", "0.59", "0.87", "0.661"), strict=True):
         venue.market(question, {"Yes": price, "No": str(1 - Decimal(price))})
     venue.start_first_cohort()
-    first, *others = [(question, "YES", amount) for question, amount in zip(questions, AMOUNTS, strict=True)]
-    venue.says(GPT, bet(*first, *others, (RAIN, "NO", "132.52")))
+    first, *later_bets = [(question, "YES", amount) for question, amount in zip(questions, AMOUNTS, strict=True)]
+    venue.says(GPT, bet(*first, *later_bets, (RAIN, "NO", "132.52")))
     venue.says(GROK, "no JSON", bet(RAIN, "YES", "647.51"))
     assert run("run_decisions", DECISION).code == 0
     for number, question in enumerate(questions):

@@ -45,14 +45,14 @@ def rough(
         queue.ask(_enqueue_what_is_due)
         queue.enqueue("decisions", "decisions", "snapshots", "cohort", "resolutions")
         with queue.cluster():
-            ended = queue.done(len(jobs.JOBS) + 5)
-        yield queue, ended, queue.ask(_state)
+            finished_jobs = queue.done(len(jobs.JOBS) + 5)
+        yield queue, finished_jobs, queue.ask(_state)
 
 
 def test_after_weeks_of_downtime_each_schedule_is_enqueued_once_for_the_present(rough: tuple) -> None:
-    _, ended, state = rough
+    _, finished_jobs, state = rough
     doubled = Counter(decisions=2, snapshots=1, cohort=1, resolutions=1)
-    assert Counter(job for job, _ in ended.elements()) == Counter(job.function for job in jobs.JOBS) + doubled
+    assert Counter(job for job, _ in finished_jobs.elements()) == Counter(job.function for job in jobs.JOBS) + doubled
     assert state["instants"] == {SUNDAY + timedelta(minutes=5)}
     assert state["next"] > DECIDING
     assert state["messages"] == 0
@@ -73,7 +73,7 @@ def test_doubled_messages_and_overlapping_ticks_do_nothing_twice(rough: tuple) -
 
 def test_a_cluster_stops_when_its_main_process_is_asked_to(rough: tuple) -> None:
     queue, _, _ = rough
-    assert (queue.stopped.code, queue.stopped.left) == (0, [])
+    assert (queue.stopped.code, queue.stopped.survivors) == (0, [])
     assert queue.stopped.seconds < processes.PATIENCE_S
 
 
@@ -138,7 +138,7 @@ def test_a_database_gone_for_ten_seconds_is_done_by_the_next_enqueue(
     assert max(instants) == MORNING
     expected = undisturbed | {"snapshots": [row for row in undisturbed["snapshots"] if row[2] in instants]}
     ledger["snapshots"] = [row for row in ledger["snapshots"] if row[2] in instants]
-    assert (queue.stopped.code, queue.stopped.left) == (0, [])
+    assert (queue.stopped.code, queue.stopped.survivors) == (0, [])
     assert queue.stopped.seconds < processes.PATIENCE_S
     assert set(state["judged"].values()) == {1}
     # Which markets are asked besides depends on what had been bet on when the questions were frozen, and who is
@@ -167,7 +167,7 @@ def _all_done(queue: Queue) -> bool:
 
 
 def _is_connected(process: psutil.Process, port: int) -> bool:
-    return any(c.raddr and c.raddr.port == port for c in process.net_connections("tcp"))
+    return any(connection.raddr and connection.raddr.port == port for connection in process.net_connections("tcp"))
 
 
 def _lose_messages() -> None:

@@ -40,21 +40,21 @@ def paused_after(
     offline_arena: CommandRunner, name: str, work: Callable[[], Any], *, commits: bool = False
 ) -> Iterator[None]:
     """A process that has done `work`, stands still, and ends with the block: only then it commits what it did."""
-    done, over = FORK.Event(), FORK.Event()
+    finished, over = FORK.Event(), FORK.Event()
 
     def job() -> int:
         from django.db import transaction
 
         with nullcontext() if commits else transaction.atomic():
             result = work()
-            done.set()
+            finished.set()
             over.wait()
             del result
         return 0
 
     process = offline_arena.start(name, job)
     try:
-        assert done.wait(PATIENCE_S), "its work is not done"
+        assert finished.wait(PATIENCE_S), "its work is not done"
         yield
     finally:
         over.set()
@@ -165,7 +165,7 @@ def _pages() -> Iterator[str]:
 
     rows = {"decision": Decision, "forecast": Forecast, "market": Market, "question": Question, "universe": Universe}
     entry = UniverseEntry.objects.order_by("pk")[0]
-    named = {
+    page_names = {
         "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
         "external-agent": {"slug": "visitor"},
         "comparison": {"first": "gpt-5.1", "second": "grok-4"},
@@ -181,8 +181,8 @@ def _pages() -> Iterator[str]:
         if pattern.name in FILES or pattern.name.endswith(("-chart", "-embed")):  # a chart is read as its page is
             continue
         row = {"pk": rows[pattern.name].objects.order_by("pk")[0].pk} if pattern.name in rows else {}
-        needed = PLACES | row | named.get(pattern.name, {})
-        yield reverse(pattern.name, kwargs={key: needed[key] for key in pattern.pattern.converters})
+        place_names = PLACES | row | page_names.get(pattern.name, {})
+        yield reverse(pattern.name, kwargs={key: place_names[key] for key in pattern.pattern.converters})
 
 
 def _endpoints(reader: Any) -> Iterator[str]:

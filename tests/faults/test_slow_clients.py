@@ -21,7 +21,7 @@ DOCUMENTED = ("README.md", "Dockerfile", "compose.yaml", *(f"docs/{name}.md" for
 
 
 @pytest.fixture
-def held(request: pytest.FixtureRequest, site: Site) -> Iterator[None]:
+def slow_requests(request: pytest.FixtureRequest, site: Site) -> Iterator[None]:
     """200 clients that have each sent the same bytes, and neither send more nor read."""
     address = urlsplit(site.url)
     with ExitStack() as stack:
@@ -31,8 +31,10 @@ def held(request: pytest.FixtureRequest, site: Site) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("held", [HALF_A_HEAD, HALF_A_BODY, NEVER_READ], ids=["head", "body", "reader"], indirect=True)
-def test_slow_clients_stop_nobody_else(held: None, site: Site) -> None:
+@pytest.mark.parametrize(
+    "slow_requests", [HALF_A_HEAD, HALF_A_BODY, NEVER_READ], ids=["head", "body", "reader"], indirect=True
+)
+def test_slow_clients_stop_nobody_else(slow_requests: None, site: Site) -> None:
     with httpx.Client(base_url=site.url, timeout=20, verify=False) as visitor:
         answers = {path: visitor.get(path).status_code for path in ("/healthz", "/", "/cohorts/", "/api/v1/cohorts/")}
     assert set(answers.values()) == {200}, answers
@@ -42,19 +44,19 @@ def test_head_gets_the_headers_alone_and_is_no_matter_for_the_log(site: Site) ->
     log = site.database.with_suffix(".log")
     before = log.read_text()
     with httpx.Client(base_url=site.url, timeout=20, verify=False) as visitor:
-        whole = visitor.get("/cohorts/", headers={"Accept-Encoding": "identity"})
+        full_response = visitor.get("/cohorts/", headers={"Accept-Encoding": "identity"})
         for path in ("/cohorts/", "/api/v1/cohorts/", "/static/arena/arena.css"):
             answer = visitor.head(path, headers={"Accept-Encoding": "identity"})
             assert (answer.status_code, answer.content) == (200, b""), path
         assert visitor.head("/cohorts/", headers={"Accept-Encoding": "identity"}).headers["Content-Length"] == str(
-            len(whole.content)
+            len(full_response.content)
         )
     assert log.read_text() == before
 
 
 def test_every_documented_server_command_buffers() -> None:
     commands = {name: re.findall(r"gunicorn\W+arena_site\.wsgi.*", (PROJECT / name).read_text()) for name in DOCUMENTED}
-    lines = [(name, line) for name, found in commands.items() for line in found]
+    lines = [(name, line) for name, command_lines in commands.items() for line in command_lines]
     assert len(lines) >= 3
     assert [name for name, line in lines if "arena_site.web_worker.BufferingWorker" not in line] == []
 

@@ -106,13 +106,13 @@ def entered(
 @pytest.mark.parametrize("entered", ENTRY_POINTS, indirect=True, ids=lambda point: point.name)
 def test_fault_of_an_upstream(entered: tuple[EntryPoint, list[Act]], fault: str, settings: Any) -> None:
     entry_point, before = entered
-    what, (word, requests) = FAULTS[fault], CELLS[entry_point.name, fault]
+    behaviour, (word, requests) = FAULTS[fault], CELLS[entry_point.name, fault]
     tiny = (
         8 * TINY_TIMEOUT_S if before else TINY_TIMEOUT_S
     )  # so that a busy machine answers the requests before the fault
-    with faulty(what, *before) as upstream:
+    with faulty(behaviour, *before) as upstream:
         setattr(settings, entry_point.setting, upstream.url)
-        setattr(settings, TIMEOUTS[entry_point.setting], tiny if what.hangs else TIMEOUT_S)
+        setattr(settings, TIMEOUTS[entry_point.setting], tiny if behaviour.hangs else TIMEOUT_S)
         assert facts(entry_point, entry_point.at, entry_point.results[word]) == entry_point.results[word]
     assert requests is None or upstream.requests == len(before) + requests
 
@@ -134,5 +134,5 @@ def test_command_succeeds_once_the_fault_is_gone(
 
 def test_matrix_holds_every_fault_and_every_word_of_every_door() -> None:
     assert CELLS.keys() == {(entry_point.name, fault) for entry_point in ENTRY_POINTS for fault in FAULTS}
-    stated = {(entry_point, word) for (entry_point, _), (word, _) in CELLS.items()}
-    assert stated == {(entry_point.name, word) for entry_point in ENTRY_POINTS for word in entry_point.results}
+    cells = {(entry_point, word) for (entry_point, _), (word, _) in CELLS.items()}
+    assert cells == {(entry_point.name, word) for entry_point in ENTRY_POINTS for word in entry_point.results}

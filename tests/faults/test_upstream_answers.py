@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from agents.models import Decision, ModelCall
+from agents.models import Decision, Elicitation, Forecast, ModelCall
 from agents.services import model_calls
+from markets.models import Question
 from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.foundation.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, Failure, Venue
+from tests.venue import DECISION, GPT, HOLD, Failure, Venue, forecast
 
 ONE = {"family": "gpt-5.1"}
-HOUR = timedelta(hours=1)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 CENT = Decimal("0.01")
 
 
@@ -257,7 +258,9 @@ def test_answer_of_the_gateway(venue: Venue, settings: Any, name: str) -> None:
     decision.refresh_from_db()
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", end == HOLDS)
     stored = ModelCall.objects.order_by("sequence")[: len(calls)]
-    assert [(call.raw_response, call.cost_usd) for call in stored] == [(c.raw_response, c.cost_usd) for c in calls]
+    assert [(call.raw_response, call.cost_usd) for call in stored] == [
+        (stored_call.raw_response, stored_call.cost_usd) for stored_call in calls
+    ]
     assert run("verify_ledger", DECISION + HOUR).code == 0
 
 
@@ -342,3 +345,47 @@ def test_rate_limit_of_the_account_stops_all_and_a_models_that_model(venue: Venu
     assert of_account["unasked"] > 0
     assert [prompt.model for prompt in venue.asked].count(GPT) == 1
     assert venue.asked[-1].model == GPT, "after it nobody is asked"
+
+
+TIRED = {"finish_reason": "tired", "native_finish_reason": "tired"}
+CUT_BEFORE_USAGE = stream({"delta": {"content": '{"fore'}, "finish_reason": "length"}, {"delta": {}, **NO_REASON})
+FAULTY_ENDS = {"network": NETWORK, "resources": RESOURCES, "none": NO_REASON, "unknown": TIRED}
+FORECAST_CASES = {
+    # the kind of content, how it ends: (results of a task's calls, whether the task fails)
+    **{(content, end): ("failed", True) for content in ("empty", "broken") for end in FAULTY_ENDS},
+    **{("whole", end): ("answered", False) for end in FAULTY_ENDS},
+    ("empty", "normal"): ("declined", False),
+    ("broken", "normal"): ("malformed malformed malformed", False),
+    ("whole", "length"): ("answered", False),
+    ("broken", "length"): ("cut cut", True),
+    ("broken", "length before usage"): ("cut cut", True),
+    ("tool", "normal"): ("malformed malformed malformed", False),
+}
+
+
+@pytest.mark.parametrize("case", FORECAST_CASES, ids="-".join)
+def test_end_of_an_answer_to_the_questions_of_a_day(venue: Venue, settings: Any, case: tuple[str, str]) -> None:
+    address, (content, end) = settings.OPENROUTER_BASE_URL, case
+    with faulty(Fault(answering(503))) as upstream:
+        settings.OPENROUTER_BASE_URL, settings.ARENA_LLM_TRANSPORT_RETRIES = upstream.url, 0
+        assert run("run_forecasts", DECISION, **ONE)["failed"] == 2  # with prices and without
+    first = ModelCall.objects.count()
+    answer = {"question_id": str(Question.objects.get().pk), "probabilities": {"YES": 0.6, "NO": 0.4}, "rationale": "-"}
+    whole = json.dumps({"forecasts": [answer]})
+    choice = {**FAULTY_ENDS, "normal": END_TURN, "length": LENGTH, "length before usage": {}}[end]
+    text = {"empty": "", "broken": whole[:-9], "whole": whole, "tool": None}[content]
+    act = completion(text, choice=choice, message=TOOL if content == "tool" else None)
+    with faulty(Fault(CUT_BEFORE_USAGE if end == "length before usage" else act)) as upstream:
+        settings.OPENROUTER_BASE_URL = upstream.url
+        ran = run("run_forecasts", DECISION + MINUTE, **ONE)
+    results, fails = FORECAST_CASES[case]
+    for task in Elicitation.objects.all():
+        calls = ModelCall.objects.filter(elicitation=task, pk__gt=first).order_by("sequence")
+        assert " ".join(call.result for call in calls) == results
+        assert (task.status, task.declined) == (("failed", False) if fails else ("completed", content != "whole"))
+    assert (ran.code, ran["failed"], Forecast.objects.count()) == (int(fails), 2 * fails, 2 * (content == "whole"))
+    settings.OPENROUTER_BASE_URL = address
+    venue.says(GPT, forecast())
+    later = run("run_forecasts", DECISION + HOUR, **ONE)
+    assert (later.code, Forecast.objects.count()) == (0, 2 * (fails or content == "whole"))
+    assert run("verify_ledger", DECISION + HOUR).code == 0

@@ -32,14 +32,14 @@ LATER = SUNDAY + timedelta(hours=6)
 
 def replace_field(row: dict[str, Any], path: str, value: str) -> dict[str, Any]:
     """The row with the field at `path` set to a JSON value, or taken out."""
-    head, _, rest = path.partition(".")
-    if rest:
+    head, _, tail = path.partition(".")
+    if tail:
         inner = row[head]
         is_list = isinstance(inner, list)
-        replaced = replace_field(inner[0] if is_list else inner, rest, value)
+        replaced = replace_field(inner[0] if is_list else inner, tail, value)
         return row | {head: [replaced] if is_list else replaced}
-    others = {key: other for key, other in row.items() if key != head}
-    return others if value == ABSENT else others | {head: json.loads(value)}
+    fields = {key: field_value for key, field_value in row.items() if key != head}
+    return fields if value == ABSENT else fields | {head: json.loads(value)}
 
 
 # ── Gamma's rows in a sync ────────────────────────────────────────────────────────────────────────
@@ -89,21 +89,23 @@ GAMMA = {
 
 @pytest.mark.parametrize("name", GAMMA)
 def test_field_of_a_gamma_row(venue: Venue, settings: Any, name: str) -> None:
-    lost, changed = (set(values.split()) for values in GAMMA[name])
+    lost_values, changed = (set(values.split()) for values in GAMMA[name])
     rows = {value: venue.market(f"Known, then {value}?", **WHOLE_ROW) for value in WRONG}
     assert run("sync_markets", SUNDAY)["created"] == len(WRONG)
-    known = {value: Market.objects.get(external_id=rows[value]["id"]) for value in WRONG}
-    before = {value: on_record(market) for value, market in known.items()}
+    markets_by_value = {value: Market.objects.get(external_id=rows[value]["id"]) for value in WRONG}
+    before = {value: on_record(market) for value, market in markets_by_value.items()}
     new = {value: venue.market(f"New, with {value}?", **WHOLE_ROW) for value in WRONG}
     page = [replace_field(row, name, value) for listed in (rows, new) for value, row in listed.items()]
     with faulty(Fault(answering(200, {"markets": page}))) as upstream:
         settings.GAMMA_BASE_URL = upstream.url
         ran = run("sync_markets", LATER)
-    assert (ran.code, ran["seen"], ran["skipped"]) == (0, len(page), 2 * len(lost))
-    assert ran["created"] == len(WRONG) - len(lost) - (name == "closed")  # one that is new and closed is left alone
+    assert (ran.code, ran["seen"], ran["skipped"]) == (0, len(page), 2 * len(lost_values))
+    assert ran["created"] == len(WRONG) - len(lost_values) - (
+        name == "closed"
+    )  # one that is new and closed is left alone
     log = " ".join(Run.objects.latest("pk").log_texts)
-    assert {value for value, row in rows.items() if f"skipped {row['id']}: " in log} == lost
-    assert {value for value, market in known.items() if on_record(market) != before[value]} == changed
+    assert {value for value, row in rows.items() if f"skipped {row['id']}: " in log} == lost_values
+    assert {value for value, market in markets_by_value.items() if on_record(market) != before[value]} == changed
 
 
 def on_record(market: Market) -> list[Any]:
@@ -197,8 +199,8 @@ def test_midpoint_of_a_token(venue: Venue, settings: Any) -> None:
     believed = sum(MIDPOINTS.values())
     assert (ran.code, ran["priced"], ran["fallback_prices"]) == (0, believed, len(MIDPOINTS) - believed)
     marked = Outcome.objects.filter(side="YES")
-    found = {outcome.market.question: (outcome.price, outcome.price_stale) for outcome in marked}
-    assert found == {
+    prices = {outcome.market.question: (outcome.price, outcome.price_stale) for outcome in marked}
+    assert prices == {
         value: (Decimal("0.41"), False) if usable else (Decimal("0.40"), True) for value, usable in MIDPOINTS.items()
     }
 
@@ -210,7 +212,7 @@ BOOKS = {
     **{f'"bids": {BID}, "asks": {value}': False for value in WRONG[1:]},
     **{f'"bids": {value}, "asks": {ASK}': False for value in WRONG[1:]},
     **{f'"bids": [{{"price": {value}}}], "asks": {ASK}': False for value in WRONG[1:]},
-    **{f'"bids": [{{"price": "0.695", "size": {v}}}], "asks": {ASK}': v == "7" for v in WRONG[1:]},
+    **{f'"bids": [{{"price": "0.695", "size": {size}}}], "asks": {ASK}': size == "7" for size in WRONG[1:]},
     f'"bids": {ASK}, "asks": {BID}': False,
     f'"bids": [{{"price": "0.5"}}], "asks": {ASK}': False,
 }
@@ -226,7 +228,7 @@ def test_book_behind_a_doubtful_midpoint(venue: Venue, settings: Any) -> None:
         settings.CLOB_BASE_URL = upstream.url
         assert run("take_snapshots", LATER).code == 0
     believed = Outcome.objects.filter(side="YES", price=Decimal("0.70"), price_stale=False)
-    assert {o.market.question for o in believed} == {book for book, usable in BOOKS.items() if usable}
+    assert {outcome.market.question for outcome in believed} == {book for book, usable in BOOKS.items() if usable}
     assert not Outcome.objects.filter(side="YES", price=Decimal("0.40"), price_stale=False).exists()
 
 
@@ -250,10 +252,10 @@ WINNERS = {
 def test_winner_that_the_clob_flags(venue: Venue, settings: Any) -> None:
     bought_all(venue, *WINNERS)
     tokens = {}
-    for shown in WINNERS:
-        venue.close(shown, "1", "0")
-        yes, no = venue.tokens(shown)
-        tokens[venue.row(shown)["conditionId"]] = shown.replace("{yes}", yes).replace("{no}", no)
+    for flags in WINNERS:
+        venue.close(flags, "1", "0")
+        yes, no = venue.tokens(flags)
+        tokens[venue.row(flags)["conditionId"]] = flags.replace("{yes}", yes).replace("{no}", no)
 
     def answer(request: Request) -> Response:
         return Response(f'{{"tokens": {tokens[request.path.rsplit("/", 1)[1]]}}}')
@@ -261,11 +263,11 @@ def test_winner_that_the_clob_flags(venue: Venue, settings: Any) -> None:
     venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(answer)
     settings.CLOB_BASE_URL = venue.server.url_for("/odd")
     ran = run("check_resolutions", LATER)
-    counted = Counter(WINNERS.values())
-    assert (ran.code, ran["resolved"], ran["waiting"]) == (1, counted[SETTLES], counted[WAITS])
-    assert len(ran.stderr.strip().splitlines()) == counted[FAILS]
+    counts = Counter(WINNERS.values())
+    assert (ran.code, ran["resolved"], ran["waiting"]) == (1, counts[SETTLES], counts[WAITS])
+    assert len(ran.stderr.strip().splitlines()) == counts[FAILS]
     settled = Market.objects.filter(status=Market.Status.RESOLVED, winning_outcome__side="YES")
-    assert {m.question for m in settled} == {shown for shown, end in WINNERS.items() if end == SETTLES}
+    assert {m.question for m in settled} == {flags for flags, end in WINNERS.items() if end == SETTLES}
 
 
 # ── a completion ──────────────────────────────────────────────────────────────────────────────────

@@ -56,18 +56,18 @@ TWICE = {
 }
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+@pytest.mark.parametrize("is_known", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("case", TWICE)
 def test_market_that_comes_twice_is_taken_once_as_it_came_first(
-    venue: Venue, settings: Any, case: str, known: bool
+    venue: Venue, settings: Any, case: str, is_known: bool
 ) -> None:
     pages, skipped = TWICE[case]
     row = venue.market(RAIN)
-    if known:
+    if is_known:
         run("sync_markets", SUNDAY)
     ran = sync_of([[row | change for change in page] for page in pages], settings)
     assert (ran.code, ran["skipped"]) == (0, skipped)
-    assert (ran["created"], ran["updated"]) == ((0, 1) if known else (1, 0))
+    assert (ran["created"], ran["updated"]) == ((0, 1) if is_known else (1, 0))
     assert Market.objects.get().question == RAIN
     assert list(Outcome.objects.values_list("price", flat=True)) == [Decimal("0.40"), Decimal("0.60")]
     assert PriceObservation.objects.count() == 2
@@ -113,8 +113,8 @@ def test_two_that_mark_the_same_markets_at_once_record_each_price_once(venue: Ve
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
     Outcome.objects.filter(side="YES").update(quote="0.45", quote_at=LATER)
-    one, other = (list(Market.objects.prefetch_related("outcomes")) for _ in range(2))
-    for markets in (one, other):
+    one, second = (list(Market.objects.prefetch_related("outcomes")) for _ in range(2))
+    for markets in (one, second):
         update_prices(markets, rule=Methodology.objects.current().price_rule, at=LATER, clob=None)
     assert PriceObservation.objects.filter(observed_at=LATER).count() == 2
     assert Outcome.objects.get(side="YES").price == Decimal("0.45")
@@ -152,7 +152,7 @@ def endless(venue: Venue, cursors: Iterator[Any], *, fresh: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cursors", "pages", "said"),
+    ("cursors", "pages", "message"),
     [
         (map(str, itertools.count(1)), 200, "the catalogue did not end within 200 pages"),
         (itertools.repeat("same"), 2, "the catalogue repeats its cursor 'same'"),
@@ -165,12 +165,12 @@ def endless(venue: Venue, cursors: Iterator[Any], *, fresh: bool) -> None:
     ids=["ever new", "the same", "in a circle", "no text", "NUL", "half a character", "endless itself"],
 )
 def test_catalogue_that_never_ends_keeps_its_rows_and_fails_in_one_line(
-    venue: Venue, cursors: Iterator[Any], pages: int, said: str
+    venue: Venue, cursors: Iterator[Any], pages: int, message: str
 ) -> None:
     endless(venue, cursors, fresh=False)
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"], ran["seen"]) == (1, 3, 3 * pages)
-    assert ran.stderr.startswith(f"gamma: {said}")
+    assert ran.stderr.startswith(f"gamma: {message}")
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
@@ -248,27 +248,27 @@ def test_many_markets_are_looked_up_by_one_request_for_each_status(venue: Venue)
 
 def test_market_that_the_list_lacks_or_breaks_is_looked_up_by_itself(venue: Venue) -> None:
     bought_and_resolved(venue)
-    broken, gone = venue.row(MANY[5]), venue.row(MANY[6])
+    broken, removed_row = venue.row(MANY[5]), venue.row(MANY[6])
     broken["outcomes"] = "null"
-    venue.gone.add(gone["id"])
+    venue.gone.add(removed_row["id"])
     ran = run("check_resolutions", LATER)
     assert (ran["resolved"], Position.objects.open().count()) == (26, 4)
-    assert venue.requests[2:] == [f"GET /gamma/markets/{row['id']}" for row in (broken, gone)]
+    assert venue.requests[2:] == [f"GET /gamma/markets/{row['id']}" for row in (broken, removed_row)]
     lines = "\n".join(Run.objects.latest("pk").log_texts)
     assert broken["id"] in lines
-    assert f"market {gone['id']} no longer exists at its venue" in lines
+    assert f"market {removed_row['id']} no longer exists at its venue" in lines
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
 def test_venue_without_a_list_by_id_is_asked_for_each_market(venue: Venue, settings: Any, status: int) -> None:
     """One that ignores the ids answers with markets that nobody asked for."""
     bought_and_resolved(venue)
-    other = venue.market("Another?")
-    del venue.rows[other["id"]]
+    other_market = venue.market("Another?")
+    del venue.rows[other_market["id"]]
 
     def look_up(request: Request) -> Response:
         listed = request.path.endswith("/keyset")
-        return Response(json.dumps({"markets": [other]}), status) if listed else venue._market(request)
+        return Response(json.dumps({"markets": [other_market]}), status) if listed else venue._market(request)
 
     venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(look_up)
     settings.GAMMA_BASE_URL = venue.server.url_for("/odd")

@@ -20,7 +20,7 @@ def rows_of(
     outcome: int | Sequence[float],
     odds: Sequence[float] | None = None,
     no_odds: Sequence[float] | None = None,
-    **rest: Any,
+    **fields: Any,
 ) -> list[Row]:
     """The long rows of one forecast. `outcome` is the option that happened, or what happened to each option.
 
@@ -29,7 +29,7 @@ def rows_of(
     happened = [float(k == outcome) for k in range(len(probabilities))] if isinstance(outcome, int) else list(outcome)
     rows: list[Row] = []
     for k, probability in enumerate(probabilities):
-        row = {"forecaster": forecaster, "question": question, "option": str(k), "probability": probability, **rest}
+        row = {"forecaster": forecaster, "question": question, "option": str(k), "probability": probability, **fields}
         row["outcome"] = happened[k]
         if odds is not None:
             row["odds"] = odds[k]
@@ -43,8 +43,8 @@ def answers(**probabilities: Sequence[float]) -> list[Row]:
     """The rows of forecasters by name on questions q0, q1, … with two options, of which the first always happened."""
     return [
         row
-        for name, stated in probabilities.items()
-        for k, p in enumerate(stated)
+        for name, vectors in probabilities.items()
+        for k, p in enumerate(vectors)
         for row in rows_of(name, f"q{k}", [p, round(1 - p, 9)], 0)
     ]
 
@@ -57,30 +57,30 @@ def panel(rows: Iterable[Row]) -> Panel:
     vectors: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         vectors.setdefault((row["question"], row["forecaster"]), []).append(row)
-    asked = list(dict.fromkeys(question for question, _ in vectors))
+    order = list(dict.fromkeys(question for question, _ in vectors))
     forecasters = list(dict.fromkeys(name for _, name in vectors))
-    code, person = {name: j for j, name in enumerate(asked)}, {name: i for i, name in enumerate(forecasters)}
+    code, person = {name: j for j, name in enumerate(order)}, {name: i for i, name in enumerate(forecasters)}
     ordered = sorted(vectors.items(), key=lambda item: (code[item[0][0]], person[item[0][1]]))
     first: dict[str, list[Row]] = {}
     for (question, _), vector in ordered:
         first.setdefault(question, vector)
-    heads = [first[question][0] for question in asked]
+    heads = [first[question][0] for question in order]
     events = [str(head.get("event", head["question"])) for head in heads]
     categories = [str(head.get("category", "")) for head in heads]
     event_names, category_names = list(dict.fromkeys(events)), list(dict.fromkeys(categories))
-    options = [row for question in asked for row in first[question]]
+    options = [row for question in order for row in first[question]]
     cells = [row for _, vector in ordered for row in vector]
     odds = _floats(row.get("odds", np.nan) for row in cells)
     no_odds = _floats(row.get("no_odds", np.nan) for row in cells)
     return Panel(
         questions=Questions(
-            offsets=_offsets(len(first[question]) for question in asked),
+            offsets=_offsets(len(first[question]) for question in order),
             outcome=_floats(row["outcome"] for row in options),
             exclusive=np.array([bool(head.get("exclusive", True)) for head in heads], dtype=bool),
             event=np.array([event_names.index(name) for name in events], dtype=np.int64),
             category=np.array([category_names.index(name) for name in categories], dtype=np.int64),
             closed_at=_floats(head.get("closed_at", np.nan) for head in heads),
-            names=asked,
+            names=order,
             option_names=[row["option"] for row in options],
             event_names=event_names,
             category_names=category_names,
@@ -182,7 +182,7 @@ def synthetic(
     forecast = np.repeat(np.arange(len(question)), counts)
     probability = probabilities(logits, forecast, excludes[owner[option]])
     weight = generator.choice([0.5, 1.0, 2.0], len(question)) if weighted else np.ones(len(question))
-    made = Panel(
+    panel = Panel(
         questions=Questions(
             offsets=offsets,
             outcome=happened.astype(np.float64),
@@ -205,7 +205,7 @@ def synthetic(
         weight=weight,
         made_at=np.full(len(question), np.nan),
     )
-    return Synthetic(made, errors, truth)
+    return Synthetic(panel, errors, truth)
 
 
 def scored(
@@ -220,27 +220,27 @@ def scored(
     table = np.asarray(values, dtype=np.float64)
     weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), table.shape)
     halves = np.where(np.isnan(table), np.nan, 0.5)[:, :, None]
-    made = from_arrays(halves, np.zeros((table.shape[1], 1)), exclusive=False, weight=weights, event=event)
-    return made, table[made.forecaster, made.question]
+    panel = from_arrays(halves, np.zeros((table.shape[1], 1)), exclusive=False, weight=weights, event=event)
+    return panel, table[panel.forecaster, panel.question]
 
 
 def long_rows(forecasts: Panel) -> list[Row]:
     """The long rows of a panel, by question and forecaster."""
     questions, rows = forecasts.questions, []
-    for i, (who, what) in enumerate(zip(forecasts.forecaster, forecasts.question, strict=True)):
+    for i, (person, item) in enumerate(zip(forecasts.forecaster, forecasts.question, strict=True)):
         cells = slice(forecasts.offsets[i], forecasts.offsets[i + 1])
         vector = rows_of(
-            forecasts.forecasters[who],
-            questions.names[what],
+            forecasts.forecasters[person],
+            questions.names[item],
             forecasts.probability[cells],
             forecasts.outcome[cells],
             forecasts.odds[cells],
             forecasts.no_odds[cells],
-            event=questions.event_names[questions.event[what]],
-            category=questions.category_names[questions.category[what]],
-            closed_at=questions.closed_at[what],
+            event=questions.event_names[questions.event[item]],
+            category=questions.category_names[questions.category[item]],
+            closed_at=questions.closed_at[item],
             weight=forecasts.weight[i],
-            exclusive=questions.exclusive[what],
+            exclusive=questions.exclusive[item],
         )
         options = [questions.option_names[k] for k in forecasts.cell_option[cells]]
         rows += [row | {"option": option} for row, option in zip(vector, options, strict=True)]
@@ -258,8 +258,8 @@ def stated_probabilities(forecasts: Panel) -> dict[tuple[str, str], dict[str, fl
 def relabelled(forecasts: Panel, seed: int) -> tuple[Panel, list[int], list[int]]:
     """The same forecasts with forecasters, questions and options in another order, and the old codes of the former."""
     rows, generator = long_rows(forecasts), np.random.default_rng(seed)
-    who = {name: k for k, name in enumerate(generator.permutation(forecasts.forecasters))}
-    what = {name: k for k, name in enumerate(generator.permutation(forecasts.questions.names))}
-    moved = panel(sorted(rows, key=lambda row: (what[row["question"]], who[row["forecaster"]], -int(row["option"]))))
-    asked = [forecasts.questions.names.index(name) for name in moved.questions.names]
-    return moved, [forecasts.forecasters.index(name) for name in moved.forecasters], asked
+    person = {name: k for k, name in enumerate(generator.permutation(forecasts.forecasters))}
+    item = {name: k for k, name in enumerate(generator.permutation(forecasts.questions.names))}
+    moved = panel(sorted(rows, key=lambda row: (item[row["question"]], person[row["forecaster"]], -int(row["option"]))))
+    order = [forecasts.questions.names.index(name) for name in moved.questions.names]
+    return moved, [forecasts.forecasters.index(name) for name in moved.forecasters], order

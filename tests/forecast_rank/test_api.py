@@ -72,11 +72,11 @@ class TestSources:
         frame = pl.DataFrame(COLUMNS)
         frame.write_parquet(tmp_path / "f.parquet")
         frame.write_csv(tmp_path / "f.csv")
-        others = [pd.DataFrame(COLUMNS), frame.lazy(), tmp_path / "f.parquet", str(tmp_path / "f.csv"), fr.read(frame)]
-        for source in others:
-            other = fr.rank(source, **QUICK).to_dict()
+        sources = [pd.DataFrame(COLUMNS), frame.lazy(), tmp_path / "f.parquet", str(tmp_path / "f.csv"), fr.read(frame)]
+        for source in sources:
+            other_report = fr.rank(source, **QUICK).to_dict()
             for key in ("forecasters", "references", "rankings", "pairs", "data"):
-                assert other[key] == report.to_dict()[key], type(source)
+                assert other_report[key] == report.to_dict()[key], type(source)
 
     def test_rejected_row_of_a_frame_is_numbered_from_1(self, report: fr.Report) -> None:
         assert report.to_dict()["rejected"] == [{"row": 5, "why": "probability 1.5 is outside [0, 1]"}]
@@ -146,8 +146,8 @@ class TestColumns:
         assert reading.panel.questions.names == ["2026-01-01", "2026-01-02"]
         assert reading.panel.probability.tolist() == [0.8, 0.6, 0.3, 0.4]
         assert reading.ignored == ["question"]
-        named = {"question": "date", "forecaster": "model", "probability": "forecast (%)"}
-        assert fr.rank(source, columns=named, metrics="brier", bootstrap=0).ranked("brier")["ann"][0] == 1
+        columns = {"question": "date", "forecaster": "model", "probability": "forecast (%)"}
+        assert fr.rank(source, columns=columns, metrics="brier", bootstrap=0).ranked("brier")["ann"][0] == 1
 
     @pytest.mark.parametrize(
         ("columns", "error", "why"),
@@ -252,12 +252,12 @@ class TestReport:
     def test_notebooks_show_tables_with_escaped_names(self) -> None:
         frame = pl.DataFrame(COLUMNS | {"forecaster": ["<b>ann", "bob", "<b>ann", "bob", "x"]})
         html = fr.rank(frame, metrics="brier", bootstrap=0)._repr_html_()
-        seen = Tags()
-        seen.feed(html)
-        assert seen.tags["table"] >= 2
-        assert seen.tags["b"] == 0
+        tag_counter = Tags()
+        tag_counter.feed(html)
+        assert tag_counter.tags["table"] >= 2
+        assert tag_counter.tags["b"] == 0
         assert "&lt;b&gt;ann" in html
-        assert seen.tags["th"] > 5
+        assert tag_counter.tags["th"] > 5
 
     def test_rich_prints_the_tables(self, report: fr.Report) -> None:
         from rich.console import Console
@@ -337,6 +337,8 @@ class TestCompare:
         assert fr.compare(report, report, ranking="accuracy")["forecaster"].to_list() == ["ann", "bob"]
         with pytest.raises(KeyError, match="no ranking 'elo'; there are brier"):
             fr.compare(report, report, ranking="elo")
+        with pytest.raises(fr.InvalidSetting, match="metrics: reports are ranked already"):
+            fr.compare(report, report, metrics="log")
 
     def test_ranking_that_is_compared_need_not_be_the_brier_score(self) -> None:
         frame = pl.DataFrame(LONGER)
@@ -373,14 +375,14 @@ class TestImport:
     def test_type_checkers_see_the_same_names(self) -> None:
         tree = ast.parse(Path(fr.__file__).read_text())
         block = next(node for node in tree.body if isinstance(node, ast.If))
-        seen = {
+        checker_names = {
             (node.module, alias.name)
             for node in block.body
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
             if alias.name == alias.asname
         }
-        assert seen == {(f"forecast_rank.{module}", name) for name, module in fr._MODULE_OF.items()}
+        assert checker_names == {(f"forecast_rank.{module}", name) for name, module in fr._MODULE_OF.items()}
 
 
 MODULES = sorted(

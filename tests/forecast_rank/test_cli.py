@@ -203,12 +203,14 @@ class TestPublishedFormats:
 
     @pytest.fixture
     def files(self, tmp_path: Path) -> list[str]:
-        said = [
+        vectors = [
             {"problem_id": number, "username": name, "timestamp": "2026-01-01T10:00:00Z", "prediction": [p, 1 - p]}
             for name, p in (("ann", 0.75), ("bob", 0.5))
             for number in (1, 2)
         ]
-        (tmp_path / "predictions.json.gz").write_bytes(gzip.compress(json.dumps([*said, {"problem_id": 3}]).encode()))
+        (tmp_path / "predictions.json.gz").write_bytes(
+            gzip.compress(json.dumps([*vectors, {"problem_id": 3}]).encode())
+        )
         (tmp_path / "metadata.json").write_text(json.dumps(self.PROBLEMS))
         return [str(tmp_path / "predictions.json.gz"), str(tmp_path / "metadata.json")]
 
@@ -238,8 +240,8 @@ class TestPublishedFormats:
             content = {"model": name, "forecasts": [{"source": "metaculus", "id": "7", "forecast": "high"}]}
             (tmp_path / name).write_text(json.dumps(content))
         assert main([*(str(tmp_path / name) for name in names), "--format", "forecastbench", "--explain"]) == 1
-        said = capsys.readouterr().out
-        assert all(f"{tmp_path / name}: forecast 'high' is not a number" in said for name in names)
+        vectors = capsys.readouterr().out
+        assert all(f"{tmp_path / name}: forecast 'high' is not a number" in vectors for name in names)
 
 
 class TestNumbers:
@@ -265,9 +267,9 @@ class TestNumbers:
         assert report["settings"]["form"] == "quantile"
         assert report["data"]["events"] == 3
         frame = pl.read_csv(numbers).rename({"model": "forecaster", "season": "event"})
-        known = fr.rank_numeric(frame, bootstrap=100).to_dict()
-        assert report["forecasters"] == known["forecasters"]
-        assert report["curves"]["pit"] == known["curves"]["pit"]
+        expected = fr.rank_numeric(frame, bootstrap=100).to_dict()
+        assert report["forecasters"] == expected["forecasters"]
+        assert report["curves"]["pit"] == expected["curves"]["pit"]
 
     def test_tables_show_relative_skill_and_time_tests(self, numbers: Path, tmp_path: Path, run: Any) -> None:
         numbers.write_text(numbers.read_text().replace("season", "closed_at").replace(",s", ",2026-01-0"))

@@ -40,12 +40,12 @@ def test_parts_by_file_duckdb_and_dask_give_the_report_of_the_whole(
     names: dict[str, fr.Partial] = {}
     for code in blocks("many-machines.md"):
         exec(code, names)
-    known = fr.rank(rows, metrics="brier,log")
+    expected = fr.rank(rows, metrics="brier,log")
     for part in (names["part"], names["with_duckdb"], names["with_dask"]):
         report = part.report()
-        assert report.to_dict()["rankings"] == known.to_dict()["rankings"]
+        assert report.to_dict()["rankings"] == expected.to_dict()["rankings"]
         assert [pair["p"] for pair in report.to_dict()["pairs"]] == pytest.approx(
-            [pair["p"] for pair in known.to_dict()["pairs"]]
+            [pair["p"] for pair in expected.to_dict()["pairs"]]
         )
     assert capsys.readouterr().out.count("| 1 | f0 |") == 3
 
@@ -135,6 +135,6 @@ def test_all_that_is_public_says_what_the_caller_gets(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
     for label, thing in vars(module).items():
-        own = getattr(thing, "__module__", None) == name and not label.startswith("_")
-        if own and (inspect.isfunction(thing) or inspect.isclass(thing)):
+        is_public_here = getattr(thing, "__module__", None) == name and not label.startswith("_")
+        if is_public_here and (inspect.isfunction(thing) or inspect.isclass(thing)):
             assert inspect.getdoc(thing), f"{name}.{label}"

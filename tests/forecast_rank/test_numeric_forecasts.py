@@ -40,8 +40,8 @@ def test_scores_equal_the_oracle_whatever_the_order_of_the_rows() -> None:
     assert scores["crps"].to_numpy() == pytest.approx(expected)
     expected = scoringrules.interval_score(outcome, values[:, 0], values[:, 2], 0.2)
     assert scores["interval_score_0.8"].to_numpy() == pytest.approx(expected)
-    held = (values[:, 0] <= outcome) & (outcome <= values[:, 2])
-    assert scores["held_0.8"].to_list() == held.astype(float).tolist()
+    inside = (values[:, 0] <= outcome) & (outcome <= values[:, 2])
+    assert scores["held_0.8"].to_list() == inside.astype(float).tolist()
 
 
 def test_rows_without_quantiles_are_samples() -> None:
@@ -144,9 +144,9 @@ class TestRowsAtFault:
         )  # fmt: skip
         frame.write_csv(tmp_path / "numbers.csv")
         content = fr.rank_numeric(tmp_path / "numbers.csv", bootstrap=0).to_dict()
-        found = {row["row"]: row["why"] for row in content["rejected"]}
+        reasons = {row["row"]: row["why"] for row in content["rejected"]}
         line = 7 if "falls" in why else 6
-        assert found[line] == why
+        assert reasons[line] == why
         assert content["rankings"]["crps"] == ["ann", "bob"]
         assert content["forecasters"]["bob"]["n"] == 30
         with pytest.raises(fr.InvalidRow, match=re.escape(why)):
@@ -254,8 +254,8 @@ class TestSetsOfQuantiles:
         frame = forecasts({"ann": 3.0, "bob": 3.0})
         median = frame.filter((pl.col("forecaster") == "bob") | (pl.col("quantile") == 0.5))
         report = fr.rank_numeric(median, bootstrap=0).to_dict()
-        whole = fr.rank_numeric(frame.filter(quantile=0.5), bootstrap=0).to_dict()
-        assert report["forecasters"]["bob"]["crps"] == pytest.approx(whole["forecasters"]["bob"]["crps"])
+        full_report = fr.rank_numeric(frame.filter(quantile=0.5), bootstrap=0).to_dict()
+        assert report["forecasters"]["bob"]["crps"] == pytest.approx(full_report["forecasters"]["bob"]["crps"])
         [note] = report["notes"]
         assert note.startswith("forecasts state 2 different sets of quantiles")
         assert note.endswith("crps compares them on the levels that all forecasters state, 0.5")
@@ -292,13 +292,13 @@ class TestScoresOfAnyRule:
             "loss": fr.brier(panel),
             "log": fr.log_score(panel),
         })  # fmt: skip
-        found = fr.rank_scores(frame, lower="loss", higher="log", bootstrap=100).to_dict()
-        known = fr.rank_panel(panel, fr.Settings(metrics=("brier", "log"), bootstrap=100))
-        assert found["rankings"]["loss"] == known["rankings"]["brier"]
-        assert found["rankings"]["log"] == known["rankings"]["log"]
-        for name, entry in found["forecasters"].items():
-            assert entry["loss_se"] == pytest.approx(known["forecasters"][name]["brier_se"])
-            assert entry["rank_ranges"]["loss"] == known["forecasters"][name]["rank_ranges"]["brier"]
+        report = fr.rank_scores(frame, lower="loss", higher="log", bootstrap=100).to_dict()
+        expected = fr.rank_panel(panel, fr.Settings(metrics=("brier", "log"), bootstrap=100))
+        assert report["rankings"]["loss"] == expected["rankings"]["brier"]
+        assert report["rankings"]["log"] == expected["rankings"]["log"]
+        for name, entry in report["forecasters"].items():
+            assert entry["loss_se"] == pytest.approx(expected["forecasters"][name]["brier_se"])
+            assert entry["rank_ranges"]["loss"] == expected["forecasters"][name]["rank_ranges"]["brier"]
 
     def test_missing_scores_are_left_out_and_a_score_must_be_named(self) -> None:
         frame = pl.DataFrame({"forecaster": ["a", "a", "b"], "question": [1, 2, 1], "x": [1.0, None, 3.0]})
@@ -329,9 +329,9 @@ class TestThresholds:
 
     def test_thresholds_that_most_state_are_compared_question_by_question(self) -> None:
         few, many = [(0.0, 0.0), (10.0, 1.0)], [(0.0, 0.0), (5.0, 0.1), (10.0, 1.0)]
-        other = [(0.0, 0.0), (12.0, 1.0)]
+        other_curve = [(0.0, 0.0), (12.0, 1.0)]
         rows = [("ann", "q", *row) for row in many] + [("bob", "q", *row) for row in few]
-        rows += [("cy", "q", *row) for row in few] + [("dan", "q", *row) for row in other]
+        rows += [("cy", "q", *row) for row in few] + [("dan", "q", *row) for row in other_curve]
         rows += [("ann", "r", *row) for row in many]
         report = fr.rank_numeric(self.stated(rows), bootstrap=0).to_dict()
         straight = fr.crps_cdf([4.0], [0.0, 10.0], [[0.0, 1.0]])[0]
@@ -453,9 +453,9 @@ def test_pairs_are_tested_over_closing_times() -> None:
     [pair] = fr.rank_numeric(frame, bootstrap=0, horizon=2).to_dict()["pairs"]
     scores = fr.numeric_scores(frame).pivot("forecaster", index="question", values="crps")
     scores = scores.sort(pl.col("question").str.slice(1).cast(pl.Int64))
-    known = fr.diebold_mariano(scores["ann"], scores["bob"], horizon=2)
-    found = [pair[name] for name in ("dm_times", "difference", "dm_se", "dm_statistic", "dm_p")]
-    assert found == pytest.approx([*known])
+    expected = fr.diebold_mariano(scores["ann"], scores["bob"], horizon=2)
+    figures = [pair[name] for name in ("dm_times", "difference", "dm_se", "dm_statistic", "dm_p")]
+    assert figures == pytest.approx([*expected])
 
 
 class TestPartsOfTheScore:

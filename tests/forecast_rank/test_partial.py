@@ -38,29 +38,29 @@ def rows() -> pl.DataFrame:
 
 @pytest.mark.parametrize("cut", ["question", "forecaster", "both"])
 def test_sum_of_parts_is_the_report_of_the_whole(rows: pl.DataFrame, cut: str, tmp_path: Path) -> None:
-    whole = fr.rank(rows, metrics=METRICS, **QUICK).to_dict()
+    full_report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict()
     key = pl.struct("forecaster", "question") if cut == "both" else pl.col(cut)
     pieces = [rows.filter(key.rank("dense") % 3 == k) for k in range(3)]
     for k, piece in enumerate(pieces):
         fr.Partial(piece, metrics=METRICS).save(tmp_path / f"{k}.part")
     parts = [fr.Partial.load(tmp_path / f"{k}.part") for k in (2, 0, 1)]
     report = reduce(add, parts).report(**QUICK).to_dict()
-    assert report["rankings"] == whole["rankings"]
-    assert report["headline"] == whole["headline"] == "brier"
+    assert report["rankings"] == full_report["rankings"]
+    assert report["headline"] == full_report["headline"] == "brier"
     for group in ("forecasters", "references"):
-        assert list(report[group]) == list(whole[group])
+        assert list(report[group]) == list(full_report[group])
         for name, entry in report[group].items():
-            expected = {key: whole[group][name][key] for key in entry}
+            expected = {key: full_report[group][name][key] for key in entry}
             assert flat(entry) == pytest.approx(flat(expected), rel=1e-9, nan_ok=True), name
     if cut == "question":
-        for pair, known in zip(report["pairs"], whole["pairs"], strict=True):
-            assert (pair.pop("first"), pair.pop("second")) == (known["first"], known["second"])
-            assert pair == pytest.approx({key: known[key] for key in pair}, rel=1e-6)
+        for pair, full_pair in zip(report["pairs"], full_report["pairs"], strict=True):
+            assert (pair.pop("first"), pair.pop("second")) == (full_pair["first"], full_pair["second"])
+            assert pair == pytest.approx({key: full_pair[key] for key in pair}, rel=1e-6)
     else:
         assert report["pairs"] == []
         assert any("cut between questions" in note for note in report["notes"])
     sizes = ("rows", "forecasts", "forecasters", "questions", "events", "priced")
-    assert {size: report["data"][size] for size in sizes} == {size: whole["data"][size] for size in sizes}
+    assert {size: report["data"][size] for size in sizes} == {size: full_report["data"][size] for size in sizes}
 
 
 def flat(entry: dict[str, Any]) -> dict[str, Any]:
@@ -71,46 +71,46 @@ def flat(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_options_may_be_many_and_exclusive(tmp_path: Path) -> None:
-    stated = {"ann": [0.5, 0.3, 0.2], "bob": [0.2, 0.2, 0.6], "cy": [0.1, 0.8, 0.1]}
+    vectors = {"ann": [0.5, 0.3, 0.2], "bob": [0.2, 0.2, 0.6], "cy": [0.1, 0.8, 0.1]}
     frame = pl.DataFrame([
         {
             "forecaster": name, "question": f"q{j}", "option": "abc"[k], "probability": (vector * 2)[j % 3 + k],
             "outcome": int(k == j % 2), "odds": 0.3 + 0.05 * k,
         }
-        for j in range(12) for name, vector in stated.items() for k in range(3)
+        for j in range(12) for name, vector in vectors.items() for k in range(3)
     ])  # fmt: skip
-    whole = fr.rank(frame, metrics=METRICS, bootstrap=0).to_dict()
+    full_report = fr.rank(frame, metrics=METRICS, bootstrap=0).to_dict()
     parts = [fr.Partial(frame[start : start + 45]) for start in (0, 45, 90)]
     report = reduce(add, parts).report(bootstrap=0).to_dict()
     for name, entry in report["references"].items():
         for key in ("n", "brier", "log", "spherical", "accuracy", "alpha"):
-            assert entry[key] == pytest.approx(whole["references"][name][key]), (name, key)
+            assert entry[key] == pytest.approx(full_report["references"][name][key]), (name, key)
 
 
 def test_parquet_file_is_read_in_batches(rows: pl.DataFrame, tmp_path: Path) -> None:
     rows.sort("question", "forecaster").write_parquet(tmp_path / "rows.parquet", row_group_size=64)
     part = fr.Partial.of_parquet(tmp_path / "rows.parquet", rows_at_once=50, metrics=METRICS)
-    whole, report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict(), part.report(**QUICK).to_dict()
-    assert report["rankings"] == whole["rankings"]
-    assert [pair["p"] for pair in report["pairs"]] == pytest.approx([pair["p"] for pair in whole["pairs"]])
+    full_report, report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict(), part.report(**QUICK).to_dict()
+    assert report["rankings"] == full_report["rankings"]
+    assert [pair["p"] for pair in report["pairs"]] == pytest.approx([pair["p"] for pair in full_report["pairs"]])
 
 
 def test_many_events_are_dealt_into_groups(rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = fr.Partial(rows, metrics="brier").report(**QUICK).to_dict()
+    full_report = fr.Partial(rows, metrics="brier").report(**QUICK).to_dict()
     monkeypatch.setattr("forecast_rank.partial.KEPT_EVENTS", 15)
     monkeypatch.setattr("forecast_rank.partial.MOST_EVENTS", 10)
     rows.sort("question").write_parquet(tmp_path / "rows.parquet")
     part = fr.Partial.of_parquet(tmp_path / "rows.parquet", metrics="brier", rows_at_once=50)
     grouped = part.report(**QUICK).to_dict()
-    assert grouped["data"]["events"] == whole["data"]["events"] == 20
+    assert grouped["data"]["events"] == full_report["data"]["events"] == 20
     assert any("from 10 groups" in note for note in grouped["notes"])
     for group in ("forecasters", "references"):
         for name, entry in grouped[group].items():
-            known = whole[group][name]
-            assert entry["brier"] == pytest.approx(known["brier"], rel=1e-12)
-            assert entry["brier_se"] == pytest.approx(known["brier_se"], rel=0.6)
-            assert entry["brier_se"] != known["brier_se"] or known["brier_se"] == 0  # f3 is always wrong
-    assert [pair["n"] for pair in grouped["pairs"]] == [pair["n"] for pair in whole["pairs"]]
+            expected = full_report[group][name]
+            assert entry["brier"] == pytest.approx(expected["brier"], rel=1e-12)
+            assert entry["brier_se"] == pytest.approx(expected["brier_se"], rel=0.6)
+            assert entry["brier_se"] != expected["brier_se"] or expected["brier_se"] == 0  # f3 is always wrong
+    assert [pair["n"] for pair in grouped["pairs"]] == [pair["n"] for pair in full_report["pairs"]]
 
 
 def test_large_parquet_file_is_ranked_in_batches(
@@ -118,11 +118,11 @@ def test_large_parquet_file_is_ranked_in_batches(
 ) -> None:
     path = tmp_path / "rows.parquet"
     rows.sort("question").write_parquet(path)
-    whole = fr.rank(path, metrics="brier,calibration", **QUICK).to_dict()
+    full_report = fr.rank(path, metrics="brier,calibration", **QUICK).to_dict()
     monkeypatch.setattr("forecast_rank.batch_ranking.STREAMED_ROWS", len(rows) - 1)
     report = fr.rank(path, metrics="brier,calibration", out=tmp_path / "report.json", **QUICK).to_dict()
-    assert report["rankings"] == {name: whole["rankings"][name] for name in ("brier", "accuracy")}
-    assert report["forecasters"]["f0"]["brier_ci"] == pytest.approx(whole["forecasters"]["f0"]["brier_ci"])
+    assert report["rankings"] == {name: full_report["rankings"][name] for name in ("brier", "accuracy")}
+    assert report["forecasters"]["f0"]["brier_ci"] == pytest.approx(full_report["forecasters"]["f0"]["brier_ci"])
     assert report["settings"]["file"] == str(path)
     assert any(note.startswith("without calibration: these need all forecasts at once") for note in report["notes"])
     assert json.loads((tmp_path / "report.json").read_text())["rankings"] == report["rankings"]

@@ -60,8 +60,8 @@ INSTANTS = (
 def manual() -> Any:
     with connection.cursor() as cursor:
         cursor.execute("SELECT MAX(started_at) FROM foundation_run")
-        (found,) = cursor.fetchone()
-        return found if isinstance(found, datetime) else datetime.fromisoformat(found).replace(tzinfo=UTC)
+        (instant,) = cursor.fetchone()
+        return instant if isinstance(instant, datetime) else datetime.fromisoformat(instant).replace(tzinfo=UTC)
 
 
 def in_portions() -> Any:

@@ -32,7 +32,7 @@ Act = Callable[[socket.socket, threading.Event], None]
 
 
 @contextmanager
-def misbehaving(*acts: Act) -> Iterator[str]:
+def misbehaving(*behaviours: Act) -> Iterator[str]:
     """The address of a server that treats its nth request as the nth act says, and the rest as the last."""
     over = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -47,7 +47,7 @@ def misbehaving(*acts: Act) -> Iterator[str]:
                 connection.settimeout(5)
                 try:
                     _read_request(connection)
-                    acts[min(turn, len(acts) - 1)](connection, over)
+                    behaviours[min(turn, len(behaviours) - 1)](connection, over)
                 except OSError:
                     continue  # the client has gone, as it should
 
@@ -67,7 +67,9 @@ def _read_request(connection: socket.socket) -> None:
     while b"\r\n\r\n" not in received:
         received += _received(connection)
     head, _, body = received.partition(b"\r\n\r\n")
-    length = next((int(h[15:]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
+    length = next(
+        (int(header[15:]) for header in head.lower().split(b"\r\n") if header.startswith(b"content-length:")), 0
+    )
     while len(body) < length:
         body += _received(connection)
 
@@ -269,14 +271,14 @@ def test_broken_transport_is_tried_again(act: Act) -> None:
     ],
 )
 def test_broken_transport_ends_in_time_and_is_named(act: Act, reason: str) -> None:
-    started = monotonic()
+    started_at = monotonic()
     with (
         misbehaving(act) as url,
         HttpService("venue", url, timeout_s=0.3, retries=0) as service,
         pytest.raises(UpstreamError) as caught,
     ):
         service.exchange("GET", "/x")
-    assert monotonic() - started < 2
+    assert monotonic() - started_at < 2
     assert (caught.value.reason, caught.value.retryable) == (f"GET /x {reason}", True)
 
 
@@ -287,10 +289,10 @@ def test_silence_after_a_drip_does_not_begin_the_deadline_anew() -> None:
         connection.sendall(b"1")
         silent(connection, over)
 
-    started = monotonic()
+    started_at = monotonic()
     with misbehaving(drips_then_falls_silent) as url, HttpService("venue", url, timeout_s=1, retries=0) as service:
         assert failure(service).reason == "GET /x did not finish within 1 s"
-    assert monotonic() - started < 1.6
+    assert monotonic() - started_at < 1.6
 
 
 def test_deadline_of_one_request_does_not_shorten_the_next() -> None:
@@ -300,10 +302,10 @@ def test_deadline_of_one_request_does_not_shorten_the_next() -> None:
 
 
 def test_total_limit_ends_the_request_under_way_its_retries_and_later_ones() -> None:
-    started = monotonic()
+    started_at = monotonic()
     with misbehaving(silent) as url, HttpService("venue", url, timeout_s=20).limit_total(0.5) as service:
         first, later = failure(service), failure(service)
-    assert monotonic() - started < 1.5
+    assert monotonic() - started_at < 1.5
     assert (first.reason, first.retryable) == ("GET /x did not finish within the 0.5 s for all requests", False)
     assert (later.reason, later.is_sent) == ("GET /x was not sent: the 0.5 s for all requests are over", False)
 
@@ -313,15 +315,15 @@ def test_retries_end_with_the_total_limit_where_each_is_answered() -> None:
         over.wait(0.05)
         connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
 
-    started = monotonic()
+    started_at = monotonic()
     with misbehaving(busy) as url, HttpService("venue", url, retries=90).limit_total(0.5) as service:
         failure(service)
-    assert monotonic() - started < 1.5
+    assert monotonic() - started_at < 1.5
 
 
 def test_refused_connection_is_retryable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     with HttpService("venue", f"http://127.0.0.1:{port}", retries=1) as service:
         error = failure(service)
     assert (error.status, error.retryable) == (None, True)

@@ -77,8 +77,8 @@ def test_each_step_of_a_decision_is_a_line_that_names_its_decision(venue: Venue)
     assert [level for level, _ in of_failed] == ["info", "info", "error"]
     assert of_failed[0][1] == "gpt-5.1: claimed"
     assert "503" in of_failed[-1][1]
-    done = Decision.objects.filter(status="completed").earliest("pk")
-    steps = [line["text"] for line in log if line.get("rows") == {"decision": done.pk}]
+    completed_decision = Decision.objects.filter(status="completed").earliest("pk")
+    steps = [line["text"] for line in log if line.get("rows") == {"decision": completed_decision.pk}]
     assert [step.split(": ")[1].split()[0] for step in steps] == ["claimed", "asked", "answered", "executed"]
 
 
@@ -105,9 +105,9 @@ def test_page_shows_times_levels_and_links_to_rows(admin_client: Client) -> None
 
 @pytest.mark.django_db
 def test_page_follows_a_run_until_it_has_ended(admin_client: Client) -> None:
-    started = timezone.now() - timedelta(seconds=75)
+    started_at = timezone.now() - timedelta(seconds=75)
     row = RunFactory(
-        kind="run_decisions", status="running", started_at=started, finished_at=None, summary={},
+        kind="run_decisions", status="running", started_at=started_at, finished_at=None, summary={},
         progress={"done": 3, "of": 7, "caption": HOSTILE},
     )  # fmt: skip
     followed = get_page(admin_client, live(row))
@@ -116,9 +116,9 @@ def test_page_follows_a_run_until_it_has_ended(admin_client: Client) -> None:
     assert f"3 of 7: {HOSTILE}" in visible_text(followed)
     assert "No lines yet." in visible_text(followed)
     row.finish(failed=False)
-    ended = get_page(admin_client, live(row))
-    assert element(ended, "section").attributes["data-status"] == "succeeded"
-    assert elements(ended, "progress") == []
+    last_page = get_page(admin_client, live(row))
+    assert element(last_page, "section").attributes["data-status"] == "succeeded"
+    assert elements(last_page, "progress") == []
 
 
 @pytest.mark.django_db

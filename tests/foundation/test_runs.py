@@ -164,12 +164,12 @@ def test_sync_that_finds_another_at_work_does_nothing_and_is_no_failure(venue: V
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_syncs_that_begin_at_once_are_one_run() -> None:
-    start, begun = Event(), []
+    start, runs = Event(), []
 
     def begin() -> None:
         start.wait(20)
         _, is_new = begin_run("sync_markets", SUNDAY, raises_alert=True, alone=True, now=timezone.now())
-        begun.append(is_new)
+        runs.append(is_new)
         connection.close()
 
     threads = [Thread(target=begin) for _ in range(6)]
@@ -178,13 +178,13 @@ def test_syncs_that_begin_at_once_are_one_run() -> None:
     start.set()
     for thread in threads:
         thread.join(20)
-    assert sorted(begun) == [False] * 5 + [True]
+    assert sorted(runs) == [False] * 5 + [True]
 
 
 def test_sync_whose_process_was_killed_holds_up_nobody(venue: Venue) -> None:
     venue.market("Will it rain?")
-    ended = process_name(999_999_999)
-    killed = Run.objects.create(kind="sync_markets", at=SUNDAY, process=ended, raises_alert=True)
+    process_of_the_past = process_name(999_999_999)
+    killed = Run.objects.create(kind="sync_markets", at=SUNDAY, process=process_of_the_past, raises_alert=True)
     assert run("sync_markets", SUNDAY)["created"] == 1
     killed.refresh_from_db()
     assert killed.status == "lost"

@@ -19,8 +19,8 @@ def raise_alert(subject: str = "500001") -> Alert:
 
 
 def acknowledge(client: Client, *alerts: Alert) -> Any:
-    chosen = {"action": "acknowledge", "_selected_action": [alert.pk for alert in alerts]}
-    return client.post(reverse("admin:foundation_alert_changelist"), chosen)
+    form_data = {"action": "acknowledge", "_selected_action": [alert.pk for alert in alerts]}
+    return client.post(reverse("admin:foundation_alert_changelist"), form_data)
 
 
 def test_a_market_shows_its_question_escaped_and_its_sides(admin_client: Client) -> None:
@@ -43,11 +43,11 @@ def test_a_universe_links_to_its_entries(admin_client: Client) -> None:
 
 
 def test_selected_alerts_go_to_the_dashboards_acknowledgement(admin_client: Client) -> None:
-    chosen, also, _ = raise_alert(), raise_alert("500002"), raise_alert("500003")
-    answer = acknowledge(admin_client, chosen, also)
+    first_alert, also, _ = raise_alert(), raise_alert("500002"), raise_alert("500003")
+    answer = acknowledge(admin_client, first_alert, also)
     assert answer.status_code == 302
     page = admin_client.get(answer.headers["Location"])
-    assert {alert.pk for alert in page.context["form"].cleaned_data["alert"]} == {chosen.pk, also.pk}
+    assert {alert.pk for alert in page.context["form"].cleaned_data["alert"]} == {first_alert.pk, also.pk}
     assert not Alert.objects.exclude(cleared_at=None).exists()
 
 

@@ -34,9 +34,9 @@ def _create_runs() -> None:
 @pytest.mark.parametrize("kind", ["year", "month", "day"])
 def test_periods_are_those_of_queryset_datetimes(kind: Any) -> None:
     _create_runs()
-    found = periods(Run.objects.all(), "at", kind)
-    assert found == list(Run.objects.datetimes("at", kind))
-    assert len(found) == {"year": 2, "month": 3, "day": 4}[kind]
+    dates = periods(Run.objects.all(), "at", kind)
+    assert dates == list(Run.objects.datetimes("at", kind))
+    assert len(dates) == {"year": 2, "month": 3, "day": 4}[kind]
 
 
 def test_periods_skip_rows_without_a_time_and_rows_filtered_out() -> None:
@@ -84,9 +84,9 @@ def test_filter_values_come_from_the_smaller_table(admin_client: Client) -> None
     assert not any(query.startswith('SELECT DISTINCT "agents_forecast"') for query in queries_of(admin_client, path))
     (arm,) = [spec for spec in admin_client.get(path).context["cl"].filter_specs if spec.title == "arm"]
     assert list(arm.lookup_choices) == ["blind", "priced"]
-    found = admin_client.get(path, {"arm": "blind", "methodology": "v2"}).context["cl"].result_list
-    assert {forecast.arm for forecast in found} == {"blind"}
-    assert entry.question_id in {forecast.question_id for forecast in found}
+    result_list = admin_client.get(path, {"arm": "blind", "methodology": "v2"}).context["cl"].result_list
+    assert {forecast.arm for forecast in result_list} == {"blind"}
+    assert entry.question_id in {forecast.question_id for forecast in result_list}
 
 
 def test_the_page_of_an_elicitation_loads_its_family_once(admin_client: Client) -> None:

@@ -20,12 +20,12 @@ def q(question: str, *options: str, closes: datetime | None = APRIL) -> VenueQue
     return VenueQuestion(question, question, options, closes)
 
 
-def same(one: VenueQuestion, other: VenueQuestion) -> bool:
-    return bool(duplicate_questions([one], [other]))
+def same(one: VenueQuestion, second: VenueQuestion) -> bool:
+    return bool(duplicate_questions([one], [second]))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("one", "second"),
     [
         (q("Will Valdria qualify for the Northern Cup?"), q("Will Valdria reach the Northern Cup?")),
         (q("Will Bitcoin reach $100k by March 31?"), q("Will BTC reach $100,000 before April 1, 2026?")),
@@ -38,15 +38,15 @@ def same(one: VenueQuestion, other: VenueQuestion) -> bool:
         ),
         (q("Will São Brás host the Song Gala?", "YES", "NO"), q("Will Sao Bras host the Song Gala?", "YES", "NO")),
     ],
-    ids=lambda asked: asked.question,
+    ids=lambda question: question.question,
 )
-def test_other_words_for_the_same_question_are_found(one: VenueQuestion, other: VenueQuestion) -> None:
-    assert same(one, other)
-    assert same(other, one)
+def test_other_words_for_the_same_question_are_found(one: VenueQuestion, second: VenueQuestion) -> None:
+    assert same(one, second)
+    assert same(second, one)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("one", "second"),
     [
         (q("Will Valdria reach the final?"), q("Will Valdria reach the semifinal?")),
         (q("Will the Bank of Orsa cut rates?"), q("Will the Bank of Orsa hike rates?")),
@@ -65,17 +65,17 @@ def test_other_words_for_the_same_question_are_found(one: VenueQuestion, other: 
     ids=["round", "direction", "size", "name", "negation", "side", "month", "week", "no date", "nobody named"]
     + ["other options", "list and plain", "other office"],
 )
-def test_what_may_be_another_question_is_no_twin(one: VenueQuestion, other: VenueQuestion) -> None:
-    assert not same(one, other)
+def test_what_may_be_another_question_is_no_twin(one: VenueQuestion, second: VenueQuestion) -> None:
+    assert not same(one, second)
 
 
 def test_nobody_has_two_twins_and_a_tie_has_none() -> None:
-    here = q("Will Valdria qualify for the Northern Cup?")
-    there = VenueQuestion("there", "Will Valdria reach the Northern Cup?", (), APRIL)
+    ours = q("Will Valdria qualify for the Northern Cup?")
+    theirs = VenueQuestion("there", "Will Valdria reach the Northern Cup?", (), APRIL)
     double = VenueQuestion("double", "Will Valdria reach the Northern Cup?", (), APRIL)
-    assert duplicate_questions([here], [there]) == [(here.id, "there")]
-    assert duplicate_questions([here], [there, double]) == []
-    assert duplicate_questions([here, VenueQuestion("again", here.question, (), APRIL)], [there]) == []
+    assert duplicate_questions([ours], [theirs]) == [(ours.id, "there")]
+    assert duplicate_questions([ours], [theirs, double]) == []
+    assert duplicate_questions([ours, VenueQuestion("again", ours.question, (), APRIL)], [theirs]) == []
 
 
 def test_nothing_has_no_twins() -> None:
@@ -119,48 +119,48 @@ def real_pairs() -> tuple[list[VenueQuestion], list[VenueQuestion], set[tuple[st
         if "team" in row:
             team, stage = row["team"], row["round"]
             ends = datetime(2026, 7, ROUND_ENDS[stage], tzinfo=UTC)
-            here = VenueQuestion(market, f"Will {team} reach the {stage} of the 2026 FIFA World Cup?", (team,), ends)
+            ours = VenueQuestion(market, f"Will {team} reach the {stage} of the 2026 FIFA World Cup?", (team,), ends)
             asks = f"Will {team} qualify for the 2026 Men's World Cup {stage.title()}?"
-            there = VenueQuestion(ticker, asks, (team,), ends + 10 * DAY)
+            theirs = VenueQuestion(ticker, asks, (team,), ends + 10 * DAY)
         else:
             month = datetime.strptime(row["meeting"], "%Y-%m").replace(tzinfo=UTC)
             ends = month + 17 * DAY
             does, cuts, option = RATES[row["bucket"]]
-            here = VenueQuestion(market, f"Will the Fed {does} after the {month:%B %Y} meeting?", (), ends)
-            there = VenueQuestion(
+            ours = VenueQuestion(market, f"Will the Fed {does} after the {month:%B %Y} meeting?", (), ends)
+            theirs = VenueQuestion(
                 ticker, f"Will the Federal Reserve {cuts} at their {month:%B %Y} meeting?", (option,), ends
             )
-        polymarket[market], kalshi[ticker] = here, there
+        polymarket[market], kalshi[ticker] = ours, theirs
     return list(polymarket.values()), list(kalshi.values()), paired
 
 
 @pytest.mark.captured
 def test_real_pairs_are_found_without_one_false_twin() -> None:
     """Each question has 52 wrong partners of its own family beside the right one."""
-    here, there, paired = real_pairs()
-    found = set(duplicate_questions(here, there))
+    gamma, kalshi, paired = real_pairs()
+    pairs = set(duplicate_questions(gamma, kalshi))
     assert len(paired) == 53
-    assert found <= paired  # precision 1
-    assert len(found) / len(paired) >= 0.88  # recall; what is missed has other buckets there than here
+    assert pairs <= paired  # precision 1
+    assert len(pairs) / len(paired) >= 0.88  # recall; what is missed has other buckets there than here
 
 
 @pytest.mark.captured
 def test_shuffled_pairs_one_at_a_time_are_never_twins() -> None:
     """Without rivals beside them, when only their own words tell."""
-    here, there, paired = real_pairs()
-    by_id = {asked.id: asked for asked in there}
+    gamma, kalshi, paired = real_pairs()
+    by_id = {question.id: question for question in kalshi}
     shuffled = list(by_id.values())
     Random(7).shuffle(shuffled)
-    wrong = [(one, other) for one, other in zip(here, shuffled, strict=True) if (one.id, other.id) not in paired]
+    wrong = [(one, second) for one, second in zip(gamma, shuffled, strict=True) if (one.id, second.id) not in paired]
     assert len(wrong) > 45
-    assert [pair for one, other in wrong for pair in duplicate_questions([one], [other])] == []
+    assert [pair for one, second in wrong for pair in duplicate_questions([one], [second])] == []
 
 
 @pytest.mark.captured
 def test_order_of_the_questions_changes_nothing() -> None:
-    here, there, _ = real_pairs()
+    gamma, kalshi, _ = real_pairs()
 
     def shuffled(questions: Sequence[VenueQuestion]) -> list[VenueQuestion]:
         return Random(3).sample(questions, len(questions))
 
-    assert duplicate_questions(shuffled(here), shuffled(there)) == duplicate_questions(here, there)
+    assert duplicate_questions(shuffled(gamma), shuffled(kalshi)) == duplicate_questions(gamma, kalshi)

@@ -70,23 +70,23 @@ def kalshi(httpserver: HTTPServer) -> Iterator[Kalshi]:
 
 
 def test_row_is_a_yes_no_market_with_both_sides_quoted() -> None:
-    found = row(
+    market = row(
         rules_primary="If it rains …", rules_secondary="Drizzle counts.", category="Weather",
         created_time="2026-03-01T08:00:00Z",
     )  # fmt: skip
-    assert found.created_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
-    yes, no = found.outcomes
-    assert (found.external_id, found.question, found.event_id) == (
+    assert market.created_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
+    yes, no = market.outcomes
+    assert (market.external_id, market.question, market.event_id) == (
         "KXRAIN-26MAR20-T1",
         "Will it rain?",
         "KXRAIN-26MAR20",
     )
-    assert [(o.index, o.name, o.token_id) for o in (yes, no)] == [(0, "Yes", None), (1, "No", None)]
+    assert [(side.index, side.name, side.token_id) for side in (yes, no)] == [(0, "Yes", None), (1, "No", None)]
     assert (yes.price, yes.bid, yes.ask) == (Decimal("0.39"), Decimal("0.42"), Decimal("0.44"))
     assert (no.price, no.bid, no.ask) == (Decimal("0.61"), Decimal("0.56"), Decimal("0.58"))
-    assert (found.description, found.category) == ("If it rains …\n\nDrizzle counts.", "Weather")
-    assert (found.volume, found.closes_at) == (Decimal("120.5"), datetime(2026, 3, 20, 3, 59, tzinfo=UTC))
-    assert found.is_open
+    assert (market.description, market.category) == ("If it rains …\n\nDrizzle counts.", "Weather")
+    assert (market.volume, market.closes_at) == (Decimal("120.5"), datetime(2026, 3, 20, 3, 59, tzinfo=UTC))
+    assert market.is_open
 
 
 CENTS = {"yes_bid_dollars": ..., "yes_ask_dollars": ..., "last_price_dollars": ...}
@@ -188,9 +188,9 @@ def test_no_field_whatever_it_holds_breaks_the_reading(fields: dict[str, Any]) -
     ],
 )
 def test_each_status_is_open_paused_or_over(status: str, closed: bool, accepts_orders: bool) -> None:
-    found = row(status=status)
-    assert (found.closed, found.accepts_orders) == (closed, accepts_orders)
-    assert found.oracle_status == ("finalized" if status == "settled" else status)
+    market = row(status=status)
+    assert (market.closed, market.accepts_orders) == (closed, accepts_orders)
+    assert market.oracle_status == ("finalized" if status == "settled" else status)
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_each_status_is_open_paused_or_over(status: str, closed: bool, accepts_o
 def test_ended_market_says_what_it_pays_and_needs_no_quote(
     fields: dict[str, Any], result: str, pays: str | None
 ) -> None:
-    gone = {"yes_bid_dollars": "0.0000", "yes_ask_dollars": "1.0000"}
-    found = row(status="finalized", **gone, **fields)
-    yes, no = (outcome.price for outcome in found.outcomes)
-    assert (found.result, yes) == (result, None if pays is None else Decimal(pays))
+    quote = {"yes_bid_dollars": "0.0000", "yes_ask_dollars": "1.0000"}
+    market = row(status="finalized", **quote, **fields)
+    yes, no = (outcome.price for outcome in market.outcomes)
+    assert (market.result, yes) == (result, None if pays is None else Decimal(pays))
     assert no == (None if yes is None else 1 - yes)
 
 
@@ -258,17 +258,17 @@ def page(cursor: str | None, *tickers: str) -> str:
 
 def test_many_markets_are_listed_by_their_tickers(httpserver: HTTPServer, kalshi: Kalshi) -> None:
     tickers = [f"T{number}" for number in range(130)]
-    for some in (tickers[:100], tickers[100:]):
-        listed = json.dumps({"markets": [raw(ticker=ticker) for ticker in (*some[1:], "OTHER")]})
-        query = {"tickers": ",".join(some), "limit": str(len(some))}
+    for ticker_batch in (tickers[:100], tickers[100:]):
+        listed = json.dumps({"markets": [raw(ticker=ticker) for ticker in (*ticker_batch[1:], "OTHER")]})
+        query = {"tickers": ",".join(ticker_batch), "limit": str(len(ticker_batch))}
         httpserver.expect_request("/markets", query_string=query).respond_with_data(listed)
     assert kalshi.markets(tickers).keys() == set(tickers) - {"T0", "T100"}
 
 
 def test_walk_follows_the_cursor_to_its_end(httpserver: HTTPServer, kalshi: Kalshi) -> None:
-    asked = {"status": "open", "with_nested_markets": "true", "limit": "200"}
-    httpserver.expect_request("/events", query_string=asked).respond_with_data(page("two", "A", "B"))
-    httpserver.expect_request("/events", query_string=asked | {"cursor": "two"}).respond_with_data(page("", "C"))
+    parameters = {"status": "open", "with_nested_markets": "true", "limit": "200"}
+    httpserver.expect_request("/events", query_string=parameters).respond_with_data(page("two", "A", "B"))
+    httpserver.expect_request("/events", query_string=parameters | {"cursor": "two"}).respond_with_data(page("", "C"))
     pages = list(kalshi.catalogue())
     assert [[row.external_id for row in page.rows] for page in pages] == [["A", "B"], ["C"]]
     assert [page.cursor for page in pages] == ["two", None]
@@ -309,9 +309,9 @@ def test_single_market_is_looked_up_by_its_ticker(httpserver: HTTPServer, kalshi
     httpserver.expect_request("/historical/markets/OLD").respond_with_json({"market": raw(ticker="OLD")})
     for tier in ("", "/historical"):
         httpserver.expect_request(f"{tier}/markets/GONE").respond_with_json({"error": "not found"}, status=404)
-    found = kalshi.market("KXRAIN-26MAR20-T1")
-    assert isinstance(found, VenueMarket)
-    assert found.closed
+    market = kalshi.market("KXRAIN-26MAR20-T1")
+    assert isinstance(market, VenueMarket)
+    assert market.closed
     assert kalshi.market("OTHER") == SkippedMarket("OTHER", "answered with another market, KXRAIN-26MAR20-T1")
     old = kalshi.market("OLD")
     assert isinstance(old, VenueMarket)

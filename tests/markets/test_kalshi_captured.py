@@ -53,14 +53,16 @@ def test_every_row_is_read_or_left_out_for_one_of_three_reasons() -> None:
 def test_each_price_says_what_it_is() -> None:
     rule = PriceRule(*(Decimal("0.10"),) * 3)
     sides = [row.outcomes[0] for _, row in usable() if not row.closed]
-    decided = [decide_quoted_price(rule, trade=o.price, bid=o.bid, ask=o.ask, last=None) for o in sides]
+    decided = [decide_quoted_price(rule, trade=side.price, bid=side.bid, ask=side.ask, last=None) for side in sides]
     assert Counter(decision.source for decision in decided) == {"midpoint": 1312, "trade": 452, "": 51}
 
 
 def test_dollars_and_cents_that_stand_side_by_side_say_the_same() -> None:
-    both = [(raw, row) for raw, row in usable() if "yes_bid_dollars" in raw and "yes_bid" in raw and raw["yes_bid"] > 0]
-    assert both
-    for raw, row in both:
+    pairs = [
+        (raw, row) for raw, row in usable() if "yes_bid_dollars" in raw and "yes_bid" in raw and raw["yes_bid"] > 0
+    ]
+    assert pairs
+    for raw, row in pairs:
         alone = {key: value for key, value in raw.items() if not key.endswith("_dollars")}
         in_cents = parse_market(alone, "alone")
         assert isinstance(in_cents, VenueMarket)
@@ -71,8 +73,10 @@ def test_statuses_and_results_are_those_that_were_sent() -> None:
     for raw, row in usable():
         assert row.oracle_status == raw["status"]
         assert row.is_open is (raw["status"] == "active")
-    ended = Counter((row.result, row.outcomes[0].price) for _, row in usable() if row.oracle_status == "finalized")
-    assert ended == {("no", Decimal(0)): 11, ("yes", Decimal(1)): 1}
+    final_prices = Counter(
+        (row.result, row.outcomes[0].price) for _, row in usable() if row.oracle_status == "finalized"
+    )
+    assert final_prices == {("no", Decimal(0)): 11, ("yes", Decimal(1)): 1}
 
 
 def test_sides_add_up_and_quotes_keep_their_distance_from_0_and_1() -> None:
@@ -80,7 +84,7 @@ def test_sides_add_up_and_quotes_keep_their_distance_from_0_and_1() -> None:
         yes, no = row.outcomes
         if yes.price is not None and no.price is not None:
             assert yes.price + no.price == 1
-        quotes = [quote for o in (yes, no) for quote in (o.bid, o.ask) if quote is not None]
+        quotes = [quote for side in (yes, no) for quote in (side.bid, side.ask) if quote is not None]
         assert all(0 < quote < 1 for quote in quotes)
 
 

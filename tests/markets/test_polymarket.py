@@ -149,9 +149,9 @@ def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Ga
 
 def test_market_is_found_by_id(httpserver: HTTPServer, gamma: Gamma) -> None:
     httpserver.expect_request("/markets/1204").respond_with_json(raw(closed=True))
-    found = gamma.market("1204")
-    assert isinstance(found, VenueMarket)
-    assert found.closed
+    market = gamma.market("1204")
+    assert isinstance(market, VenueMarket)
+    assert market.closed
 
 
 @pytest.mark.parametrize("status", [404, 422])
@@ -178,16 +178,16 @@ def test_many_markets_are_listed_by_their_ids_several_lists_at_a_time() -> None:
     ids, together = [str(number) for number in range(1000, 1350)], Barrier(4)
 
     def answer(request: Request) -> Response:
-        asked, closed = request.args.getlist("id"), request.args["closed"] == "true"
+        ids_in_request, closed = request.args.getlist("id"), request.args["closed"] == "true"
         if not closed:
             together.wait(timeout=4)  # until all four batches are under way
-        rows = [raw(id=key, closed=closed) for key in (*asked, "7") if closed == (int(key) % 2 == 0)]
+        rows = [raw(id=key, closed=closed) for key in (*ids_in_request, "7") if closed == (int(key) % 2 == 0)]
         return Response(json.dumps({"markets": rows}))
 
     with keyset_server(answer) as gamma:
-        found = gamma.markets(ids)
-    assert sorted(found) == ids  # "7" was not looked up
-    assert [found[key].closed for key in ids[:2]] == [True, False]
+        markets = gamma.markets(ids)
+    assert sorted(markets) == ids  # "7" was not looked up
+    assert [markets[key].closed for key in ids[:2]] == [True, False]
 
 
 def test_after_a_refused_list_no_further_one_is_requested() -> None:
@@ -308,11 +308,11 @@ def test_token_ids_are_chosen_by_version_not_by_presence(fields: dict[str, Any],
 
 @pytest.mark.parametrize("value", ["", "x", "NaN", "Infinity", "1.01", "-0.1", None, True, [], "0.5.5", "٠.٥", "1_0"])
 def test_one_bad_price_costs_only_its_outcome(value: object) -> None:
-    assert [o.price for o in row(outcomePrices=[value, "0.57"]).outcomes] == [None, Decimal("0.57")]
+    assert [side.price for side in row(outcomePrices=[value, "0.57"]).outcomes] == [None, Decimal("0.57")]
 
 
 def test_prices_are_exact_in_every_form() -> None:
-    assert [o.price for o in row(outcomePrices=[0, Decimal("0.30")]).outcomes] == [0, Decimal("0.30")]
+    assert [side.price for side in row(outcomePrices=[0, Decimal("0.30")]).outcomes] == [0, Decimal("0.30")]
     assert row(outcomePrices=[0.1, 0.9]).outcomes[0].price == Decimal("0.1")
     residue = "0.0000007842500518538720444181103088163532"
     price = row(outcomePrices=[residue, "1"], closed=True).outcomes[0].price
@@ -402,14 +402,14 @@ def test_volume_is_a_sane_amount_or_zero(fields: dict[str, Any], volume: str) ->
 
 
 def test_text_from_outside_stays_on_its_line() -> None:
-    named = row(question=" Will\nMARKETS\u2028\x00[1] \ud800win? ", outcomes=["Yes\x07", 2024])
-    assert named.question == "Will MARKETS [1] \ufffdwin?"
-    assert [outcome.name for outcome in named.outcomes] == ["Yes", "2024"]
+    market = row(question=" Will\nMARKETS\u2028\x00[1] \ud800win? ", outcomes=["Yes\x07", 2024])
+    assert market.question == "Will MARKETS [1] \ufffdwin?"
+    assert [outcome.name for outcome in market.outcomes] == ["Yes", "2024"]
 
 
 def test_only_two_outcomes_mirror_their_quotes() -> None:
     three = row(outcomes=["A", "B", "C"], outcomePrices=["0.2", "0.3", "0.5"], clobTokenIds=[], bestBid="0.1")
-    assert [(o.bid, o.ask) for o in three.outcomes] == [(Decimal("0.1"), None), (None, None), (None, None)]
+    assert [(side.bid, side.ask) for side in three.outcomes] == [(Decimal("0.1"), None), (None, None), (None, None)]
 
 
 def test_event_hands_its_name_and_tags_to_its_markets() -> None:
@@ -459,17 +459,21 @@ def test_midpoints_come_in_batches_and_bad_ones_are_named(httpserver: HTTPServer
         return Response(json.dumps({t: odd.get(t, "0.0655") for t in tokens if t != "6"}))
 
     httpserver.expect_request("/midpoints", method="POST").respond_with_handler(answer)
-    found = clob.midpoints([str(n) for n in (*range(1, 1102), 1)])
+    midpoints = clob.midpoints([str(n) for n in (*range(1, 1102), 1)])
     assert [len(request.json) for request, _ in httpserver.log] == [500, 500, 101]
-    assert found.failed == []
-    assert found.rejected == {
+    assert midpoints.failed == []
+    assert midpoints.rejected == {
         "1": "midpoint: 'NaN' is not a number",
         "2": "midpoint: '1.5' is outside [0, 1]",
         "3": "midpoint: True is not a number",
         "4": "midpoint: None is not a number",
         "6": "no midpoint in the answer",
     }
-    assert (found.values["5"], found.values["1101"], len(found.values)) == (Decimal("0.25"), Decimal("0.0655"), 1096)
+    assert (midpoints.values["5"], midpoints.values["1101"], len(midpoints.values)) == (
+        Decimal("0.25"),
+        Decimal("0.0655"),
+        1096,
+    )
 
 
 def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, clob: Clob) -> None:
@@ -478,9 +482,9 @@ def test_failed_batch_costs_no_other_batch_its_prices(httpserver: HTTPServer, cl
         return Response("", status=500) if "0" in tokens else Response(json.dumps(dict.fromkeys(tokens, "0.5")))
 
     httpserver.expect_request("/midpoints", method="POST").respond_with_handler(answer)
-    found = clob.midpoints(map(str, range(501)))
-    assert found.values == {"500": Decimal("0.5")}
-    assert found.failed == ["clob: POST /midpoints answered 500: no message (500 tokens)"]
+    midpoints = clob.midpoints(map(str, range(501)))
+    assert midpoints.values == {"500": Decimal("0.5")}
+    assert midpoints.failed == ["clob: POST /midpoints answered 500: no message (500 tokens)"]
 
 
 @pytest.mark.parametrize("status", [400, 404, 405])
@@ -491,17 +495,17 @@ def test_without_the_batch_tokens_are_asked_one_by_one(httpserver: HTTPServer, c
     httpserver.expect_request("/midpoint", query_string="token_id=3").respond_with_json(
         {"error": "No orderbook exists for the requested token id"}, status=404
     )
-    found = clob.midpoints(["1", "2", "3"])
-    assert found.values == {"1": Decimal("0.0005"), "2": Decimal("0.4")}
-    assert found.rejected == {"3": "GET /midpoint answered 404: No orderbook exists for the requested token id"}
+    midpoints = clob.midpoints(["1", "2", "3"])
+    assert midpoints.values == {"1": Decimal("0.0005"), "2": Decimal("0.4")}
+    assert midpoints.rejected == {"3": "GET /midpoint answered 404: No orderbook exists for the requested token id"}
 
 
 def test_asking_one_by_one_ends_when_the_service_is_down(httpserver: HTTPServer, clob: Clob) -> None:
     httpserver.expect_request("/midpoints", method="POST").respond_with_data("", status=405)
     httpserver.expect_request("/midpoint").respond_with_data("", status=502)
-    found = clob.midpoints(map(str, range(100)))
+    midpoints = clob.midpoints(map(str, range(100)))
     assert len(httpserver.log) == 1 + 3 * 2  # the batch, then three tokens, each tried twice
-    assert found.failed[-1] == "clob: GET /midpoint failed 3 times: 97 tokens not asked"
+    assert midpoints.failed[-1] == "clob: GET /midpoint failed 3 times: 97 tokens not asked"
 
 
 def test_answer_of_another_form_is_a_failure(httpserver: HTTPServer, clob: Clob) -> None:
@@ -532,12 +536,12 @@ def test_best_of_a_book_is_the_best_in_any_order(httpserver: HTTPServer, clob: C
             "rubbish",
         ]
     )
-    found = clob.books(["1", "2", "3", "4", "5"])
-    assert found.values == {
+    books = clob.books(["1", "2", "3", "4", "5"])
+    assert books.values == {
         "1": TopOfBook("1", Decimal("0.4"), Decimal("0.5")),
         "2": TopOfBook("2", None, Decimal("0.001")),
     }
-    assert found.rejected == {
+    assert books.rejected == {
         "3": "book: '7' is outside [0, 1]",
         "4": "book: bids 'many' is not a list of levels",
         "5": "no book in the answer",

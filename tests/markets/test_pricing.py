@@ -77,11 +77,13 @@ def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_
 
 
 @pytest.mark.parametrize(
-    ("midpoint", "gamma", "asked"),
+    ("midpoint", "gamma", "book_requested"),
     [("0.50", "0.40", False), ("0.51", "0.40", True), ("0.50", None, True), (None, "0.40", False), (None, None, False)],
 )
-def test_book_is_fetched_only_for_a_midpoint_in_doubt(midpoint: str | None, gamma: str | None, asked: bool) -> None:
-    assert needs_book(RULE, midpoint=d(midpoint), gamma=d(gamma)) is asked
+def test_book_is_fetched_only_for_a_midpoint_in_doubt(
+    midpoint: str | None, gamma: str | None, book_requested: bool
+) -> None:
+    assert needs_book(RULE, midpoint=d(midpoint), gamma=d(gamma)) is book_requested
 
 
 @given(midpoint=PRICES, gamma=PRICES, spread=PRICES, last=PRICES)
@@ -114,11 +116,11 @@ QUOTED = [
 ]
 
 
-@pytest.mark.parametrize(("stated", "expected"), QUOTED)
+@pytest.mark.parametrize(("quote", "expected"), QUOTED)
 def test_venue_with_its_own_book_is_believed_for_a_tight_one_and_for_a_trade_that_is_near(
-    stated: tuple[str | None, ...], expected: tuple[str | None, str, bool]
+    quote: tuple[str | None, ...], expected: tuple[str | None, str, bool]
 ) -> None:
-    trade, bid, ask, last = map(d, stated)
+    trade, bid, ask, last = map(d, quote)
     verdict = decide_quoted_price(RULE, trade=trade, bid=bid, ask=ask, last=last)
     assert (verdict.price, verdict.source, verdict.stale) == (d(expected[0]), *expected[1:])
     assert verdict.reason

@@ -39,7 +39,7 @@ def candidate(
 
 
 def selected_keys(*candidates: QuestionCandidate, rule: SelectionRule = RULE) -> list[str]:
-    return [c.key for c in select_candidates(rank_candidates(candidates, rule, AT), rule, rule.questions_per_day)]
+    return [row.key for row in select_candidates(rank_candidates(candidates, rule, AT), rule, rule.questions_per_day)]
 
 
 def test_larger_volume_comes_first_and_ties_go_by_id() -> None:
@@ -78,7 +78,7 @@ def test_volume_and_number_of_options_qualify_a_question() -> None:
 
 def test_the_next_question_replaces_an_unusable_one() -> None:
     ordered = rank_candidates([candidate("a", 900), candidate("b", 800)], RULE, AT)
-    assert [c.key for c in select_candidates(ordered, RULE, 1, usable=lambda c: c.key != "a")] == ["b"]
+    assert [row.key for row in select_candidates(ordered, RULE, 1, usable=lambda row: row.key != "a")] == ["b"]
 
 
 @given(st.permutations(range(8)))

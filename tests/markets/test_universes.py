@@ -21,10 +21,10 @@ pytestmark = pytest.mark.django_db
 FROZEN = WEEK + timedelta(minutes=5)
 
 
-def freeze(size: int = 500, held: Sequence[Market] = (), at: Any = FROZEN, **more: Any) -> Universe:
+def freeze(size: int = 500, holdings: Sequence[Market] = (), at: Any = FROZEN, **more: Any) -> Universe:
     options: dict[str, Any] = {"week_start": WEEK, "methodology": "v1", "clob": None} | more
     rule = Methodology.objects.current().price_rule
-    return freeze_universe(size=size, rule=rule, held_ids=[m.pk for m in held], at=at, **options)
+    return freeze_universe(size=size, rule=rule, held_ids=[m.pk for m in holdings], at=at, **options)
 
 
 def external_ids(universe: Universe, *, bettable: bool = True) -> list[str]:
@@ -72,22 +72,26 @@ def test_closed_and_order_refusing_markets_are_out() -> None:
 
 
 def test_markets_that_the_newest_walk_did_not_show_are_out() -> None:
-    shown = WEEK - timedelta(hours=1)
-    MarketFactory(external_id="1", listed_at=shown)
-    MarketFactory(listed_at=shown - timedelta(hours=2), volume=10**9)
+    walked = WEEK - timedelta(hours=1)
+    MarketFactory(external_id="1", listed_at=walked)
+    MarketFactory(listed_at=walked - timedelta(hours=2), volume=10**9)
     MarketFactory(listed_at=None, volume=10**9)
     assert external_ids(freeze()) == ["1"]
 
 
 def test_held_market_outside_the_top_is_priced_and_sellable_but_never_bettable() -> None:
-    top, held, closed = MarketFactory(volume=9), MarketFactory(volume=1), MarketFactory(closed=True, closed_at=WEEK)
-    universe = freeze(size=1, held=[top, held, closed])
+    top, held_market, closed = (
+        MarketFactory(volume=9),
+        MarketFactory(volume=1),
+        MarketFactory(closed=True, closed_at=WEEK),
+    )
+    universe = freeze(size=1, holdings=[top, held_market, closed])
     assert external_ids(universe) == [top.external_id]
     second = {entry.market_id: entry for entry in universe.entries.filter(bettable=False)}
-    assert second.keys() == {held.pk, closed.pk}
-    assert (second[held.pk].open, second[closed.pk].open) == (True, False)
-    assert second[held.pk].prices == second[closed.pk].prices == {"YES": "0.4", "NO": "0.6"}
-    assert str(held.pk) not in [json.loads(line)[0] for line in universe.market_block.splitlines()]
+    assert second.keys() == {held_market.pk, closed.pk}
+    assert (second[held_market.pk].open, second[closed.pk].open) == (True, False)
+    assert second[held_market.pk].prices == second[closed.pk].prices == {"YES": "0.4", "NO": "0.6"}
+    assert str(held_market.pk) not in [json.loads(line)[0] for line in universe.market_block.splitlines()]
 
 
 def test_a_week_and_methodology_have_one_universe() -> None:
@@ -102,23 +106,23 @@ def test_a_week_and_methodology_have_one_universe() -> None:
 
 def test_the_fingerprint_covers_prices_positions_and_markets() -> None:
     market = MarketFactory(external_id="1")
-    other = MarketFactory(external_id="2", volume=1)
-    seen = [freeze().sha256, freeze(methodology="same").sha256]
-    assert seen[0] == seen[1]
-    seen.append(freeze(methodology="second list", size=1, held=[other]).sha256)
+    small = MarketFactory(external_id="2", volume=1)
+    fingerprints = [freeze().sha256, freeze(methodology="same").sha256]
+    assert fingerprints[0] == fingerprints[1]
+    fingerprints.append(freeze(methodology="second list", size=1, holdings=[small]).sha256)
     market.outcomes.filter(side="YES").update(quote=Decimal("0.4000000001"), price=Decimal("0.4000000001"))
-    seen.append(freeze(methodology="price").sha256)
-    Market.objects.filter(pk=other.pk).update(status="closed", closed_at=WEEK)
-    seen.append(freeze(methodology="closed").sha256)
-    assert len(set(seen)) == 4
+    fingerprints.append(freeze(methodology="price").sha256)
+    Market.objects.filter(pk=small.pk).update(status="closed", closed_at=WEEK)
+    fingerprints.append(freeze(methodology="closed").sha256)
+    assert len(set(fingerprints)) == 4
 
 
 def test_prices_are_shown_unrounded_and_stored_as_shown() -> None:
     MarketFactory(prices={"YES": "0.0000300001", "NO": "0.9999699999"})
     universe = freeze()
     assert universe.entries.get().prices == {"YES": "0.0000300001", "NO": "0.9999699999"}
-    shown = json.loads(universe.market_block.splitlines()[1], parse_float=Decimal)[3]
-    assert shown == {"YES": Decimal("0.0000300001"), "NO": Decimal("0.9999699999")}
+    walked = json.loads(universe.market_block.splitlines()[1], parse_float=Decimal)[3]
+    assert walked == {"YES": Decimal("0.0000300001"), "NO": Decimal("0.9999699999")}
 
 
 def test_a_freeze_without_a_qualifying_market_is_refused() -> None:
@@ -148,7 +152,10 @@ def test_frozen_price_is_the_midpoint_and_no_is_its_complement(venue: Venue) -> 
     venue.requests.clear()
     assert run("run_decisions", DECISION).code == 0
     assert Universe.objects.get().entries.get().prices == {"YES": "0.4305", "NO": "0.5695"}
-    assert [r for r in venue.requests if r.startswith("POST /clob")] == ["POST /clob/midpoints", "POST /clob/books"]
+    assert [request for request in venue.requests if request.startswith("POST /clob")] == [
+        "POST /clob/midpoints",
+        "POST /clob/books",
+    ]
 
 
 def test_a_universe_includes_the_holdings_of_every_cohort(venue: Venue) -> None:

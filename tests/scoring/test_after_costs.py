@@ -212,13 +212,13 @@ def test_page_api_and_agent_show_what_costs_take(client: Client) -> None:
 
 def test_accounts_are_walked_again_only_after_a_trade_or_a_result() -> None:
     agent, idle = AgentFactory(slug="gpt-5.1"), AgentFactory(cohort=CohortFactory(), slug="grok-4")
-    for each in (agent, idle):
-        trade = bought(each, "100.00", [("0.50", "50")])
+    for owner in (agent, idle):
+        trade = bought(owner, "100.00", [("0.50", "50")])
         Outcome.objects.filter(pk=trade.outcome_id).update(price="0.40")
     refresh_trading_leaderboards(at=SETTLED)
     board = Leaderboard.objects.get(protocol="trading", methodology="")
     stored = board.report["accounts"]
-    assert [stored[str(each.pk)]["cash"] for each in (agent, idle)] == ["9975.00", "9975.00"]
+    assert [stored[str(owner.pk)]["cash"] for owner in (agent, idle)] == ["9975.00", "9975.00"]
     for account in stored.values():
         account["cash"] = "9000.00"  # so that it shows which ones are taken as they are
     board.save()

@@ -53,19 +53,19 @@ def answer_questions() -> None:
     agent("free", track="open")
     for number in range(51):
         day = WEEK + number * DAY
-        stated = {GPT: [0.9, 0.1], "steady": [0.8, 0.2]}
+        vectors = {GPT: [0.9, 0.1], "steady": [0.8, 0.2]}
         if number % 2 == 0:
-            stated["half"] = [0.7, 0.3]  # 26 questions
+            vectors["half"] = [0.7, 0.3]  # 26 questions
         if number % 2 == 0 and number != 2:
-            stated["sparse"] = [0.99, 0.01]  # 25
+            vectors["sparse"] = [0.99, 0.01]  # 25
         if number >= 26:
-            stated["late"] = [0.6, 0.4]  # 25
+            vectors["late"] = [0.6, 0.4]  # 25
         if number >= 27:
-            stated["few"] = [1.0, 0.0]  # 24
+            vectors["few"] = [1.0, 0.0]  # 24
         if number == 50:
-            stated["free"] = [0.5, 0.5]
+            vectors["free"] = [0.5, 0.5]
         question = QuestionFactory()
-        ask(question, stated, day=day)
+        ask(question, vectors, day=day)
         end_question(question, "YES", at=day + DAY)
     fail("half")
     compute_scores(at=END)
@@ -131,10 +131,10 @@ def test_unknown_choices_are_refused(client: Client) -> None:
 @pytest.fixture
 def cohort() -> None:
     """A model, an agent with four decisions, and one that missed one of its four."""
-    started = CohortFactory()
-    model = AgentFactory(cohort=started)
-    first = AgentFactory(cohort=started, family=agent("first"))
-    second = AgentFactory(cohort=started, family=agent("second"))
+    new_cohort = CohortFactory()
+    model = AgentFactory(cohort=new_cohort)
+    first = AgentFactory(cohort=new_cohort, family=agent("first"))
+    second = AgentFactory(cohort=new_cohort, family=agent("second"))
     market = MarketFactory()
     bet(model, market, "NO", "500.00")
     bet(first, market, "YES", "1000.00")
@@ -267,11 +267,11 @@ def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client
     figures = r'<td class="number">0</td>\s*<td class="number">1</td>\s*<td class="number">2</td>'
     assert re.search(figures, page)
     assert re.search(figures, half)
-    own = client.get("/agents/steady/").content.decode()
-    assert "Reads &lt;b&gt;polls&lt;/b&gt;" in own
-    versions = re.findall(r'<td class="number">(\d+)</td>\s*<td class="number">0.040</td>', own)
+    markup = client.get("/agents/steady/").content.decode()
+    assert "Reads &lt;b&gt;polls&lt;/b&gt;" in markup
+    versions = re.findall(r'<td class="number">(\d+)</td>\s*<td class="number">0.040</td>', markup)
     assert versions == ["11", "40"]
-    assert "<title>Version 2</title>" in own
+    assert "<title>Version 2</title>" in markup
     assert client.get("/agents/gpt-5.2/").status_code == 404
     assert client.get("/agents/charts/scores.csv").content.decode().splitlines()[1].startswith("Steady,0.04")
     assert client.get("/agents/steady/charts/scores.svg").status_code == 200

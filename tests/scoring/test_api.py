@@ -77,10 +77,10 @@ def test_agents_are_filtered(client: Client) -> None:
 
 
 def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:
-    agent, other = AgentFactory(), AgentFactory(cohort=CohortFactory())
+    agent, other_agent = AgentFactory(), AgentFactory(cohort=CohortFactory())
     SnapshotFactory(agent=agent, brier=0.125)
     SnapshotFactory(agent=agent, positions_value=Decimal("0.01"))
-    SnapshotFactory(agent=other)
+    SnapshotFactory(agent=other_agent)
     first, second = client.get("/api/v1/snapshots/", {"cohort": 1}).json()["results"]
     assert first["taken_at"] == "2026-03-08T00:10:00Z"
     assert second == {

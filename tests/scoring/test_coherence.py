@@ -12,7 +12,7 @@ options = st.lists(st.lists(probabilities, min_size=1, max_size=3), min_size=1, 
 
 
 @pytest.mark.parametrize(
-    ("stated", "complete", "profit"),
+    ("probabilities", "complete", "profit"),
     [
         ([[0.5], [0.3], [0.2]], True, 0.0),
         ([[0.6], [0.6]], True, 0.2),  # sell both: 1.20 in, at most 1 out
@@ -23,8 +23,8 @@ options = st.lists(st.lists(probabilities, min_size=1, max_size=3), min_size=1, 
         ([[0.9, 0.9], [0.4]], True, 0.3),  # the single statement gives way, not the two
     ],
 )
-def test_profit_of_exclusive_options(stated: list[list[float]], complete: bool, profit: float) -> None:
-    assert exclusive_profit(stated, complete=complete) == pytest.approx(profit)
+def test_profit_of_exclusive_options(probabilities: list[list[float]], complete: bool, profit: float) -> None:
+    assert exclusive_profit(probabilities, complete=complete) == pytest.approx(profit)
 
 
 @pytest.mark.parametrize(
@@ -46,26 +46,26 @@ def test_profits_of_single_relations() -> None:
     assert pair_profits([[0.6], [0.7], [0.2]]) == pytest.approx([0.1, 0.0])
 
 
-def best_portfolio(worlds: list[list[float]], stated: list[float]) -> float:
+def best_portfolio(worlds: list[list[float]], probabilities: list[float]) -> float:
     """The best least profit over these outcomes with at most one contract of each, by linear programming."""
-    count = len(stated)
-    rows = [[*(price - paid for price, paid in zip(stated, world, strict=True)), 1.0] for world in worlds]
+    count = len(probabilities)
+    rows = [[*(price - paid for price, paid in zip(probabilities, world, strict=True)), 1.0] for world in worlds]
     bounds = [(-1, 1)] * count + [(None, None)]
     return -float(linprog([0.0] * count + [-1.0], A_ub=rows, b_ub=[0.0] * len(rows), bounds=bounds).fun)
 
 
 @given(options, st.booleans())
-def test_exclusive_profit_is_that_of_the_linear_programme(stated: list[list[float]], complete: bool) -> None:
-    flat = [value for statements in stated for value in statements]
-    owners = [place for place, statements in enumerate(stated) for _ in statements]
-    winners = range(len(stated) + (not complete))
+def test_exclusive_profit_is_that_of_the_linear_programme(probabilities: list[list[float]], complete: bool) -> None:
+    flat = [value for statements in probabilities for value in statements]
+    owners = [place for place, statements in enumerate(probabilities) for _ in statements]
+    winners = range(len(probabilities) + (not complete))
     worlds = [[float(owner == winner) for owner in owners] for winner in winners]
-    assert exclusive_profit(stated, complete=complete) == pytest.approx(best_portfolio(worlds, flat), abs=1e-7)
+    assert exclusive_profit(probabilities, complete=complete) == pytest.approx(best_portfolio(worlds, flat), abs=1e-7)
 
 
 @given(options)
-def test_nested_profit_is_that_of_the_linear_programme(stated: list[list[float]]) -> None:
-    flat = [value for statements in stated for value in statements]
-    owners = [place for place, statements in enumerate(stated) for _ in statements]
-    worlds = [[float(owner < reached) for owner in owners] for reached in range(len(stated) + 1)]
-    assert nested_profit(stated) == pytest.approx(best_portfolio(worlds, flat), abs=1e-7)
+def test_nested_profit_is_that_of_the_linear_programme(probabilities: list[list[float]]) -> None:
+    flat = [value for statements in probabilities for value in statements]
+    owners = [place for place, statements in enumerate(probabilities) for _ in statements]
+    worlds = [[float(owner < threshold) for owner in owners] for threshold in range(len(probabilities) + 1)]
+    assert nested_profit(probabilities) == pytest.approx(best_portfolio(worlds, flat), abs=1e-7)

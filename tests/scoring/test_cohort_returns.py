@@ -34,9 +34,9 @@ def test_a_new_cohort_and_one_that_is_left_behind_move_nothing() -> None:
     old, young = AgentFactory(slug=SLUG), AgentFactory(slug=SLUG)
     values(old, {day: 10_000 + 100 * min(day, 8) for day in range(15)})  # +1 % a day for eight days
     values(young, {day: 10_000 + 300 * day for day in range(8)})  # +3 % a day for a week
-    found = returns_by_day(returns_of(old, young))
-    assert (found[0], found[1], found[7]) == (0, 2, 14)
-    assert (found[8], found[14]) == (15, 15)  # the change of the old one alone
+    days = returns_by_day(returns_of(old, young))
+    assert (days[0], days[1], days[7]) == (0, 2, 14)
+    assert (days[8], days[14]) == (15, 15)  # the change of the old one alone
     numbers = [mean.cohorts for mean in returns_of(old, young).families[SLUG] if mean]
     assert (numbers[0], numbers[-1]) == (2, 1)
 

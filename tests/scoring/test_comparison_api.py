@@ -59,13 +59,13 @@ def test_refused_parameter_is_a_400_that_names_it(client: Client, path: str, que
 
 @pytest.mark.parametrize("path", ["leaderboard/", "performance/", "calibration/", f"comparisons/{GPT}/{GROK}/"])
 def test_nothing_is_found_as_of_the_future(client: Client, path: str) -> None:
-    found = problem(client.get(f"/api/v1/{path}", {"as_of": "9000-01-01"}), 404)
-    assert found["detail"] == "as_of: 9000-01-01T00:00:00Z is in the future"
+    error = problem(client.get(f"/api/v1/{path}", {"as_of": "9000-01-01"}), 404)
+    assert error["detail"] == "as_of: 9000-01-01T00:00:00Z is in the future"
 
 
 def test_trading_leaderboard_has_no_arm(client: Client) -> None:
-    found = problem(client.get("/api/v1/leaderboard/", {"arm": "blind"}), 404)
-    assert found["detail"] == "arm: the trading protocol has none; ask with protocol=forecast"
+    error = problem(client.get("/api/v1/leaderboard/", {"arm": "blind"}), 404)
+    assert error["detail"] == "arm: the trading protocol has none; ask with protocol=forecast"
 
 
 @pytest.mark.parametrize("pair", [f"{GPT}/{GPT}", f"{GPT}/nobody", f"nobody/{GPT}"])
@@ -74,9 +74,9 @@ def test_comparison_with_itself_or_an_unknown_family_is_not_found(client: Client
 
 
 def test_empty_arena_has_no_calibration_and_no_comparison(client: Client) -> None:
-    nothing = {"computed_at": None, "forecasters": []}
+    empty = {"computed_at": None, "forecasters": []}
     assert get(client, "calibration/") == {
-        "arm": "priced", "methodology": None, "category": None, "forecasts": nothing, "trades": nothing, "stakes": [],
+        "arm": "priced", "methodology": None, "category": None, "forecasts": empty, "trades": empty, "stakes": [],
     }  # fmt: skip
     comparison = get(client, f"comparisons/{GPT}/{GROK}/")
     assert comparison["trades"] == {
@@ -92,12 +92,12 @@ def test_comparison_has_the_entries_of_both_families(client: Client, season: Non
 
 
 def test_swapping_the_families_changes_only_the_signs(client: Client, season: None) -> None:
-    one, other = (get(client, f"comparisons/{pair}/") for pair in (f"{GPT}/{GROK}", f"{GROK}/{GPT}"))
-    assert one["trades"]["test"]["difference"] == -other["trades"]["test"]["difference"] != 0
-    assert one["forecasts"][0]["test"]["difference"] == -other["forecasts"][0]["test"]["difference"] != 0
-    assert one["trades"]["first_ahead"] == other["trades"]["second_ahead"]
+    one, second = (get(client, f"comparisons/{pair}/") for pair in (f"{GPT}/{GROK}", f"{GROK}/{GPT}"))
+    assert one["trades"]["test"]["difference"] == -second["trades"]["test"]["difference"] != 0
+    assert one["forecasts"][0]["test"]["difference"] == -second["forecasts"][0]["test"]["difference"] != 0
+    assert one["trades"]["first_ahead"] == second["trades"]["second_ahead"]
     assert [(m["first_return"], m["second_return"]) for m in one["trades"]["cohorts"]] == [
-        (m["second_return"], m["first_return"]) for m in other["trades"]["cohorts"]
+        (m["second_return"], m["first_return"]) for m in second["trades"]["cohorts"]
     ]
 
 
@@ -138,19 +138,19 @@ def test_choosing_one_family_twice_is_refused_and_an_unknown_one_is_not_found(cl
 
 
 def test_family_page_links_its_comparison_with_every_other_family(client: Client) -> None:
-    shown = client.get("/models/gpt-5.2/").content.decode()
-    others = Family.objects.exclude(slug=GPT)
-    assert others.count() == 6
-    for other in others:
-        assert f'href="/compare/gpt-5.2/{name_slug(other.display_name)}/"' in shown
+    markup = client.get("/models/gpt-5.2/").content.decode()
+    rivals = Family.objects.exclude(slug=GPT)
+    assert rivals.count() == 6
+    for rival in rivals:
+        assert f'href="/compare/gpt-5.2/{name_slug(rival.display_name)}/"' in markup
 
 
 def test_equal_stakes_on_both_sides_count_as_the_first_side(client: Client) -> None:
     market, cohort = MarketFactory(), CohortFactory()
-    both, other = (AgentFactory(slug=slug, cohort=cohort) for slug in (GPT, GROK))
-    bet(both, market, "NO", "300.00")
-    bet(both, market, "YES", "300.00")
-    bet(other, market, "NO", "200.00")
+    first_agent, other_agent = (AgentFactory(slug=slug, cohort=cohort) for slug in (GPT, GROK))
+    bet(first_agent, market, "NO", "300.00")
+    bet(first_agent, market, "YES", "300.00")
+    bet(other_agent, market, "NO", "200.00")
 
     (disagreement,) = get(client, f"comparisons/{GPT}/{GROK}/")["position_disagreements"]["largest"]
 

@@ -88,6 +88,6 @@ def test_unchanged_index_is_not_read_again(season: None) -> None:
     first = competition_index()
     assert competition_index() is first
     assert statements(competition_index) == 1
-    with CaptureQueriesContext(connection) as counted:
+    with CaptureQueriesContext(connection) as captured:
         assert {agent.cohort.methodology.version for agent in attach_competition(Agent.objects.all())} <= {"v1", "v2"}
-    assert len(counted) == 2
+    assert len(captured) == 2

@@ -19,10 +19,10 @@ BOARD = {"protocol": "forecast", "created": "after-cutoff"}
 
 
 def question(created: datetime | None, **chances: float) -> None:
-    asked = QuestionFactory(markets=[MarketFactory(created_at=created)])
+    new_question = QuestionFactory(markets=[MarketFactory(created_at=created)])
     slugs = {"gpt": GPT, "grok": GROK, "kimi": KIMI}
-    ask(asked, {slugs[name]: [chance, 1 - chance] for name, chance in chances.items()})
-    end_question(asked, "YES")
+    ask(new_question, {slugs[name]: [chance, 1 - chance] for name, chance in chances.items()})
+    end_question(new_question, "YES")
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +46,8 @@ def test_questions_of_the_day_of_the_cutoff_and_undated_ones_do_not_count(client
     assert (board[GPT]["n"], board[GROK]["n"], board[KIMI]["n"]) == (2, 1, 0)
     assert board[GPT]["brier"] == pytest.approx((0.2**2 + 0.3**2) / 2)
     assert board[GROK]["brier"] == pytest.approx(0.4**2)
-    whole = client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json()["results"]
-    assert {row["n"] for row in whole if row["forecaster"] in (GPT, GROK, KIMI)} == {4}
+    unrestricted_rows = client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json()["results"]
+    assert {row["n"] for row in unrestricted_rows if row["forecaster"] in (GPT, GROK, KIMI)} == {4}
 
 
 def test_list_with_an_undated_market_is_undated(client: Client) -> None:

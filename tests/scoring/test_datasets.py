@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from django.test import Client
 
-from agents.models import Forecast
+from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
 from tests.commands import run
 from tests.guards import guards_removed
@@ -21,6 +21,7 @@ from tests.venue import GPT, SUNDAY, Venue, forecast
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 DAY = timedelta(days=1)
+FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 AGENT = """
 from arena_agent import Agent
 
@@ -70,13 +71,16 @@ def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Ven
     assert {task["task"]: task["blocks"]["QUESTIONS"] for task in tasks} == {
         f"batch-{pk}": block for pk, block in blocks.items()
     }
+    for task in tasks:
+        (call, *_) = ModelCall.objects.filter(elicitation__batch=task["task"].removeprefix("batch-"))
+        assert (task["system_prompt"], task["user_prompt"]) == (call.system_prompt, call.user_prompt)
     assert "outcome" not in (tmp_path / "data" / "tasks.jsonl").read_text()
     outcomes = lines(tmp_path / "data" / "outcomes.jsonl")
     assert [(row["option"], row["outcome"]) for row in outcomes] == [("YES", 1), ("NO", 0)] * 2
-    stated = pl.read_parquet(tmp_path / "data" / "forecasts.parquet")
+    forecast_rows = pl.read_parquet(tmp_path / "data" / "forecasts.parquet")
     (question,) = {row["question_id"] for row in outcomes}
-    assert stated.height == 2 * Forecast.objects.filter(question=int(question)).count()
-    gpt = stated.filter((pl.col("forecaster") == "gpt-5.1") & (pl.col("option") == "YES"))
+    assert forecast_rows.height == 2 * Forecast.objects.filter(question=int(question)).count()
+    gpt = forecast_rows.filter((pl.col("forecaster") == "gpt-5.1") & (pl.col("option") == "YES"))
     assert sorted(gpt["probability"]) == [0.6, 0.7]
 
 
@@ -94,12 +98,14 @@ def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> Non
         assert (report["n"], report["brier"], report["coverage"]) == (1, pytest.approx(0.25), 1.0)
         assert report["condition"] == condition
         assert report["forecasters"]["gpt-5.1"]["brier"] == pytest.approx(gpt_brier)
+        assert run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json").code == 0
+        ranked = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]
+        for name in ("even", "gpt-5.1"):
+            figures = report if name == "even" else report["forecasters"][name]
+            assert {key: figures[key] for key in FIGURES} == {key: ranked[name][key] for key in FIGURES}
+        assert report["adjusted_brier"] is not None
     ran = subprocess.run([*command, "--condition", "full"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (ran.returncode, "no task is of the condition full; there are blind, priced" in ran.stderr) == (2, True)
-    ranked = run("rank", None, tmp_path / "out" / "forecasts.csv", out=tmp_path / "ranked.json")
-    assert ranked.code == 0
-    figures = json.loads((tmp_path / "ranked.json").read_text())["forecasters"]["even"]
-    assert {name: figures[name] for name in ("brier", "alpha")} == {name: report[name] for name in ("brier", "alpha")}
 
 
 def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address(

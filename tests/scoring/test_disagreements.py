@@ -32,26 +32,26 @@ def agents() -> dict[str, Agent]:
     """Three families in one cohort, who bought sides of two markets and stated odds on two questions."""
     cohort = CohortFactory()
     agents = {slug: AgentFactory(cohort=cohort, family=family(slug)) for slug in THREE}
-    one, other = MarketFactory.create_batch(2)
+    one, second = MarketFactory.create_batch(2)
     for slug, side, amount in ((GPT, "YES", "900.00"), (GROK, "NO", "300.00"), (CLAUDE, "NO", "700.00")):
         bet(agents[slug], one, side, amount)
-    bet(agents[GPT], other, "NO", "50.00")
-    bet(agents[GROK], other, "YES", "950.00")
-    for market, odds in ((one, (0.9, 0.4, 0.45)), (other, (0.2, 0.3, 0.9))):
-        stated = dict(zip(THREE, ([share, 1 - share] for share in odds), strict=True))
-        ask(QuestionFactory(markets=[market]), stated)
+    bet(agents[GPT], second, "NO", "50.00")
+    bet(agents[GROK], second, "YES", "950.00")
+    for market, odds in ((one, (0.9, 0.4, 0.45)), (second, (0.2, 0.3, 0.9))):
+        vectors = dict(zip(THREE, ([share, 1 - share] for share in odds), strict=True))
+        ask(QuestionFactory(markets=[market]), vectors)
     return agents
 
 
 def test_the_most_at_stake_and_the_widest_gap_come_first(agents: dict[str, Agent]) -> None:
     against, number = position_disagreements(family(GROK), family(GPT))
     assert number == 2
-    assert [each[1:5] for each in against] == [
+    assert [row[1:5] for row in against] == [
         ("NO", Decimal("300.00"), "YES", Decimal("900.00")),
         ("YES", Decimal("950.00"), "NO", Decimal("50.00")),
     ]
     apart = disagreements(family(GROK), family(GPT), "priced")
-    assert [(each.first, each.second) for each in apart] == [(0.4, 0.9), (0.3, 0.2)]
+    assert [(row.first, row.second) for row in apart] == [(0.4, 0.9), (0.3, 0.2)]
 
 
 def test_a_bet_shows_at_once(agents: dict[str, Agent]) -> None:

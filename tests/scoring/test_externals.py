@@ -118,5 +118,5 @@ def test_external_forecasts_change_no_figure_of_others(visitor: Family, client: 
     after = forecast_entries(client)
     guest = after.pop("visitor")
     assert guest["n"] == 3
-    differing = {(who, key) for who in before for key in before[who] if after[who][key] != before[who][key]}
+    differing = {(name, key) for name in before for key in before[name] if after[name][key] != before[name][key]}
     assert differing == set()

@@ -150,20 +150,20 @@ def means(agents: list[Agent], instants: list[datetime]) -> dict[str, list[Any]]
     """The means by their definition, agent by agent."""
     values, expected = agent_values(agents, instants), {}
     for slug in sorted({agent.family.slug for agent in agents}):
-        own = [values[agent.pk] for agent in agents if agent.family.slug == slug]
-        known = [[value for value in at_once if value is not None] for at_once in zip(*own, strict=True)]
-        expected[slug] = [round(sum(v) / len(v), 2) if v else None for v in known]
+        series = [values[agent.pk] for agent in agents if agent.family.slug == slug]
+        values_by_instant = [[value for value in at_once if value is not None] for at_once in zip(*series, strict=True)]
+        expected[slug] = [round(sum(column) / len(column), 2) if column else None for column in values_by_instant]
     return expected
 
 
-@pytest.mark.parametrize("chosen", ["all", "a cohort", "a family", "pruned"])
-def test_means_read_from_totals_are_those_of_the_agents(season: list[Agent], chosen: str) -> None:
-    if chosen == "pruned":
+@pytest.mark.parametrize("methodology", ["all", "a cohort", "a family", "pruned"])
+def test_means_read_from_totals_are_those_of_the_agents(season: list[Agent], methodology: str) -> None:
+    if methodology == "pruned":
         prune_snapshots(at=WEEK + 40 * DAY)
     agents = {
         "a cohort": [agent for agent in season if agent.cohort.number == 2],
         "a family": [agent for agent in season if agent.family.slug == KIMI],
-    }.get(chosen, season)
+    }.get(methodology, season)
     instants = [WEEK + n * timedelta(minutes=5) for n in range(-2, 44)]
     assert {family.slug: values for family, values in family_values(agents, instants)} == means(agents, instants)
 

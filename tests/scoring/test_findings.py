@@ -154,6 +154,14 @@ def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:
     assert stakes.details == {"alike": 1, "models": 3, "stake": 0.1, "kelly": 0.4, "condition": SHOWN}
 
 
+def test_no_model_matches_kellys_stakes_only_if_none_is_told_apart() -> None:
+    near = {"family": "a", "over_kelly": -0.1, "over_kelly_ci": [-0.15, -0.05], "bets": 90}
+    far = {"family": "b", "over_kelly": -0.3, "over_kelly_ci": [-0.7, 0.1], "bets": 5}
+    store([entry("a")], forecasts_and_trades=[row | {"stake": 0.1, "kelly_stake": 0.3} for row in (near, far)])
+    stakes = by_topic()["stakes"]
+    assert (stakes.first, stakes.supported, stakes.details["alike"]) == ("A", True, 1)
+
+
 def test_calibration_names_its_condition() -> None:
     bins = [{"from": 0.8, "to": 0.9, "forecast": 0.85, "outcome": 0.7, "low": 0.6, "high": 0.8, "pairs": 50}]
     store([entry("a")], curves={"reliability": {"forecasters": {"a": bins}}})

@@ -72,7 +72,7 @@ def test_a_question_as_the_contract_names_it(client: Client, rain: Question) -> 
 def test_an_option_without_a_market_has_what_the_others_leave(client: Client, cup: Question) -> None:
     row = get(client, f"questions/{cup.pk}/", fields="options,market,outcome")
     assert (row["market"], row["outcome"]) == (None, None)
-    assert [(o["name"], o["price"], o["no_price"]) for o in row["options"]] == [
+    assert [(option["name"], option["price"], option["no_price"]) for option in row["options"]] == [
         ("A", "0.500000", "0.500000"), ("B", "0.250000", "0.750000"), ("None of these", "0.250000", "0.750000"),
     ]  # fmt: skip
     assert row["options"][2]["market"] is None
@@ -102,9 +102,9 @@ def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Cli
     assert row["rules"] == "By the gauge."
     assert [day["day"] for day in row["days_asked"]] == ["2026-03-08T00:00:00Z", "2026-03-09T00:00:00Z"]
     assert row["days_asked"][0]["prices"]["YES"] == {"price": "0.4", "ask": "0.42", "no_ask": "0.61", "stale": False}
-    stated = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
-    assert len(stated) == 4
-    first = stated["priced", GPT, "2026-03-08"]
+    forecasts_by_family = {(f["arm"], f["family"], f["made_at"][:10]): f for f in row["forecasts"]}
+    assert len(forecasts_by_family) == 4
+    first = forecasts_by_family["priced", GPT, "2026-03-08"]
     assert (first["probabilities"], first["brier"]) == ({"YES": 0.7, "NO": 0.3}, pytest.approx(0.09))
     assert first["rationale"] == "GPT-5.2 has its reasons."
     assert [difficulty["arm"] for difficulty in row["difficulties"]] == [
@@ -133,12 +133,12 @@ def test_forecasts_are_filtered_and_walked_by_a_cursor(client: Client, rain: Que
     assert count(status="resolved") == 4
     assert count(made_at__gte="2026-03-09") == 1
     assert count(methodology="v2", family=GPT, arm="priced", question=rain.pk) == 2
-    seen, url = [], "/api/v1/forecasts/?page_size=2"
+    ids, url = [], "/api/v1/forecasts/?page_size=2"
     while url:
         body = client.get(url).json()
-        seen += [row["id"] for row in body["results"]]
+        ids += [row["id"] for row in body["results"]]
         url = body["next"]
-    assert sorted(seen) == sorted(Forecast.objects.values_list("pk", flat=True))
+    assert sorted(ids) == sorted(Forecast.objects.values_list("pk", flat=True))
 
 
 def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Client, cup: Question) -> None:

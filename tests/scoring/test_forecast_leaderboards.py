@@ -36,18 +36,21 @@ DAY = timedelta(days=1)
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 
 
-def asked_and_ended(stated: Mapping[str, Sequence[float]], winner: str = "YES", **options: Any) -> Question:
+def asked_and_ended(probabilities: Mapping[str, Sequence[float]], winner: str = "YES", **options: Any) -> Question:
     """A resolved binary question that was asked at YES 0.40."""
     question = QuestionFactory()
-    ask(question, stated, **options)
+    ask(question, probabilities, **options)
     return end_question(question, winner)
 
 
 def leaderboard(arm: str = "priced", **selection: Any) -> dict[str, dict[str, Any]]:
     """The entries by forecaster."""
-    chosen = Selection(arm, **selection)
+    leaderboard_selection = Selection(arm, **selection)
     return {
-        e["forecaster"]: e for e in forecast_leaderboard(resolved_entries(chosen), family_names(chosen), {}).entries
+        e["forecaster"]: e
+        for e in forecast_leaderboard(
+            resolved_entries(leaderboard_selection), family_names(leaderboard_selection), {}
+        ).entries
     }
 
 
@@ -223,12 +226,12 @@ def a_week(questions: int = 6) -> None:
     """Questions of two categories on which three families differ, some in one event, two asked twice."""
     for number in range(questions):
         lean = 0.1 + 0.12 * (number % 6)
-        stated = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
+        vectors = {GPT: [lean, 1 - lean], GROK: [0.9 - lean / 2, 0.1 + lean / 2], KIMI: [0.5, 0.5]}
         market = MarketFactory(category=("Politics", "Sports")[number % 2], event_id=f"event-{number // 2}")
         asks = {"YES": ("0.42", "0.62"), "NO": ("0.62", "0.42")}
         question = QuestionFactory(markets=[market])
         for day in range(1 + (number < 2)):
-            ask(question, stated, day=WEEK + day * DAY, asks=asks)
+            ask(question, vectors, day=WEEK + day * DAY, asks=asks)
             ask(question, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY, arm="blind")
         end_question(question, ("YES", "NO", "NO")[number % 3])
 
@@ -283,9 +286,9 @@ def _flat(value: Any) -> list[float]:
 
 
 def _write_long_form(path: Path, *, latest: bool) -> None:
-    chosen = Selection("priced")
-    entries = resolved_entries(chosen)
-    families = panels(entries, family_names(chosen)).families
+    selection = Selection("priced")
+    entries = resolved_entries(selection)
+    families = panels(entries, family_names(selection)).families
     questions = families.questions
     names = ("forecaster", "question", "option", "probability", "outcome", "odds", "no_odds", "event", "weight")
     with path.open("w", newline="") as file:

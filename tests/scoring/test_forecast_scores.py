@@ -24,10 +24,10 @@ def score_of(slug: str) -> ForecastScore:
     return ForecastScore.objects.get(forecast__family__slug=slug)
 
 
-def ask_and_end(stated: dict[str, list[float]], *winners: str, question: Question | None = None) -> Question:
+def ask_and_end(probabilities: dict[str, list[float]], *winners: str, question: Question | None = None) -> Question:
     """A question, by default binary at YES 0.40, with these forecasts, resolved or cancelled."""
     question = question or QuestionFactory()
-    ask(question, stated)
+    ask(question, probabilities)
     return end_question(question, *winners)
 
 
@@ -55,7 +55,7 @@ def test_binary_forecasts_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prices", "exclusive", "stated", "winner", "brier", "logarithm", "market_brier"),
+    ("prices", "exclusive", "probabilities", "winner", "brier", "logarithm", "market_brier"),
     [
         # Mids of 0.6, 0.4 and 0.25 leave nothing for none of these, and are divided by 1.25.
         (("0.6", "0.4", "0.25"), True, [0.4, 0.4, 0.1, 0.1], "B",
@@ -72,13 +72,13 @@ def test_binary_forecasts_by_hand() -> None:
 def test_forecasts_of_several_options_by_hand(
     prices: tuple[str | None, ...],
     exclusive: bool,
-    stated: list[float],
+    probabilities: list[float],
     winner: str,
     brier: float,
     logarithm: float,
     market_brier: float | None,
 ) -> None:
-    ask_and_end({GPT: stated}, winner, question=several(*prices, exclusive=exclusive))
+    ask_and_end({GPT: probabilities}, winner, question=several(*prices, exclusive=exclusive))
     score_forecasts(at=END)
     score = score_of(GPT)
     assert (score.brier, score.log) == (pytest.approx(brier), pytest.approx(logarithm))

@@ -30,11 +30,11 @@ def ada() -> Agent:
     return AgentFactory()
 
 
-def bet_and_forecast(agent: Agent, side: str, amount: str, stated: list[float], **asked: Any) -> Market:
+def bet_and_forecast(agent: Agent, side: str, amount: str, probabilities: list[float], **options: Any) -> Market:
     """A market at YES 0.40 on which the agent bet, and whose options it gave these probabilities."""
     market = MarketFactory()
     bet(agent, market, side, amount)
-    ask(QuestionFactory(markets=[market]), {agent.family.slug: stated}, **asked)
+    ask(QuestionFactory(markets=[market]), {agent.family.slug: probabilities}, **options)
     return market
 
 
@@ -68,7 +68,7 @@ def test_bet_stands_beside_the_forecast_of_its_side(ada: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "amount", "stated", "stake", "kelly"),
+    ("side", "amount", "probability", "stake", "kelly"),
     [
         ("YES", "1000.00", 0.46, 0.1, 0.1),  # 0.06 / 0.6: the stake is Kelly's, though far from the forecast
         ("YES", "1000.00", 0.3, 0.1, 0.0),  # no edge
@@ -77,9 +77,9 @@ def test_bet_stands_beside_the_forecast_of_its_side(ada: Agent) -> None:
     ],
 )
 def test_stake_is_compared_with_kellys_at_the_own_forecast_and_price(
-    ada: Agent, side: str, amount: str, stated: float, stake: float, kelly: float
+    ada: Agent, side: str, amount: str, probability: float, stake: float, kelly: float
 ) -> None:
-    bet_and_forecast(ada, side, amount, [stated, 1 - stated])
+    bet_and_forecast(ada, side, amount, [probability, 1 - probability])
     row = figures()
     expected = pytest.approx((stake, kelly, stake - kelly))
     assert (row["stake"], row["kelly_stake"], row["over_kelly"]) == expected
@@ -122,9 +122,9 @@ def test_one_forecast_behind_the_bets_of_two_cohorts_is_one_bet_of_kelly(ada: Ag
 
 
 def test_no_of_a_market_that_is_one_option_of_a_list_is_what_its_option_leaves(ada: Agent) -> None:
-    one, other = MarketFactory(question="A"), MarketFactory(question="B", prices={"YES": "0.30", "NO": "0.70"})
+    one, second = MarketFactory(question="A"), MarketFactory(question="B", prices={"YES": "0.30", "NO": "0.70"})
     bet(ada, one, "NO", "500.00")
-    question = QuestionFactory(markets=[one, other])
+    question = QuestionFactory(markets=[one, second])
     ask(question, {ada.family.slug: [0.3, 0.5, 0.2]}, asks={"A": ("0.42", "0.63")})
     (compared,) = forecast_bets("priced")
     assert (compared.probability, compared.ask, compared.other_ask) == (pytest.approx(0.7), 0.63, 0.42)
@@ -154,9 +154,9 @@ def test_a_cancelled_market_is_compared_and_not_scored(ada: Agent) -> None:
 @pytest.mark.parametrize("events", [3, 4])
 def test_intervals_of_differences_stay_within_their_range_and_need_four_events(events: int) -> None:
     """Stake less Kelly's is -0.24, -0.23, 0.05 and 0.06."""
-    stated = ((0.9, 0.04), (0.9, 0.08), (0.5, 0.2), (0.5, 0.24))
+    probabilities = ((0.9, 0.04), (0.9, 0.08), (0.5, 0.2), (0.5, 0.24))
     bets = []
-    for number, (probability, confidence) in enumerate(stated):
+    for number, (probability, confidence) in enumerate(probabilities):
         event = f"event {min(number, events - 1)}"
         bets.append(ForecastBet("a", number, number, event, probability, confidence, 0.5, 0.5, 0.5, 100.0, None, 0.25))
     (row,) = family_figures(bets)
@@ -166,3 +166,15 @@ def test_intervals_of_differences_stay_within_their_range_and_need_four_events(e
             assert interval is None
         else:
             assert -1 <= interval[0] < row[name] < interval[1] <= 1
+
+
+def test_interval_beside_kellys_stakes_is_corrected_for_the_number_of_models() -> None:
+    stakes = (0.04, 0.08, 0.2, 0.24, 0.1)
+    bets = []
+    for number, stake in enumerate(stakes):
+        bets.append(ForecastBet("a", number, number, f"event {number}", 0.6, stake, 0.5, 0.5, 0.5, 100.0, None, 0.25))
+    (alone,) = family_figures(bets)
+    among_two, _ = family_figures([*bets, bets[0]._replace(family="b")])
+    low, high = among_two["over_kelly_ci"]
+    assert low < alone["over_kelly_ci"][0] < alone["over_kelly_ci"][1] < high
+    assert among_two["over_betting_ci"] == alone["over_betting_ci"]

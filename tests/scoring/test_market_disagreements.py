@@ -82,13 +82,13 @@ def test_kind_counts_resolved_questions_of_the_category_with_a_like_difference(
 
 
 def test_wins_and_losses_are_the_markets_brier_less_the_models(client: Client, record: list[Question]) -> None:
-    won, also_won, lost = rows(client, resolved="true", family=GPT)
+    won, also_won, lost_market = rows(client, resolved="true", family=GPT)
     assert {won["question"], also_won["question"]} == {record[0].pk, record[1].pk}
     # Brier of YES at p: (1 - p)² if it happens, else p².
     assert (won["brier"], won["market_brier"]) == (pytest.approx(0.0625), pytest.approx(0.16))
     assert won["lead"] == pytest.approx(0.0975)
-    assert (lost["question"], lost["happened"]) == (record[2].pk, False)
-    assert lost["lead"] == pytest.approx(0.36 - 0.5625)
+    assert (lost_market["question"], lost_market["happened"]) == (record[2].pk, False)
+    assert lost_market["lead"] == pytest.approx(0.36 - 0.5625)
     assert len(rows(client, resolved="true")) == 3, "who agrees with the market neither wins nor loses"
 
 
@@ -175,12 +175,12 @@ def test_forecasts_are_hidden_while_they_are_sealed(client: Client, settings: An
     register_external_agent(name="Visitor", protocol="forecast", at=WEEK - DAY)
     question = rain(1, "0.50", gpt=0.9)
     frozen_at = question.entries.get().question_set.frozen_at
-    for minutes, shown in ((5, 0), (20, 1)):
+    for minutes, count in ((5, 0), (20, 1)):
         settings.ARENA_CLOCK = frozen_at + timedelta(minutes=minutes)
-        assert len(rows(client)) == shown
+        assert len(rows(client)) == count
         page = get_page(client, f"/questions/{question.pk}/")
-        assert len(elements(page, ".short-answer")) == shown
-        assert ("90" in visible_text(get_page(client, "/disagreements/"), "main")) == bool(shown)
+        assert len(elements(page, ".short-answer")) == count
+        assert ("90" in visible_text(get_page(client, "/disagreements/"), "main")) == bool(count)
 
 
 def test_leads_are_means_of_four_weeks_with_an_interval_from_four_events_on() -> None:

@@ -91,27 +91,27 @@ def all_entries(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str
 
 def computed_equally(instants: Iterable[datetime] = INSTANTS, protocols: Iterable[str] = PROTOCOLS) -> dict[Any, Any]:
     """The entries as read, which are those computed without the cache."""
-    shown = all_entries(instants, protocols)
+    boards = all_entries(instants, protocols)
     cache.clear()
-    assert all_entries(instants, protocols) == shown
-    return shown
+    assert all_entries(instants, protocols) == boards
+    return boards
 
 
 def tables_read(at: datetime | None, protocol: str, **selection: str) -> set[str]:
     """The tables of all rows that a leaderboard's figures are made of, if it reads them."""
-    with CaptureQueriesContext(connection) as counted:
+    with CaptureQueriesContext(connection) as captured:
         shown_entries(at, protocol, **selection)
-    statements = [query["sql"] for query in counted if "COUNT(" not in query["sql"]]
+    statements = [query["sql"] for query in captured if "COUNT(" not in query["sql"]]
     tables = (Forecast._meta.db_table, BrierScore._meta.db_table)
     return {table for table in tables for sql in statements if f'FROM "{table}"' in sql}
 
 
 def test_a_past_leaderboard_is_as_of_its_instant(season: None) -> None:
     instants = sorted({WEEK - DAY, END, *(WEEK + step * DAY / 2 for step in range(13)), WEEK + 3 * DAY - SECOND})
-    shown = computed_equally(instants)
-    assert [shown["trading", "", at][0]["resolved_bets"] for at in (WEEK, WEEK + 2 * DAY, END)] == [0, 1, 4]
-    assert len({str(entries) for (protocol, _, _), entries in shown.items() if protocol == "forecast"}) == 6
-    assert shown_entries(END, "forecast", arm="blind") != shown["forecast", "", END]
+    boards = computed_equally(instants)
+    assert [boards["trading", "", at][0]["resolved_bets"] for at in (WEEK, WEEK + 2 * DAY, END)] == [0, 1, 4]
+    assert len({str(entries) for (protocol, _, _), entries in boards.items() if protocol == "forecast"}) == 6
+    assert shown_entries(END, "forecast", arm="blind") != boards["forecast", "", END]
     assert shown_entries(None, "trading", category=POLITICS)[0]["resolved_bets"] == 2
 
 
@@ -159,9 +159,9 @@ def test_a_past_leaderboard_has_the_costs_of_the_weeks_frozen_by_then(season: No
     def cost(at: datetime) -> str:
         return next(str(entry["cost_usd"]) for entry in shown_entries(at, "trading") if entry["family"] == GPT)
 
-    then = [decision.universe.frozen_at for decision in (first, second)]
-    assert [cost(at - SECOND) for at in then] == ["0.000000", "0.300000"]
-    assert [cost(at) for at in then] == ["0.300000", "0.800000"]
+    instants = [decision.universe.frozen_at for decision in (first, second)]
+    assert [cost(at - SECOND) for at in instants] == ["0.000000", "0.300000"]
+    assert [cost(at) for at in instants] == ["0.300000", "0.800000"]
 
 
 def resolve_late() -> None:
@@ -204,10 +204,12 @@ def test_family_without_a_forecast_is_on_past_leaderboards_by_its_present_name(s
     computed_equally([END])
     entries = {e["forecaster"]: e for e in shown_entries(WEEK + DAY, "forecast")}
     assert (entries[KIMI]["display_name"], entries[KIMI]["n"], entries[KIMI]["ruins"]["0"]) == ("Kimi of Now", 0, 0)
-    chosen = Selection("priced", until=END)
-    with_all = forecast_leaderboard(resolved_entries(chosen), family_names(chosen), {}, reported=False)
-    whole = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}
-    assert {e["forecaster"]: {key: e[key] for key in whole[KIMI]} for e in shown_entries(END, "forecast")} == whole
+    selection = Selection("priced", until=END)
+    with_all = forecast_leaderboard(resolved_entries(selection), family_names(selection), {}, reported=False)
+    full_entries = {entry["forecaster"]: entry for entry in json.loads(json.dumps(with_all.entries))}
+    assert {
+        e["forecaster"]: {key: e[key] for key in full_entries[KIMI]} for e in shown_entries(END, "forecast")
+    } == full_entries
 
 
 def test_each_of_several_methodologies_has_leaderboards_of_its_own(season: None) -> None:
@@ -217,12 +219,12 @@ def test_each_of_several_methodologies_has_leaderboards_of_its_own(season: None)
     rules = Cohort.objects.get().methodology
     rules.pk, rules.version = None, "v9"
     rules.save()
-    other = AgentFactory(cohort=CohortFactory(methodology=rules))
-    bet(other, Market.objects.filter(status="resolved").order_by("pk")[0])
+    other_agent = AgentFactory(cohort=CohortFactory(methodology=rules))
+    bet(other_agent, Market.objects.filter(status="resolved").order_by("pk")[0])
     score()
     for methodology in ("", version, "v9"):
-        shown = shown_entries(END, "trading", methodology=methodology)
-        assert sum(entry["resolved_bets"] for entry in shown) == {"": 9, version: 8, "v9": 1}[methodology]
+        entries = shown_entries(END, "trading", methodology=methodology)
+        assert sum(entry["resolved_bets"] for entry in entries) == {"": 9, version: 8, "v9": 1}[methodology]
 
 
 def test_agents_of_whom_nothing_is_scored_have_no_figures(season: None) -> None:

@@ -88,9 +88,9 @@ def test_a_range_reaches_so_far_back_and_holds_what_was_before_it(
     client: Client, name: str, first: str, number: int
 ) -> None:
     worth(agent_of("grok-4"), {0 * DAY: 10000, 7 * DAY: 10500})
-    shown = points(client, range=name)["grok-4"]
-    assert (shown[0][0], len(shown)) == (first, number)
-    assert [value for _, value in shown] == ["10000.00"] * (number - 1) + ["10500.00"]
+    lines = points(client, range=name)["grok-4"]
+    assert (lines[0][0], len(lines)) == (first, number)
+    assert [value for _, value in lines] == ["10000.00"] * (number - 1) + ["10500.00"]
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -103,17 +103,17 @@ def test_no_range_has_more_points_than_a_chart_can_show(client: Client, name: st
 
 def test_a_family_is_the_mean_over_its_cohorts_and_whoever_has_finished_stays_in_it(client: Client) -> None:
     """The first cohort ends after a day with 10,600; the second starts a week later at 10,000 and rises."""
-    over, going = agent_of("grok-4"), agent_of("grok-4")
+    over, active_agent = agent_of("grok-4"), agent_of("grok-4")
     worth(over, {0 * DAY: 10000, DAY: 10600})
     over.cohort.status, over.cohort.completed_at = Cohort.Status.COMPLETED, WEEK + DAY
     over.cohort.save()
     Agent.objects.filter(pk=over.pk).update(cash=Decimal("10600.00"))
-    worth(going, {7 * DAY: 10000, 7 * DAY + TEN: 10100})
+    worth(active_agent, {7 * DAY: 10000, 7 * DAY + TEN: 10100})
     assert points(client, range="10M") == {"grok-4": [("15T00:00:00Z", "10300.00"), ("15T00:10:00Z", "10350.00")]}
     assert points(client, range="10M", cohort=2)["grok-4"][-1] == ("15T00:10:00Z", "10100.00")
-    (whole,) = points(client).values()
-    assert (whole[0], whole[-1]) == (("08T00:00:00Z", "10000.00"), ("15T00:10:00Z", "10350.00"))
-    assert ("14T00:00:00Z", "10600.00") in whole
+    (total,) = points(client).values()
+    assert (total[0], total[-1]) == (("08T00:00:00Z", "10000.00"), ("15T00:10:00Z", "10350.00"))
+    assert ("14T00:00:00Z", "10600.00") in total
 
 
 def test_curves_can_be_narrowed_to_a_cohort_and_to_a_family(client: Client) -> None:
@@ -174,10 +174,10 @@ def test_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None
         worth(agent, {TEN * n: 10000 + 37 * n * len(slug) for n in range(6)})
     drawn = chart_data(get_page(client, f"/cohorts/{cohort.number}/"), "values")
     names = dict(Family.objects.values_list("display_name", "slug"))
-    shown = {names[curve["name"]]: curve["values"] for curve in drawn["curves"]}
+    lines = {names[curve["name"]]: curve["values"] for curve in drawn["curves"]}
     series = curves(client, cohort=cohort.number)["series"]
-    assert shown == {row["family"]: [float(value) for _, value in row["points"]] for row in series if row["points"]}
-    assert shown["grok-4"][-1] == 10000 + 37 * 5 * 6
+    assert lines == {row["family"]: [float(value) for _, value in row["points"]] for row in series if row["points"]}
+    assert lines["grok-4"][-1] == 10000 + 37 * 5 * 6
 
 
 def test_curves_cost_the_same_queries_however_much_was_played(client: Client) -> None:
@@ -221,10 +221,10 @@ def test_the_leaderboard_of_a_past_instant_is_the_one_that_stood_then(venue: Ven
         published[instant] = Leaderboard.objects.get(methodology="", protocol="trading").entries
     assert len({str(entries) for entries in published.values()}) == 2
     for instant, entries in published.items():
-        then = leaderboard(client, as_of=instant.isoformat())
+        past = leaderboard(client, as_of=instant.isoformat())
         # A call bears the real clock's time: its cost is counted from its week's freeze on. Costs are those of now.
         without = {"cost_usd": None, **dict.fromkeys(OF_FAMILY)}
-        assert [row | without for row in then] == [row | without for row in entries]
+        assert [row | without for row in past] == [row | without for row in entries]
     assert leaderboard(client, as_of=(SUNDAY - DAY).isoformat()) == []
 
 
@@ -245,15 +245,15 @@ def test_a_category_narrows_the_scores_and_leaves_the_money(client: Client) -> N
     resolve(sports, "NO")
     compute_scores(at=WEEK + 31 * DAY)
     MarketFactory(category="Crypto")
-    (whole,), (one,), (other,), (none,) = (
+    (total,), (one,), (second,), (empty,) = (
         leaderboard(client, **query)
         for query in ({}, {"category": "Politics"}, {"category": "Sports"}, {"category": "Crypto"})
     )
-    assert [row["brier"] for row in (whole, one, other)] == pytest.approx([0.205, 0.25, 0.16])
-    assert none["brier"] is None
-    assert [(row["resolved_bets"], row["win_rate"]) for row in (one, other, none)] == [(1, 1.0), (1, 0.0), (0, None)]
+    assert [row["brier"] for row in (total, one, second)] == pytest.approx([0.205, 0.25, 0.16])
+    assert empty["brier"] is None
+    assert [(row["resolved_bets"], row["win_rate"]) for row in (one, second, empty)] == [(1, 1.0), (1, 0.0), (0, None)]
     money = ("total_value", "pnl", "return_percent", "rank")
-    for row in (one, other, none):
+    for row in (one, second, empty):
         assert [row[key] for key in money] == ["11000.00", "1000.00", 10.0, 1]
 
 

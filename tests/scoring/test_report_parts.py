@@ -30,9 +30,9 @@ def rain(number: int, **chances: float) -> Question:
 def tell(question: Question, days_ahead: int, *, arm: str = "priced", cost: str = "0.01", **chances: float) -> None:
     """Asks the question so many days before it closes."""
     answers = {slug.replace("_", "-"): [chance, 1 - chance] for slug, chance in chances.items()}
-    named = {{"gpt": GPT, "grok": GROK, "kimi": KIMI}[name]: vector for name, vector in answers.items()}
-    day, stated = CLOSE - DECIDED - days_ahead * DAY, ModelCall.CostSource.STATED
-    ask(question, named, day=day, arm=arm, cost=cost, cost_source=stated)
+    vectors = {{"gpt": GPT, "grok": GROK, "kimi": KIMI}[name]: vector for name, vector in answers.items()}
+    day, cost_source = CLOSE - DECIDED - days_ahead * DAY, ModelCall.CostSource.STATED
+    ask(question, vectors, day=day, arm=arm, cost=cost, cost_source=cost_source)
 
 
 def resolve_all() -> None:
@@ -151,8 +151,9 @@ def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(cli
     assert f"${1000 * 0.01 * 0.02 / (kimi - gpt):.2f}" in table_row(section(page, "steps"), "GPT-5.2")
     sentence = visible_text(element(page, "p.answer"))
     assert sentence == (
-        "3 of 3 models are beaten by no other on both score and cost when shown the market’s prices:"
-        " Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
+        "By the mean scores so far 3 of 3 models are beaten by no other on both score and cost when shown the market’s"
+        " prices: Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
+        " The dearer one’s score is shown to be better in 2 of 2 steps between them."
     )
     for extension in ("csv", "png", "svg"):
         assert client.get(f"/costs/charts/score-by-cost.{extension}").status_code == 200
@@ -290,9 +291,9 @@ def test_unknown_choices_are_refused_and_the_past_is_as_it_was(client: Client, p
         assert client.get(f"/api/v1/{path}/?{query}").status_code == 400
     assert client.get(f"{page}?arm=deaf").status_code == 404
     now, before = get(client, path), get(client, path, as_of=(CLOSE - DAY).isoformat())
-    same = get(client, path, as_of=(CLOSE + 2 * DAY).isoformat())
+    past_body = get(client, path, as_of=(CLOSE + 2 * DAY).isoformat())
     filled = "bins" if path == "time" else "rows"
-    assert same[filled] == now[filled] != before[filled]
+    assert past_body[filled] == now[filled] != before[filled]
     assert "Nothing to compare yet" not in visible_text(get_page(client, page))
     past = visible_text(get_page(client, f"{page}?as_of={(CLOSE - DAY).date()}"))
     assert "Nothing to compare yet" in past

@@ -49,7 +49,7 @@ def remaining() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("age", "left"),
+    ("age", "expected"),
     [
         (29 * DAY, ["23:50", "00:00", "00:10", "00:20", "00:30", "00:40", "00:50", "01:00", "01:10"]),
         (31 * DAY, ["00:00", "01:00"]),
@@ -58,20 +58,20 @@ def remaining() -> list[str]:
         (900 * DAY, ["00:00"]),
     ],
 )
-def test_snapshots_grow_coarse_with_age(age: timedelta, left: list[str]) -> None:
+def test_snapshots_grow_coarse_with_age(age: timedelta, expected: list[str]) -> None:
     midnight = (NOW - age).replace(hour=0)
     snapshots(midnight - GRID, midnight + HOUR + GRID)
     run("prune", NOW)
-    assert remaining() == left
+    assert remaining() == expected
 
 
-@pytest.mark.parametrize(("limit", "left"), [(30 * DAY, 1), (180 * DAY, 1)])
-def test_what_is_exactly_as_old_as_the_limit_is_still_kept(limit: timedelta, left: int) -> None:
+@pytest.mark.parametrize(("limit", "expected"), [(30 * DAY, 1), (180 * DAY, 1)])
+def test_what_is_exactly_as_old_as_the_limit_is_still_kept(limit: timedelta, expected: int) -> None:
     odd = GRID if limit == 30 * DAY else HOUR
     at = (NOW - limit).replace(hour=5) + odd
     snapshots(at, at)
     assert run("prune", at + limit)["snapshots"] == 0
-    assert run("prune", at + limit + timedelta(seconds=1))["snapshots"] == left
+    assert run("prune", at + limit + timedelta(seconds=1))["snapshots"] == expected
 
 
 def test_an_agents_newest_snapshot_stays_however_old() -> None:
@@ -82,11 +82,11 @@ def test_an_agents_newest_snapshot_stays_however_old() -> None:
 
 
 def test_a_cohorts_closing_snapshot_stays_and_is_not_taken_again(venue: Venue) -> None:
-    ended = datetime(2026, 4, 20, 3, 5, tzinfo=UTC)
-    cohort = CohortFactory(status=Cohort.Status.COMPLETED, completed_at=ended)
+    cohort_end = datetime(2026, 4, 20, 3, 5, tzinfo=UTC)
+    cohort = CohortFactory(status=Cohort.Status.COMPLETED, completed_at=cohort_end)
     agent = AgentFactory(cohort=cohort)
-    closing, later = ended.replace(minute=10), ended.replace(minute=30)
-    for instant in (ended.replace(minute=0), closing, later, later + GRID):
+    closing, later = cohort_end.replace(minute=10), cohort_end.replace(minute=30)
+    for instant in (cohort_end.replace(minute=0), closing, later, later + GRID):
         SnapshotFactory(agent=agent, taken_at=instant)
     run("prune", NOW)
     assert set(Snapshot.objects.values_list("taken_at", flat=True)) == {closing, later + GRID}
@@ -162,11 +162,11 @@ def test_the_newest_run_of_each_kind_and_status_is_remembered_however_old() -> N
     assert run("prune", NOW)["runs"] == 1
 
 
-@pytest.mark.parametrize(("age", "left"), [(90 * DAY, 1), (90 * DAY + GRID, 0)])
-def test_jobs_that_failed_are_forgotten_by_the_queue_like_runs(age: timedelta, left: int) -> None:
+@pytest.mark.parametrize(("age", "expected"), [(90 * DAY, 1), (90 * DAY + GRID, 0)])
+def test_jobs_that_failed_are_forgotten_by_the_queue_like_runs(age: timedelta, expected: int) -> None:
     Task.objects.create(id="1", name="a", func="f", started=NOW - age, stopped=NOW - age, success=False)
-    assert run("prune", NOW)["tasks"] == 1 - left
-    assert Task.objects.count() == left
+    assert run("prune", NOW)["tasks"] == 1 - expected
+    assert Task.objects.count() == expected
 
 
 @pytest.mark.thorough

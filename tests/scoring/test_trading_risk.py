@@ -128,9 +128,9 @@ def test_bets_of_external_agents_change_no_models_figures() -> None:
     alone = odds_bettors(scores(), ["gpt-5.1"])
     resolve(bet(visitor, first, "YES", "900.00").market, "NO")
     compute_scores(at=SETTLED)
-    both = odds_bettors(scores(), ["gpt-5.1"])
-    assert both["gpt-5.1"] == alone["gpt-5.1"]
-    assert both["visitor"]["luckiest_bettor_share"] is None
+    bettors = odds_bettors(scores(), ["gpt-5.1"])
+    assert bettors["gpt-5.1"] == alone["gpt-5.1"]
+    assert bettors["visitor"]["luckiest_bettor_share"] is None
 
 
 def test_sides_of_a_market_exclude_each_other() -> None:

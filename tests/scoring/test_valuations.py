@@ -85,7 +85,7 @@ def test_position_that_the_database_can_not_value_counts_beside_others(
 
 def test_a_portfolio_is_one_row_however_many_positions_it_has() -> None:
     agents = [holding(*[("10", "0.25")] * number) for number in (1, 3)]
-    chosen = Agent.objects.select_related("cohort__methodology").filter(pk__in=[a.pk for a in agents])
-    assert [each.positions_value for each in valuations(chosen).values()] == [Decimal("2.50"), Decimal("7.50")]
-    assert statements(valuations, chosen.all()) == 2
+    agents_read = Agent.objects.select_related("cohort__methodology").filter(pk__in=[a.pk for a in agents])
+    assert [value.positions_value for value in valuations(agents_read).values()] == [Decimal("2.50"), Decimal("7.50")]
+    assert statements(valuations, agents_read.all()) == 2
     assert valuations([]) == {}

@@ -45,9 +45,9 @@ def join_by_commas(request: httpx.Request) -> None:
     request.url = request.url.copy_with(params={name: ",".join(query.get_list(name)) for name in query})
 
 
-def answer(kind: type[Answer], given: object) -> Answer:
-    assert isinstance(given, kind), given
-    return given
+def answer(kind: type[Answer], arguments: object) -> Answer:
+    assert isinstance(arguments, kind), arguments
+    return arguments
 
 
 def walk(client: Client) -> None:

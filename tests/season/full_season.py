@@ -222,11 +222,13 @@ def import_and_export(at: Any, folder: Path) -> None:
     from scoring.exports.selection import ExportSelection
     from scoring.services.exports import request_export
 
-    others = folder / "others.csv"
+    other_file = folder / "others.csv"
     rows = ("ann,q1,YES,0.75,1,rain", "bob,q1,YES,0.5,1,rain", "bob,q2,YES,0.5,0,wind", "<i>ann</i>,q2,YES,0.2,0,wind")
-    others.write_text("\n".join(["forecaster,question,option,probability,outcome,category", *rows, "x,q3,YES,1.5,0,w"]))
+    other_file.write_text(
+        "\n".join(["forecaster,question,option,probability,outcome,category", *rows, "x,q3,YES,1.5,0,w"])
+    )
     with open(os.devnull, "w") as quiet:
-        call_command("import_forecasts", str(others), format="long", collection="Others", at=at, stdout=quiet)
+        call_command("import_forecasts", str(other_file), format="long", collection="Others", at=at, stdout=quiet)
     request_export(selection=ExportSelection(1), formats=("csv",), by="operator", at=at)
 
 
@@ -245,10 +247,10 @@ def stored_text(question: str) -> str:
     return question.replace("\n", " ")
 
 
-def bets(*wanted: tuple[str, str, float], reasoning: str = "The price looks wrong to me.") -> Callable[[Any], Any]:
+def bets(*stakes: tuple[str, str, float], reasoning: str = "The price looks wrong to me.") -> Callable[[Any], Any]:
     def answer(prompt: Any) -> Any:
         ids = {row["question"]: row["market_id"] for row in prompt.markets}
-        rows = [{"market_id": ids[stored_text(q)], "side": side, "amount": amount} for q, side, amount in wanted]
+        rows = [{"market_id": ids[stored_text(q)], "side": side, "amount": amount} for q, side, amount in stakes]
         return {"action": "BET", "bets": rows, "reasoning": reasoning}
 
     return answer
@@ -256,10 +258,10 @@ def bets(*wanted: tuple[str, str, float], reasoning: str = "The price looks wron
 
 def sale(question: str, percentage: Any) -> Callable[[Any], Any]:
     def answer(prompt: Any) -> Any:
-        held = [row for row in prompt.positions if row["question"] == question]
-        if not held:
+        position_row = [row for row in prompt.positions if row["question"] == question]
+        if not position_row:
             return {"action": "HOLD", "reasoning": "I hold nothing of it."}
-        sells = [{"position_id": held[0]["position_id"], "percentage": percentage}]
+        sells = [{"position_id": position_row[0]["position_id"], "percentage": percentage}]
         return {"action": "SELL", "sells": sells, "reasoning": "Taking some off."}
 
     return answer

@@ -38,8 +38,8 @@ class Row:
     def target(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
         """The variable parts of the row's first link that matches a pattern."""
         for link in (link for cell in self.cells.values() for link in cell.links):
-            if found := pattern.fullmatch(link.partition("#")[0]):
-                return tuple(found.groups())
+            if match := pattern.fullmatch(link.partition("#")[0]):
+                return tuple(match.groups())
         raise AssertionError(f"no link like {pattern.pattern} in {self.cells}")
 
     def texts(self, *columns: str) -> tuple[str, ...]:
@@ -161,9 +161,11 @@ class Page:
 
     def assert_compared(self, at_least: int) -> None:
         """Every figure was compared and is as expected, and there were so many."""
-        left = [f"{self.address}: no expectation for the table {label!r}" for label in self.tables]
-        left += [f"{self.address}: no expectation for {name!r} ({cell.text})" for name, cell in self.facts.items()]
-        assert not (self.faults + left), "\n".join(self.faults + left)
+        missing_expectations = [f"{self.address}: no expectation for the table {label!r}" for label in self.tables]
+        missing_expectations += [
+            f"{self.address}: no expectation for {name!r} ({cell.text})" for name, cell in self.facts.items()
+        ]
+        assert not (self.faults + missing_expectations), "\n".join(self.faults + missing_expectations)
         assert self.compared >= at_least
 
     def _compare(self, where: str, cell: Cell, expected: Expected) -> None:

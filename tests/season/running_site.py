@@ -59,8 +59,8 @@ def season_database(tmp_path_factory: pytest.TempPathFactory, django_db_setup: N
         )  # fmt: skip
         assert played.returncode == 0, played.stderr[-4000:]
 
-    kept = os.environ.get("ARENA_SEASON_FOLDER")
-    folder = made_at(Path(kept), play) if kept else made_once(tmp_path_factory, "season", play)
+    stored_folder = os.environ.get("ARENA_SEASON_FOLDER")
+    folder = made_at(Path(stored_folder), play) if stored_folder else made_once(tmp_path_factory, "season", play)
     return folder / "season.sqlite3"
 
 

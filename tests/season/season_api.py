@@ -87,13 +87,13 @@ def check_curves(page: Page, season: SeasonApi, key: str, series: Any) -> None:
     """Compares a chart's table and lines with each family's values."""
     label = f"{DATA}{key}"
     values = {(one["family"], instant_of(at)): value for one in series["series"] for at, value in one["points"]}
-    known, names = {family for family, _ in values}, season.names
+    slugs, names = {family for family, _ in values}, season.names
     in_both = 0
     for row in page.tables.pop(label):
         (_, time), *cells = ((name, cell.text) for name, cell in row.cells.items())
         at = datetime.strptime(time, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
         for name, cell in cells:
-            if names[name] not in known:
+            if names[name] not in slugs:
                 page.faults.append(f"{page.address} {label}: the API has no curve of {name}")
             elif (names[name], at) in values:
                 in_both += 1
@@ -129,39 +129,47 @@ def check_returns(
 ) -> None:
     """Compares a chart of returns by weeks with the snapshots of its agents: the mean changes, added up."""
     data = chart_data(page.html, "returns")
-    names, starts = season.names, {c["number"]: instant_of(c["week_start"]) for c in season.rows("cohorts/")}
-    ends = {c["number"]: c["completed_at"] and instant_of(c["completed_at"]) for c in season.rows("cohorts/")}
-    known: dict[str, list[tuple[datetime, list[tuple[datetime, float]]]]] = defaultdict(list)
+    names, starts = (
+        season.names,
+        {cohort["number"]: instant_of(cohort["week_start"]) for cohort in season.rows("cohorts/")},
+    )
+    ends = {
+        cohort["number"]: cohort["completed_at"] and instant_of(cohort["completed_at"])
+        for cohort in season.rows("cohorts/")
+    }
+    series: dict[str, list[tuple[datetime, list[tuple[datetime, float]]]]] = defaultdict(list)
     for agent in agents:
         rows = season.rows(f"snapshots/?agent={agent['id']}")
-        found = sorted((instant_of(row["taken_at"]), float(row["total_value"])) for row in rows)
+        points = sorted((instant_of(row["taken_at"]), float(row["total_value"])) for row in rows)
         if ends[agent["cohort"]]:
-            found = [
-                *(pair for pair in found if pair[0] < ends[agent["cohort"]]),
+            points = [
+                *(pair for pair in points if pair[0] < ends[agent["cohort"]]),
                 (ends[agent["cohort"]], float(agent["cash"])),
             ]
-        found = [pair for pair in found if until is None or pair[0] <= until]
-        if found:
-            known[agent["family"]].append((starts[agent["cohort"]], found))
-    newest = max(found[-1][0] for of_family in known.values() for _, found in of_family)
+        points = [pair for pair in points if until is None or pair[0] <= until]
+        if points:
+            series[agent["family"]].append((starts[agent["cohort"]], points))
+    newest = max(points[-1][0] for of_family in series.values() for _, points in of_family)
     for curve in data["curves"]:
-        of_family = known.pop(names[curve["name"]])
+        of_family = series.pop(names[curve["name"]])
         mean, before = 0.0, [0.0] * len(of_family)
         for weeks, drawn in zip(data["positions"], curve["values"], strict=True):
-            reached, returns = [], list(before)
-            for index, (start, found) in enumerate(of_family):
+            indexes, returns = [], list(before)
+            for index, (start, points) in enumerate(of_family):
                 at = start + timedelta(weeks=weeks)
                 if at <= newest:
-                    reached.append(index)
-                    returns[index] = max(((t, v) for t, v in found if t <= at), default=(at, 10_000.0))[1] / 100 - 100
-            if reached:
-                mean += fmean(returns[index] - before[index] for index in reached)
+                    indexes.append(index)
+                    returns[index] = (
+                        max(((t, value) for t, value in points if t <= at), default=(at, 10_000.0))[1] / 100 - 100
+                    )
+            if indexes:
+                mean += fmean(returns[index] - before[index] for index in indexes)
             before = returns
             page.compared += 1
-            if (drawn is None) != (not reached) or (drawn is not None and abs(drawn - mean) > 1e-3):
+            if (drawn is None) != (not indexes) or (drawn is not None and abs(drawn - mean) > 1e-3):
                 page.faults.append(f"{page.address}: {curve['name']} after {weeks} weeks: {drawn}, the API says {mean}")
-    if known:
-        page.faults.append(f"{page.address}: no line of {sorted(known)}")
+    if series:
+        page.faults.append(f"{page.address}: no line of {sorted(series)}")
     page.skip(f"{DATA}returns")
 
 
@@ -172,17 +180,17 @@ def check_chart(
     label = f"{DATA}{key}"
     data = chart_data(page.html, key)
     curves = {curve["name"]: curve["values"] for curve in data["curves"]}
-    known = {
+    answer_values = {
         name: [None if value is None else round(float(value), 4) for value in values]
         for name, values in lines.items()
         if any(value is not None for value in values)
     }
     if data["positions"] != [round(at.timestamp() * 1000) for at in instants]:
         page.faults.append(f"{page.address} {key}: drawn at {data['positions']}, the API has {instants}")
-    for name in curves.keys() | known.keys():
+    for name in curves.keys() | answer_values.keys():
         page.compared += len(instants)
-        if curves.get(name) != known.get(name):
-            values = f"{curves.get(name)}, the API has {known.get(name)}"
+        if curves.get(name) != answer_values.get(name):
+            values = f"{curves.get(name)}, the API has {answer_values.get(name)}"
             page.faults.append(f"{page.address} {key}: the line of {name} is at {values}")
     rows = page.tables.pop(label, [])
     if len(rows) != len(instants):
@@ -216,10 +224,12 @@ def expected_square(row: Any) -> tuple[str, list[list[str]]]:
     share, count = formats.share, formats.count
     shares = ("from", "to", "forecast", "outcome", "low", "high")
     bins = [
-        one_line(" ".join([*(share(each[key]) for key in shares), count(each["pairs"]), share(each["weight"])]))
-        for each in row["bins"]
+        one_line(
+            " ".join([*(share(bin_row[key]) for key in shares), count(bin_row["pairs"]), share(bin_row["weight"])])
+        )
+        for bin_row in row["bins"]
     ]
-    numbers = [count(n) if n < 1000 else f"{n / 1000:.3g}k" for n in (each["pairs"] for each in row["bins"])]
+    numbers = [count(n) if n < 1000 else f"{n / 1000:.3g}k" for n in (bin_row["pairs"] for bin_row in row["bins"])]
     return row["display_name"], [bins, numbers]
 
 
@@ -236,30 +246,30 @@ def trade_columns(season: SeasonApi) -> dict[str, Callable[[Any], Any] | None]:
     }
 
 
-def _parameters(sent: dict[str, Any]) -> str:
+def _parameters(parameters: dict[str, Any]) -> str:
     """The note of a call's parameters; "" for an answer that an external agent submitted."""
-    if not sent:
+    if not parameters:
         return ""
-    note = [f"{formats.count(sent['max_tokens'])} tokens"]
-    note += [f"temperature {sent['temperature']}"] if "temperature" in sent else []
-    note += ["reasoning"] if "reasoning" in sent else []
-    return ", ".join(note + ["JSON schema"] * ("response_format" in sent))
+    note = [f"{formats.count(parameters['max_tokens'])} tokens"]
+    note += [f"temperature {parameters['temperature']}"] if "temperature" in parameters else []
+    note += ["reasoning"] if "reasoning" in parameters else []
+    return ", ".join(note + ["JSON schema"] * ("response_format" in parameters))
 
 
 def check_calls(page: Page, calls: list[Any]) -> None:
     """Compares the table of the calls of a decision or an elicitation."""
     columns = {
-        "Requested model": lambda c: (c["model"], _parameters(c["parameters"])),
-        "Responding model": lambda c: (formats.text(c["returned_model"]), c["provider"] or ""),
-        "Tokens in / out": lambda c: " / ".join(map(formats.count, (c["tokens_input"], c["tokens_output"]))),
-        "Cost": lambda c: (
-            formats.cost(c["cost_usd"]),
+        "Requested model": lambda call: (call["model"], _parameters(call["parameters"])),
+        "Responding model": lambda call: (formats.text(call["returned_model"]), call["provider"] or ""),
+        "Tokens in / out": lambda call: " / ".join(map(formats.count, (call["tokens_input"], call["tokens_output"]))),
+        "Cost": lambda call: (
+            formats.cost(call["cost_usd"]),
             "reserved, not yet confirmed"
-            if c["cost_source"] == "booked"
-            else "estimated: tokens × price" * (c["cost_source"] == "computed" and c["tokens_input"] is not None),
+            if call["cost_source"] == "booked"
+            else "estimated: tokens × price" * (call["cost_source"] == "computed" and call["tokens_input"] is not None),
         ),
-        "Latency": lambda c: formats.seconds(c["latency_ms"]),
-        "Sent": lambda c: formats.minute(c["sent_at"]),
+        "Latency": lambda call: formats.seconds(call["latency_ms"]),
+        "Sent": lambda call: formats.minute(call["sent_at"]),
     }
     page.table("calls", by(calls, "sequence"), columns, "#", no_figure=["#", "Result", "Error"])
 
@@ -286,7 +296,7 @@ def check_positions(page: Page, season: SeasonApi, positions: list[dict[str, Any
     names = ("market", "side") if of == "agent" else ("cohort", "family", "side")
     columns = ("Market", "Side") if of == "agent" else ("Cohort", "Model", "Side")
     status = {str(row["id"]): row["status"] for row in season.rows("markets/")}
-    held = {
+    open_rows = {
         "State": lambda p: "awaiting resolution" if status[str(p["market"])] == "closed" else "open",
         "Shares": lambda p: formats.shares(p["shares"]),
         "Entry price": lambda p: formats.price(p["entry_price"]),
@@ -296,11 +306,11 @@ def check_positions(page: Page, season: SeasonApi, positions: list[dict[str, Any
         "Unrealized P/L": lambda p: formats.signed_money(p["unrealized_pnl"]),
     }
     now = by([row for row in positions if row["status"] == "open"], *names)
-    page.table("Open positions", now, held, key, no_figure=columns)
-    ended = {
+    page.table("Open positions", now, open_rows, key, no_figure=columns)
+    final_rows = {
         "Opened": lambda p: formats.day(p["opened_at"]),
         "Closed": lambda p: formats.day(p["closed_at"]),
         "Realized P/L": lambda p: formats.signed_money(p["realized_pnl"]),
     }
     past = by([row for row in positions if row["status"] != "open"], *names)
-    page.table("Closed positions", past, ended, key, no_figure=[*columns, "Outcome"])
+    page.table("Closed positions", past, final_rows, key, no_figure=[*columns, "Outcome"])

@@ -36,7 +36,7 @@ ALL = {"max_tokens": 16_000, "temperature": 0.0, "reasoning": {"effort": "medium
 
 
 @pytest.mark.parametrize(
-    ("supported", "sent"),
+    ("supported", "parameters"),
     [
         (None, ALL),
         (["temperature", "reasoning", "response_format"], ALL),
@@ -49,7 +49,9 @@ ALL = {"max_tokens": 16_000, "temperature": 0.0, "reasoning": {"effort": "medium
         ),
     ],
 )
-def test_release_is_sent_what_it_honours(opened: Venue, supported: list[str] | None, sent: dict[str, Any]) -> None:
+def test_release_is_sent_what_it_honours(
+    opened: Venue, supported: list[str] | None, parameters: dict[str, Any]
+) -> None:
     say(supported_parameters=supported)
     assert run("run_decisions", DECISION, **ONE)["completed"] == 1
     (prompt,) = opened.asked
@@ -60,7 +62,7 @@ def test_release_is_sent_what_it_honours(opened: Venue, supported: list[str] | N
         assert (body["response_format"]["type"], schema["strict"]) == ("json_schema", True)
         assert schema["schema"]["required"] == ["action", "bets", "sells", "reasoning"]
         body["response_format"] = schema["name"]
-    assert body == sent
+    assert body == parameters
 
 
 def test_schema_that_an_endpoint_refuses_is_left_out(opened: Venue, settings: Any) -> None:

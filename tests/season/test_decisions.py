@@ -106,8 +106,8 @@ def test_named_outcome_is_bought_at_its_own_price(opened: Venue) -> None:
 def test_a_side_is_named_exactly_or_by_a_casefold_that_only_one_has(venue: Venue) -> None:
     venue.market("Goals?", {"Over": "0.40", "OVER": "0.30", "ısik": "0.20", "Draw": "0.10"})
     venue.start_first_cohort()
-    named = ("OVER", "over", "ISIK", "dRAW", "D raw")
-    venue.says(GPT, bet("Goals?", named[0], 100, *(("Goals?", side, 100) for side in named[1:])))
+    sides = ("OVER", "over", "ISIK", "dRAW", "D raw")
+    venue.says(GPT, bet("Goals?", sides[0], 100, *(("Goals?", side, 100) for side in sides[1:])))
     run("run_decisions", DECISION)
     assert [trade.side for trade in Trade.objects.order_by("sequence")] == ["OVER", "Draw"]
     assert [wish.executed for wish in Instruction.objects.order_by("sequence")] == [True, False, False, True, False]
@@ -152,10 +152,10 @@ def test_prompt_blocks_read_as_the_contract_says(opened: Venue) -> None:
 def test_stored_prompt_is_what_was_sent_byte_for_byte(opened: Venue) -> None:
     opened.says(GPT, "not json", bet(RAIN, "YES", 500))
     run("run_decisions", DECISION)
-    sent = [prompt for prompt in opened.asked if prompt.model == GPT]
+    prompts = [prompt for prompt in opened.asked if prompt.model == GPT]
     calls = list(decision(GPT).calls.all())
-    assert len(calls) == len(sent) == 2
-    for call, prompt in zip(calls, sent, strict=True):
+    assert len(calls) == len(prompts) == 2
+    for call, prompt in zip(calls, prompts, strict=True):
         assert [call.system_prompt, call.user_prompt] == [m["content"] for m in prompt.body["messages"]]
         assert call.prompt_sha256 == ModelCall.fingerprint(call.system_prompt, call.user_prompt)
 
@@ -266,8 +266,8 @@ def test_cost_is_tokens_times_the_frozen_price_where_the_gateway_names_none(open
 def test_cohort_and_family_narrow_a_run_but_share_its_universe(opened: Venue) -> None:
     ran = run("run_decisions", DECISION, cohort=1, family="gpt-5.1")
     assert (ran["asked"], ran["completed"]) == (1, 1)
-    rest = run("run_decisions", DECISION + timedelta(minutes=10))
-    assert (rest["universe"], rest["asked"], rest["skipped"]) == (ran["universe"], 6, 1)
+    second_run = run("run_decisions", DECISION + timedelta(minutes=10))
+    assert (second_run["universe"], second_run["asked"], second_run["skipped"]) == (ran["universe"], 6, 1)
 
 
 @pytest.mark.parametrize(("option", "value"), [("cohort", 99), ("family", "gpt-9")])

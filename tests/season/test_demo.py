@@ -1,5 +1,6 @@
 """The main job as a newcomer runs it: `demo` as a real process, a season over real HTTP, and the live process tree."""
 
+import json
 import os
 import re
 import shutil
@@ -101,18 +102,18 @@ def free_port() -> int:
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Starts commands as processes and leaves none behind."""
-    started: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[str]] = []
 
     def start(*command: str, **env: str) -> "subprocess.Popen[str]":
         log = (tmp_path / f"{command[0]}.log").open("a")
         process = subprocess.Popen(
             [sys.executable, "manage.py", *command], cwd=ROOT, env=environment(**env), stdout=log, stderr=log, text=True
         )
-        started.append(process)
+        processes.append(process)
         return process
 
     yield start
-    for process in started:
+    for process in processes:
         if process.poll() is None:
             process.kill()
 
@@ -124,9 +125,9 @@ def answers(url: str) -> int | None:
         return None
 
 
-def eventually(what: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_S
-    while not what():
+    while not condition():
         assert time.monotonic() < end, "it never came to be"
         time.sleep(0.2)
 
@@ -144,7 +145,7 @@ def test_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(
     env = dead | {"DATABASE_URL": database, "SECRET_KEY": "x" * 50}
     ports = [free_port(), free_port()]  # two at once on one fresh database
     arena = launch("arena", "--port", str(ports[0]), "--current", **env, ARENA_LINEUP="unchecked")
-    other = launch("arena", "--port", str(ports[1]), **env)
+    second_arena = launch("arena", "--port", str(ports[1]), **env)
     for port in ports:
         eventually(lambda port=port: answers(f"http://127.0.0.1:{port}/healthz") == 200)  # type: ignore[misc]
     eventually(lambda: len(children(arena.pid)) >= 6)  # gunicorn and its workers, the cluster and its own
@@ -152,21 +153,21 @@ def test_arena_runs_jobs_in_processes_apart_from_the_web_and_stops_all_cleanly(
     commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in family]
     assert sum("gunicorn" in command for command in commands) >= 2
     assert sum("qcluster" in command for command in commands) >= 4
-    (cluster,) = [each for each in psutil.Process(arena.pid).children() if "qcluster" in each.cmdline()]
+    (cluster,) = [child for child in psutil.Process(arena.pid).children() if "qcluster" in child.cmdline()]
     cluster.kill()
     eventually(lambda: "the worker ended with -9: it is started again" in (tmp_path / "arena.log").read_text())
     assert answers(f"http://127.0.0.1:{ports[0]}/") == 200, "the pages go on"
-    eventually(lambda: sum("qcluster" in each.cmdline() for each in psutil.Process(arena.pid).children()) == 1)
+    eventually(lambda: sum("qcluster" in child.cmdline() for child in psutil.Process(arena.pid).children()) == 1)
     family |= children(arena.pid)
-    for process in (arena, other):
+    for process in (arena, second_arena):
         process.send_signal(signal.SIGTERM)
-    assert [process.wait(PATIENCE_S) for process in (arena, other)] == [0, 0]
+    assert [process.wait(PATIENCE_S) for process in (arena, second_arena)] == [0, 0]
     assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
-    said = (tmp_path / "arena.log").read_text()
-    assert said.count(f"{len(jobs.JOBS)} schedules installed") == 2
-    assert "createsuperuser" in said
-    assert "gpt-5.1: openai/gpt-5.2 at $1.75 and $14 per million tokens becomes openai/gpt-5.6-sol at $5" in said
-    assert "the line-up could not be checked, and no cohort starts before it is: gateway: GET /models" in said
+    output = (tmp_path / "arena.log").read_text()
+    assert output.count(f"{len(jobs.JOBS)} schedules installed") == 2
+    assert "createsuperuser" in output
+    assert "gpt-5.1: openai/gpt-5.2 at $1.75 and $14 per million tokens becomes openai/gpt-5.6-sol at $5" in output
+    assert "the line-up could not be checked, and no cohort starts before it is: gateway: GET /models" in output
     with closing(sqlite3.connect(tmp_path / "arena.sqlite3")) as stored:
         assert stored.execute("SELECT count(*) FROM django_q_schedule").fetchone() == (len(jobs.JOBS),)
 
@@ -178,26 +179,28 @@ def test_orphans_of_a_killed_process_end_by_themselves(
     dead = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in ("GAMMA", "CLOB", "OPENROUTER")}
     env = dead | {"DATABASE_URL": f"sqlite:///{tmp_path}/arena.sqlite3", "SECRET_KEY": "x" * 50}
     if killed == "arena":
-        started = launch("arena", "--port", str(free_port()), **env, ARENA_LINEUP="unchecked")
+        arena_process = launch("arena", "--port", str(free_port()), **env, ARENA_LINEUP="unchecked")
         least = 9
     else:
         migrated = launch("migrate", **env)
         assert migrated.wait(PATIENCE_S) == 0
-        started = launch("qcluster", **env)
+        arena_process = launch("qcluster", **env)
         least = 6
-    eventually(lambda: len(children(started.pid)) >= least)
-    family = children(started.pid)
-    (victim,) = psutil.Process(started.pid).children() if killed == "guard" else [psutil.Process(started.pid)]
+    eventually(lambda: len(children(arena_process.pid)) >= least)
+    family = children(arena_process.pid)
+    (victim,) = (
+        psutil.Process(arena_process.pid).children() if killed == "guard" else [psutil.Process(arena_process.pid)]
+    )
     victim.kill()
-    started.wait(PATIENCE_S)
+    arena_process.wait(PATIENCE_S)
     eventually(lambda: not [pid for pid in family if is_running(pid)])
 
 
 def follow_tutorial(folder: Path, address: str, token: str) -> str:
     """The output of the commands of docs/agents.md, in a fresh environment with the wheels of this workspace."""
-    for package in ("arena-agent", "arena-verifier", "forecast-rank"):
-        build = ["uv", "build", "--quiet", "--package", package, "--wheel", "--out-dir", str(folder / "wheels")]
-        subprocess.run(build, cwd=ROOT, check=True)
+    build = "uv build --all-packages --wheel --out-dir"
+    assert f"`{build} ../wheels`" in (ROOT / "docs" / "agents.md").read_text()
+    subprocess.run([*build.split(), str(folder.parent / "wheels"), "--quiet"], cwd=ROOT, check=True)
     venv.create(folder / "venv", with_pip=True)
     # The dependencies are those of this environment, which a path lends; its editable packages are not on it.
     (site,) = folder.glob("venv/lib/python*/site-packages")
@@ -206,15 +209,14 @@ def follow_tutorial(folder: Path, address: str, token: str) -> str:
         PATH=f"{folder}/venv/bin:{os.environ['PATH']}",
         ARENA_AGENT_HOME=str(folder / "home"),
         PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(folder / "wheels"),
     )
     (agent,) = code_blocks("In ten minutes", "python")
-    first, *rest = code_blocks("In ten minutes", "sh")
-    told = run_commands(first, folder, env)
+    first, *later_blocks = code_blocks("In ten minutes", "sh")
+    transcript = run_commands(first, folder, env)
     (folder / "cautious.py").write_text(agent)
-    for commands in rest:
-        told += run_commands(commands.replace("http://127.0.0.1:8000", address), folder, env, typed=f"{token}\n")
-    return told
+    for commands in later_blocks:
+        transcript += run_commands(commands.replace("http://127.0.0.1:8000", address), folder, env, typed=f"{token}\n")
+    return transcript
 
 
 def run_commands(commands: str, folder: Path, env: dict[str, str], *, typed: str = "") -> str:
@@ -245,19 +247,23 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     assert "refresh" not in page.text
     assert "Claude Opus 4.5" in page.text
     assert "the models are simulated" in page.text
-    said = log.read_text()
-    assert played[1] in said
-    (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", said)
-    told = follow_tutorial(tmp_path / "newcomer", f"http://127.0.0.1:{port}", token)
-    assert "sample-decision: ok" in told
-    assert "cautious beside the models" in told
-    assert "\n0 faults. " in told
-    assert "7 answered, 0 refused, 0 failed, 0 pending" in told
-    assert re.findall(r"^answered \S+: (.*), receipt 1, received ", told, re.MULTILINE) == ["BET"]
-    assert len(re.findall(r"^[0-9a-f]{64}: ok$", told, re.MULTILINE)) == 7
+    output = log.read_text()
+    assert played[1] in output
+    (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", output)
+    transcript = follow_tutorial(tmp_path / "newcomer", f"http://127.0.0.1:{port}", token)
+    assert "sample-decision: ok" in transcript
+    assert "cautious beside the models" in transcript
+    assert "\n0 faults. " in transcript
+    report = json.loads((tmp_path / "newcomer" / "report.json").read_text())
+    board = httpx.get(f"http://127.0.0.1:{port}/api/v1/leaderboard/?protocol=forecast").json()["results"]
+    (market,) = [row for row in board if row["forecaster"] == "market"]
+    assert all(market[name] == report["references"]["market"][name] for name in ("brier", "brier_ci", "alpha"))
+    assert "7 answered, 0 refused, 0 failed, 0 pending" in transcript
+    assert re.findall(r"^answered \S+: (.*), receipt 1, received ", transcript, re.MULTILINE) == ["BET"]
+    assert len(re.findall(r"^[0-9a-f]{64}: ok$", transcript, re.MULTILINE)) == 7
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
-    nothing = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert (nothing.returncode, nothing.stdout) == (0, "nothing is open\n")
+    refusal = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (refusal.returncode, refusal.stdout) == (0, "nothing is open\n")
     assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/trading/").text
     family = children(demo.pid)
     demo.send_signal(signal.SIGINT)

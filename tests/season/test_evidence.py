@@ -23,6 +23,7 @@ from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused
 from arena_verifier.program import verify
 from cohorts.models import Methodology
+from foundation import failpoints
 from foundation.models import Alert
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
@@ -240,6 +241,30 @@ def test_next_day_with_evidence_resolves_the_alert_of_a_day_without(folder: Path
     assert (ran.code, ran["left_out"], Alert.objects.open().count()) == (0, 0, 0)
 
 
+def test_two_workers_at_once_freeze_one_set_of_evidence(
+    folder: Path, opened: Venue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, [text("*")])
+
+    overtaken: list[int] = []
+
+    def overtake(*_: int) -> None:
+        patch.undo()
+        overtaken.append(ask().code)
+        write(folder, [text("*", text="Of a later reading.")])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_NAME", "questions.priced")
+        patch.setattr(failpoints, "_countdown", 1)
+        patch.setattr(failpoints.os, "kill", overtake)
+        assert (ask().code, overtaken) == (0, [0])
+    snippets = EvidenceSnippet.objects.order_by("entry__position", "position").select_related("entry")
+    rows = [(row.entry.position, row) for row in snippets]
+    assert [row.text for row in snippets] == [PLAIN] * 3
+    assert QuestionSet.objects.get().evidence_sha256 == evidence_sha256(rows)
+    assert len(opened.asked) == 4
+
+
 def test_folder_that_has_gone_leaves_its_conditions_out(folder: Path) -> None:
     folder.rmdir()
     assert "is down" in left_out(ask())["full"]
@@ -326,10 +351,12 @@ def test_each_service_is_asked_once_for_a_question(service: HTTPServer, settings
     )
     assert row.published_at == datetime.fromisoformat("2026-03-07T00:00:00Z")
     assert MONDAY < row.retrieved_at <= QuestionSet.objects.get().frozen_at < MONDAY + timedelta(minutes=1)
-    sent = [request for request, _ in service.log]
-    asked = [request.args.get("q") or request.args.get("query") or request.get_json()["query"] for request in sent]
-    assert sorted(asked) == sorted([RAIN, CUP, FED])
-    assert all(KEY in " ".join(request.headers.values()) for request in sent)
+    requests = [request for request, _ in service.log]
+    queries = [
+        request.args.get("q") or request.args.get("query") or request.get_json()["query"] for request in requests
+    ]
+    assert sorted(queries) == sorted([RAIN, CUP, FED])
+    assert all(KEY in " ".join(request.headers.values()) for request in requests)
 
 
 def slow_bytes(request: Request) -> Response:
@@ -363,11 +390,11 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
 ) -> None:
     monkeypatch.setattr(evidence, "EVIDENCE_S", 1 if answer is slow_bytes else 60)
     service.expect_request("/search").respond_with_handler(answer)
-    started = time.monotonic()
+    started_at = time.monotonic()
     reasons = left_out(ask())
     assert reason in reasons["evidence"]
     assert KEY not in str(reasons)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started_at < 15
 
 
 def test_hostile_results_cost_themselves_alone(service: HTTPServer) -> None:
@@ -464,11 +491,18 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     assert [row.states_outcome for row in shown()] == [True, False, False, False]
     assert {row.audited_at for row in shown()} == {ask_later + timedelta(hours=1)}
     assert [row.states_outcome for row in shown(CUP)] == [None]
-    counted = Forecast.objects.counted().filter(question__text=RAIN)
-    assert set(counted.values_list("arm", flat=True)) == {"priced", "blind"}
+    counted_forecasts = Forecast.objects.counted().filter(question__text=RAIN)
+    assert set(counted_forecasts.values_list("arm", flat=True)) == {"priced", "blind"}
     assert Forecast.objects.filter(question__text=RAIN).count() == 4
     listed = client.get(f"/api/v1/question-sets/{QuestionSet.objects.get().pk}/").json()["snippets"]
     assert [row["states_outcome"] for row in listed] == [True, False, False, False, None]
+    data, window = folder.parent / "data", ("--from=2026-03-09", "--to=2026-03-10")
+    assert run("build_dataset", ask_later + timedelta(hours=1), *window, out=data).code == 0
+    tasks = [json.loads(line) for line in (data / "tasks.jsonl").read_text().splitlines()]
+    scored = {json.loads(line)["task"] for line in (data / "outcomes.jsonl").read_text().splitlines()}
+    assert {task["arm"] for task in tasks} == {"priced", "blind", "evidence", "full"}
+    assert {task["arm"] for task in tasks if task["task"] in scored} == {"priced", "blind"}
+    assert {task["arm"] for task in tasks if "It rained all day." in task["user_prompt"]} == {"evidence", "full"}
 
 
 def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, client: Client) -> None:

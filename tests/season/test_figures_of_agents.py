@@ -30,19 +30,19 @@ from tests.selection import chosen
 def test_the_cohorts(season: SeasonApi) -> None:
     cohorts = season.rows("cohorts/")
     returns = {
-        c["number"]: [
-            Decimal(a["pnl_percent"]) for a in season.rows(f"agents/?cohort={c['number']}") if a["family"] != "guest"
+        call["number"]: [
+            Decimal(a["pnl_percent"]) for a in season.rows(f"agents/?cohort={call['number']}") if a["family"] != "guest"
         ]
-        for c in cohorts
+        for call in cohorts
     }
     page = season.page("/cohorts/")
     columns = {
-        "Week start": lambda c: formats.day(c["week_start"]),
-        "Agents": lambda c: formats.count(c["agents"]),
-        "Return": lambda c: formats.signed_percent(max(returns[c["number"]])),
-        "Mean return": lambda c: formats.signed_percent(mean(returns[c["number"]])),
-        "Open positions": lambda c: open_positions(season, f"cohort={c['number']}", "awaiting resolution"),
-        "Methodology": lambda c: c["methodology"],
+        "Week start": lambda call: formats.day(call["week_start"]),
+        "Agents": lambda call: formats.count(call["agents"]),
+        "Return": lambda call: formats.signed_percent(max(returns[call["number"]])),
+        "Mean return": lambda call: formats.signed_percent(mean(returns[call["number"]])),
+        "Open positions": lambda call: open_positions(season, f"cohort={call['number']}", "awaiting resolution"),
+        "Methodology": lambda call: call["methodology"],
     }
     page.table("Cohorts", by(cohorts, "number"), columns, COHORT, no_figure=["Cohort", "Status", "Leader"])
     page.assert_compared(at_least=15)
@@ -127,14 +127,16 @@ def test_a_family(season: SeasonApi, slug: str) -> None:
     }
     page.table("forecasts", boards, columns, "Prompt condition", no_figure=["Prompt condition"])
     releases = by(season.rows(f"releases/?family={slug}"), "model_id")
-    cohorts = {r["id"]: season.rows(f"agents/?release={r['id']}&ordering=cohort") for r in releases.values()}
+    cohorts = {
+        release["id"]: season.rows(f"agents/?release={release['id']}&ordering=cohort") for release in releases.values()
+    }
     columns = {
-        "Available since": lambda r: (
-            "the beginning" if r["effective_from"] < "2021" else formats.day(r["effective_from"])
+        "Available since": lambda release: (
+            "the beginning" if release["effective_from"] < "2021" else formats.day(release["effective_from"])
         ),
-        "$ per million input tokens": lambda r: formats.money(Decimal(r["price_prompt"]) * 1_000_000),
-        "$ per million output tokens": lambda r: formats.money(Decimal(r["price_completion"]) * 1_000_000),
-        "Cohorts": lambda r: formats.consecutive_ranges([a["cohort"] for a in cohorts[r["id"]]]),
+        "$ per million input tokens": lambda release: formats.money(Decimal(release["price_prompt"]) * 1_000_000),
+        "$ per million output tokens": lambda release: formats.money(Decimal(release["price_completion"]) * 1_000_000),
+        "Cohorts": lambda release: formats.consecutive_ranges([a["cohort"] for a in cohorts[release["id"]]]),
     }
     page.table("releases", releases, columns, "Release", no_figure=["Release"])
     check_returns(page, season, season.rows(f"agents/?family={slug}"))
@@ -160,11 +162,11 @@ def largest_trades(decision: dict[str, Any]) -> str:
 
 
 DECISIONS = {
-    "Week": lambda d: f"Week {d['week']}",
-    "Trades": lambda d: (formats.count(len(d["trades"])), largest_trades(d)),
-    "Rejected": lambda d: formats.count(sum(not wish["executed"] for wish in d["instructions"])),
-    "Cost": lambda d: formats.cost(d["cost_usd"]),
-    "Decided": lambda d: formats.minute(d["decided_at"]),
+    "Week": lambda disagreement: f"Week {disagreement['week']}",
+    "Trades": lambda disagreement: (formats.count(len(disagreement["trades"])), largest_trades(disagreement)),
+    "Rejected": lambda disagreement: formats.count(sum(not wish["executed"] for wish in disagreement["instructions"])),
+    "Cost": lambda disagreement: formats.cost(disagreement["cost_usd"]),
+    "Decided": lambda disagreement: formats.minute(disagreement["decided_at"]),
 }
 
 
@@ -205,8 +207,8 @@ def test_every_agent(season: SeasonApi, cohort: int) -> None:
         }
         missed = [row for row in page.tables["decisions"] if not row.cells["Week"].links]
         page.tables["decisions"] = [row for row in page.tables["decisions"] if row.cells["Week"].links]
-        asked = weeks_of[agent["cohort"]] if agent["status"] != "bankrupt" else len(decisions)
-        assert len(missed) == asked - len(decisions)
+        week_count = weeks_of[agent["cohort"]] if agent["status"] != "bankrupt" else len(decisions)
+        assert len(missed) == week_count - len(decisions)
         assert {row.cells["Action"].text for row in missed} <= {"missed"}
         page.table("decisions", answers, DECISIONS, DECISION, no_figure=["Action", "Reasoning"])
         page.assert_compared(at_least=10)

@@ -36,14 +36,14 @@ SIGNS = (1, -1, 1, 1, -1)
 
 
 CALIBRATION = {
-    "Probabilities": lambda r: formats.count(r["pairs"]),
-    "ECE": lambda r: (formats.score(r["ece"]), formats.score(r["ece_noise_floor"])),
-    "Brier": lambda r: formats.score(r["brier"]),
-    "= Reliability": lambda r: formats.fine_score(r["reliability"]),
-    "− Resolution": lambda r: formats.fine_score(r["resolution"]),
-    "+ Uncertainty": lambda r: formats.fine_score(r["uncertainty"]),
-    "+ Variance in bins": lambda r: formats.fine_score(r["within_bin_variance"]),
-    "− Covariance in bins": lambda r: formats.fine_score(r["within_bin_covariance"]),
+    "Probabilities": lambda record: formats.count(record["pairs"]),
+    "ECE": lambda record: (formats.score(record["ece"]), formats.score(record["ece_noise_floor"])),
+    "Brier": lambda record: formats.score(record["brier"]),
+    "= Reliability": lambda record: formats.fine_score(record["reliability"]),
+    "− Resolution": lambda record: formats.fine_score(record["resolution"]),
+    "+ Uncertainty": lambda record: formats.fine_score(record["uncertainty"]),
+    "+ Variance in bins": lambda record: formats.fine_score(record["within_bin_variance"]),
+    "− Covariance in bins": lambda record: formats.fine_score(record["within_bin_covariance"]),
 }
 STAKES = {
     "Bets": lambda s: formats.count(s["bets"]),
@@ -75,11 +75,11 @@ def test_calibration(season: SeasonApi, query: str) -> None:
     names = {slug: name for name, slug in season.names.items()}
     panels = [visible_text(panel, ".panel-title") for panel in elements(page.html, "#stakes-by-forecast .diagram")]
     assert panels == [names[s["family"]] for s in answer["stakes"]]
-    for panel, each in zip(
+    for panel, bin_row in zip(
         chart_data(page.html, "stakes-by-forecast")["panels"] if panels else [], answer["stakes"], strict=True
     ):
         assert [point[:2] for point in panel["points"]] == [
-            [round(x, 6) for x in point[:2]] for point in each["points"]
+            [round(x, 6) for x in point[:2]] for point in bin_row["points"]
         ]
     page.skip(f"{DATA}stakes-by-forecast")
     page.assert_compared(at_least=20)
@@ -93,18 +93,18 @@ def test_calibration_follows_from_the_scores_that_are_published(season: SeasonAp
     for row in answer["trades"]["forecasters"]:
         market = row["forecaster"] == "market"
         of_it = ours if market else [score for score in scores if score["family"] == row["family"]]
-        stated = [score["market_probability" if market else "probability"] for score in of_it]
-        squares = [(p - score["outcome"]) ** 2 for p, score in zip(stated, of_it, strict=True)]
-        assert row["pairs"] == len(of_it) == sum(found["pairs"] for found in row["bins"])
+        probabilities = [score["market_probability" if market else "probability"] for score in of_it]
+        squares = [(p - score["outcome"]) ** 2 for p, score in zip(probabilities, of_it, strict=True)]
+        assert row["pairs"] == len(of_it) == sum(bin_row["pairs"] for bin_row in row["bins"])
         assert row["brier"] == pytest.approx(fmean(squares), abs=1e-12)
-        for found in row["bins"]:
-            inside = [p for p in stated if found["from"] <= p < found["to"]]
-            assert (len(inside), fmean(inside)) == (found["pairs"], pytest.approx(found["forecast"], abs=1e-12))
+        for bin_row in row["bins"]:
+            inside = [p for p in probabilities if bin_row["from"] <= p < bin_row["to"]]
+            assert (len(inside), fmean(inside)) == (bin_row["pairs"], pytest.approx(bin_row["forecast"], abs=1e-12))
     for side in ("forecasts", "trades"):
         for row in answer[side]["forecasters"]:
             parts = sum(sign * row[part] for sign, part in zip(SIGNS, PARTS, strict=True))
             assert row["brier"] == pytest.approx(parts, abs=1e-9)
-            assert sum(found["weight"] for found in row["bins"]) == pytest.approx(1)
+            assert sum(bin_row["weight"] for bin_row in row["bins"]) == pytest.approx(1)
     entries = by(season.rows("leaderboard/?protocol=forecast"), "forecaster")
     for row in answer["forecasts"]["forecasters"]:
         assert row["ece"] == entries[row["forecaster"],]["ece"]
@@ -137,7 +137,9 @@ INTERVALS = {"return_percent": "return_ci"}
 """Where a figure's interval is not called after it."""
 
 
-def check_pair(page: Page, label: str, figures: dict[str, Any], names: tuple[str, str], both: tuple[Any, Any]) -> None:
+def check_pair(
+    page: Page, label: str, figures: dict[str, Any], names: tuple[str, str], sides_of_pair: tuple[Any, Any]
+) -> None:
     """Compares a table of figures with a column for each of two forecasters."""
 
     def column(row: Any) -> Any:
@@ -146,7 +148,7 @@ def check_pair(page: Page, label: str, figures: dict[str, Any], names: tuple[str
             formats.interval(row.get(INTERVALS.get(figure[0], f"{figure[0]}_ci")), figure[1], " to "),
         )
 
-    columns = {name: column(row) for name, row in zip(names, both, strict=True)}
+    columns = {name: column(row) for name, row in zip(names, sides_of_pair, strict=True)}
     page.table(label, {(name,): figure for name, figure in figures.items()}, columns, "Figure", no_figure=["Figure"])
 
 
@@ -214,9 +216,9 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     names = (display[first], display[second])
     assert (answer["first"], answer["second"]) == (first, second)
     entries = by(season.rows("leaderboard/"), "family")
-    both = (answer["trades"]["first"], answer["trades"]["second"])
-    assert both == (entries[first,], entries[second,])
-    check_pair(page, "Trading figures", TRADES, names, both)
+    sides_of_trades = (answer["trades"]["first"], answer["trades"]["second"])
+    assert sides_of_trades == (entries[first,], entries[second,])
+    check_pair(page, "Trading figures", TRADES, names, sides_of_trades)
     assert [arm["arm"] for arm in answer["forecasts"]] == ["priced", "blind"]
     labels = iter([label for label in page.tables if label.startswith("Forecast figures")])
     for arm in answer["forecasts"]:
@@ -241,17 +243,21 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
     assert trading_headline(answer, names, pairs) in verdicts
     assert forecast_headline(answer, names) in verdicts
     meetings = answer["trades"]["cohorts"]
-    started = {row["number"]: row["week_start"] for row in season.rows("cohorts/")}
-    own = [{a["cohort"]: a["pnl_percent"] for a in season.rows(f"agents/?family={slug}")} for slug in (first, second)]
+    week_starts = {row["number"]: row["week_start"] for row in season.rows("cohorts/")}
+    returns_by_cohort = [
+        {a["cohort"]: a["pnl_percent"] for a in season.rows(f"agents/?family={slug}")} for slug in (first, second)
+    ]
     columns = {
-        "Started": lambda m: formats.day(started[m["cohort"]]),
-        names[0]: lambda m: formats.signed_percent(own[0][m["cohort"]]),
+        "Started": lambda m: formats.day(week_starts[m["cohort"]]),
+        names[0]: lambda m: formats.signed_percent(returns_by_cohort[0][m["cohort"]]),
         names[1]: lambda m: formats.signed_percent(m["second_return"]),
         "Difference": lambda m: formats.signed_number(m["first_return"] - m["second_return"]),
     }
     page.table("cohorts", by(meetings, "cohort"), columns, COHORT, no_figure=["Cohort"])
     for m in meetings:
-        assert [m["first_return"], m["second_return"]] == pytest.approx([float(of[m["cohort"]]) for of in own])
+        assert [m["first_return"], m["second_return"]] == pytest.approx(
+            [float(of[m["cohort"]]) for of in returns_by_cohort]
+        )
     assert answer["trades"]["first_ahead"] == sum(m["first_return"] > m["second_return"] for m in meetings)
     if meetings:
         ahead = [answer["trades"][f"{place}_ahead"] for place in ("first", "second")]
@@ -272,12 +278,14 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
             by_side = [t for t in bought if t["side"] == a[f"{place}_side"]]
             assert formats.money(total(by_side, "amount")) == formats.money(a[f"{place}_amount"])
     columns = {
-        "Date": lambda d: formats.day(d["day"]),
-        "Option": lambda d: d["option"],
-        names[0]: lambda d: formats.share(d["first"]),
-        names[1]: lambda d: formats.share(d["second"]),
-        "Market price": lambda d: formats.price(d["price"]),
-        "Outcome": lambda d: "cancelled" if d["cancelled"] else {None: "open", True: "yes", False: "no"}[d["happened"]],
+        "Date": lambda day: formats.day(day["day"]),
+        "Option": lambda day: day["option"],
+        names[0]: lambda day: formats.share(day["first"]),
+        names[1]: lambda day: formats.share(day["second"]),
+        "Market price": lambda day: formats.price(day["price"]),
+        "Outcome": lambda day: (
+            "cancelled" if day["cancelled"] else {None: "open", True: "yes", False: "no"}[day["happened"]]
+        ),
     }
     page.table("disagreements", by(answer["disagreements"], "question"), columns, QUESTION, no_figure=["Question"])
     check_returns(page, season, [*season.rows(f"agents/?family={first}"), *season.rows(f"agents/?family={second}")])
@@ -292,11 +300,11 @@ def test_all_pairs(season: SeasonApi) -> None:
     page = season.page("/compare/")
     ours = {name: slug for name, slug in season.names.items() if slug != "guest"}
 
-    def column(other: str) -> Any:
+    def column(rival: str) -> Any:
         def cell(slug: str) -> Any:
-            if slug == other:
+            if slug == rival:
                 return "·"
-            test = season.one(f"comparisons/{slug}/{other}/")["forecasts"][0]["test"]
+            test = season.one(f"comparisons/{slug}/{rival}/")["forecasts"][0]["test"]
             return formats.signed_score(test["difference"]), f"p {formats.p_value(test['p_holm'])}"
 
         return cell
@@ -430,7 +438,7 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         assert {key: answer[key] for key in listed} == listed
         elicitation = season.one(f"elicitations/{batch}/")
         question = season.one(f"questions/{answer['question']}/")
-        (asked,) = [each for each in question["days_asked"] if each["day"][:10] == answer["made_at"][:10]]
+        (day_row,) = [day for day in question["days_asked"] if day["day"][:10] == answer["made_at"][:10]]
         page = season.page(f"/forecasts/{answer['id']}/")
         page.fact("Submitted", formats.minute(answer["made_at"]))
         market = "" if answer["market_brier"] is None else f"market {formats.score(answer['market_brier'])}"
@@ -440,8 +448,8 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         page.fact("Methodology", answer["methodology"])
         page.fact("Release", answer["calls"][0]["model"])
         columns = {
-            "Market price": lambda name, asked=asked: formats.price(asked["prices"][name]["price"]),
-            "Ask": lambda name, asked=asked: formats.price(asked["prices"][name]["ask"]),
+            "Market price": lambda name, day_row=day_row: formats.price(day_row["prices"][name]["price"]),
+            "Ask": lambda name, day_row=day_row: formats.price(day_row["prices"][name]["ask"]),
             "Stated": lambda name, answer=answer: answer["stated"][name],
             "Probability": lambda name, answer=answer: formats.share(answer["probabilities"][name]),
         }
@@ -451,10 +459,10 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         assert answer["calls"] == elicitation["calls"]
         cost, took = total(answer["calls"], "cost_usd"), stated(answer["calls"], "latency_ms")
         assert Decimal(elicitation["cost_usd"]) == cost
-        others = formats.plural(len(beside) - 1, "other forecast")
+        number = formats.plural(len(beside) - 1, "other forecast")
         assert elicitation["tokens_input"] == total(answer["calls"], "tokens_input")
         tokens = [formats.count(stated(answer["calls"], name)) for name in ("tokens_input", "tokens_output")]
-        line = f"{others} came with this one. Together they cost {formats.cost(cost)}, for {tokens[0]} tokens in and "
+        line = f"{number} came with this one. Together they cost {formats.cost(cost)}, for {tokens[0]} tokens in and "
         assert f"{line}{tokens[1]} out, in {formats.seconds(took)}." in page.text
         check_chain_link(page, season, "elicitation", batch)
         page.assert_compared(at_least=14)
@@ -486,12 +494,12 @@ def test_the_families(season: SeasonApi) -> None:
 def test_the_imports(season: SeasonApi) -> None:
     page = season.page("/imports/")
     columns = {
-        "Collection": lambda c: c["name"],
-        "Forecasters": lambda c: formats.count(c["forecasters"]),
-        "Questions": lambda c: formats.count(c["questions"]),
-        "Open": lambda c: formats.count(c["open_questions"]),
-        "Probabilities": lambda c: formats.count(c["probabilities"]),
-        "Updated": lambda c: formats.minute(c["changed_at"]),
+        "Collection": lambda call: call["name"],
+        "Forecasters": lambda call: formats.count(call["forecasters"]),
+        "Questions": lambda call: formats.count(call["questions"]),
+        "Open": lambda call: formats.count(call["open_questions"]),
+        "Probabilities": lambda call: formats.count(call["probabilities"]),
+        "Updated": lambda call: formats.minute(call["changed_at"]),
     }
     page.table("Collections", by(season.rows("imports/"), "slug"), columns, IMPORT)
     page.assert_compared(at_least=6)
@@ -520,18 +528,21 @@ def test_an_import(season: SeasonApi) -> None:
 
     columns = {
         "Rank": rank,
-        "Brier": lambda r: formats.with_interval(r, "brier"),
-        "Skill": lambda r: formats.skill(board["skill_percent"][r["name"]]),
-        "Adjusted": lambda r: formats.score(r["adjusted_brier"]),
-        "Log score": lambda r: formats.signed_score(r["log"]),
-        "Top-choice accuracy": lambda r: formats.share(r["accuracy"]),
+        "Brier": lambda record: formats.with_interval(record, "brier"),
+        "Skill": lambda record: formats.skill(board["skill_percent"][record["name"]]),
+        "Adjusted": lambda record: formats.score(record["adjusted_brier"]),
+        "Log score": lambda record: formats.signed_score(record["log"]),
+        "Top-choice accuracy": lambda record: formats.share(record["accuracy"]),
         "Return": net,
-        "Alpha": lambda r: formats.signed_score(r["alpha"]),
-        "ECE": lambda r: formats.score(r["ece"]),
-        "Answered": lambda r: (formats.count(r["n"]), formats.share(r["coverage"])),
+        "Alpha": lambda record: formats.signed_score(record["alpha"]),
+        "ECE": lambda record: formats.score(record["ece"]),
+        "Answered": lambda record: (formats.count(record["n"]), formats.share(record["coverage"])),
     }
     page.table("ranking", rows, columns, "Forecaster", no_figure=["Forecaster"])
-    columns = {name: lambda r, name=name: formats.score(r["brier_by_category"].get(name)) for name in ("rain", "wind")}
+    columns = {
+        name: lambda record, name=name: formats.score(record["brier_by_category"].get(name))
+        for name in ("rain", "wind")
+    }
     page.table("categories", rows, columns, "Forecaster", no_figure=["Forecaster"], complete=False)
     (row,) = answer["imports"]
     columns = {
@@ -543,7 +554,7 @@ def test_an_import(season: SeasonApi) -> None:
         "Probabilities": lambda m: formats.count(m["forecasts"]),
     }
     page.table("provenance", [row], columns)
-    columns = {"Row": lambda r: str(r["row"]), "Reason": lambda r: r["reason"]}
+    columns = {"Row": lambda record: str(record["row"]), "Reason": lambda record: record["reason"]}
     page.table("Rejected rows of others.csv", row["rejections"], columns)
     page.assert_compared(at_least=40)
 
@@ -570,9 +581,9 @@ def test_a_familys_cost(season: SeasonApi) -> None:
             for key in ("tokens_input", "tokens_output", "cost_usd"):
                 assert total(tasks, key) == total(calls, key)
             answered = sum(task["status"] == "completed" for task in tasks)
-            stated = sum(call["cost_source"] == "stated" for call in calls)
+            stated_costs = sum(call["cost_source"] == "stated" for call in calls)
             if calls:
-                protocols[name,] = {"calls": calls, "answered": answered, "stated": stated}
+                protocols[name,] = {"calls": calls, "answered": answered, "stated": stated_costs}
         page.table("cost", protocols, columns, "Protocol", no_figure=["Protocol"])
         assert not page.faults, "\n".join(page.faults)
         assert page.compared >= 6 or slug == "guest"

@@ -81,9 +81,9 @@ WRONG_FORMS = {
 
 
 def test_every_kind_of_page_that_a_link_leads_to_is_compared(season: SeasonApi) -> None:
-    left, seen, read, faults = deque(["/"]), {"/"}, Counter[str](), list[str]()
-    while left:
-        address = left.popleft()
+    queue, captions, read, faults = deque(["/"]), {"/"}, Counter[str](), list[str]()
+    while queue:
+        address = queue.popleft()
         try:
             kind = str(resolve(address.partition("?")[0]).url_name)
         except Resolver404:
@@ -98,11 +98,11 @@ def test_every_kind_of_page_that_a_link_leads_to_is_compared(season: SeasonApi) 
         page = LexborHTMLParser(answer.content)
         faults += [f"{address}: {fault}" for fault in (*undefined_terms(page), *faults_of_wording(page))]
         targets = (target.partition("#")[0] for target in links(page, "[href]"))
-        for found in (target for target in targets if target.startswith(("/", "?"))):
-            full = f"{address.partition('?')[0]}{found}" if found.startswith("?") else found
-            if full not in seen and not full.startswith(PAGES):
-                seen.add(full)
-                left.append(full)
+        for link in (target for target in targets if target.startswith(("/", "?"))):
+            full = f"{address.partition('?')[0]}{link}" if link.startswith("?") else link
+            if full not in captions and not full.startswith(PAGES):
+                captions.add(full)
+                queue.append(full)
     assert not faults, "\n".join(faults)
     pages = {kind for kind in read if not kind.endswith(CHART_FILE)}
     assert pages - NO_FIGURE_ALONE == COMPARED.keys()
@@ -124,10 +124,10 @@ def faults_of_wording(page: LexborHTMLParser) -> list[str]:
     labels = [value for name in LABELS for node in elements(page, f"[{name}]") if (value := node.attributes[name])]
     texts = [visible_text(page), *labels]
     return [
-        f"{why}: {text[max(0, found.start() - 30) : found.end() + 30]}"
+        f"{why}: {text[max(0, match.start() - 30) : match.end() + 30]}"
         for why, pattern in WRONG_FORMS.items()
         for text in texts
-        for found in pattern.finditer(text)
+        for match in pattern.finditer(text)
     ]
 
 

@@ -39,9 +39,9 @@ def win_rate_notes(entry: Any) -> str:
 
 
 def costs_notes(entry: Any) -> str:
-    lost = "" if entry["vanished_share"] is None else f"{formats.share(entry['vanished_share'])} of profit lost"
+    lost_share = "" if entry["vanished_share"] is None else f"{formats.share(entry['vanished_share'])} of profit lost"
     missing = f"{entry['trades_without_book']} without a book" if entry["trades_without_book"] else ""
-    return " ".join(filter(None, [lost, missing]))
+    return " ".join(filter(None, [lost_share, missing]))
 
 
 TRADING = {
@@ -142,9 +142,9 @@ def test_the_front_page(season: SeasonApi, query: str, figures: int) -> None:
     entries = by(season.rows(f"leaderboard/?protocol=forecast&{query}"), "display_name")
     page.table("forecasts", entries, FORECASTS, "Forecaster", no_figure=["Forecaster"], complete=False)
     lines = season.client.get(f"/leaderboard.csv?{query}").text.splitlines()
-    shown = {row["forecaster"]: row for row in csv.DictReader(lines)}
+    rows_by_forecaster = {row["forecaster"]: row for row in csv.DictReader(lines)}
     for entry in entries.values():
-        row, numbers = shown[entry["forecaster"]], [entry["brier"], *(entry["brier_ci"] or [None, None])]
+        row, numbers = rows_by_forecaster[entry["forecaster"]], [entry["brier"], *(entry["brier_ci"] or [None, None])]
         written = ["" if number is None else str(number) for number in numbers]
         assert [row["brier"], row["brier_low"], row["brier_high"]] == written
     if not query:
@@ -183,7 +183,7 @@ def test_the_trading_board(season: SeasonApi, query: str) -> None:
     values = season.one(f"performance/?range=ALL{narrowed}")
     until = query.partition("as_of=")[2] or "9"
     version = query.partition("methodology=")[2]
-    cohorts = [c["number"] for c in season.rows("cohorts/") if version in ("", c["methodology"])]
+    cohorts = [call["number"] for call in season.rows("cohorts/") if version in ("", call["methodology"])]
     ranked = [a for a in season.rows("agents/") if a["family"] != "guest" and a["cohort"] in cohorts]
     check_returns(page, season, ranked, instant_of(f"{until}T00:00:00Z") if "as_of" in query else None)
     page.fact("Cohorts", formats.count(sum(row["started_at"] < until for row in season.rows("cohorts/"))))
@@ -196,19 +196,19 @@ def test_the_trading_board(season: SeasonApi, query: str) -> None:
 def test_luck_and_risk(season: SeasonApi, query: str) -> None:
     page, rows = season.page(f"/risk/?{query}"), by(season.rows(f"risk/?{query}"), "family")
     columns = {
-        "Rank": lambda r: str(r["rank"] or "–"),
-        "Return": lambda r: formats.signed_percent(r["return_percent"]),
-        "First in resamples": lambda r: formats.share(r["first_share"]),
-        "Bettor at market odds does as well": lambda r: (
-            formats.share(r["odds_bettor_share"]),
-            f"{formats.signed_money(r['held_profit'])} on {formats.plural(r['resolved_stakes'], 'stake')}",
+        "Rank": lambda row: str(row["rank"] or "–"),
+        "Return": lambda row: formats.signed_percent(row["return_percent"]),
+        "First in resamples": lambda row: formats.share(row["first_share"]),
+        "Bettor at market odds does as well": lambda row: (
+            formats.share(row["odds_bettor_share"]),
+            f"{formats.signed_money(row['held_profit'])} on {formats.plural(row['resolved_stakes'], 'stake')}",
         ),
-        "Worst drawdown": lambda r: formats.percent(r["worst_drawdown"]),
-        "Weekly volatility": lambda r: formats.percent(r["weekly_volatility"]),
-        "Sharpe ratio": lambda r: (
-            formats.signed_score(r["sharpe"]), formats.interval(r["sharpe_ci"], formats.signed_score, " to "),
+        "Worst drawdown": lambda row: formats.percent(row["worst_drawdown"]),
+        "Weekly volatility": lambda row: formats.percent(row["weekly_volatility"]),
+        "Sharpe ratio": lambda row: (
+            formats.signed_score(row["sharpe"]), formats.interval(row["sharpe_ci"], formats.signed_score, " to "),
         ),
-        "Return on locked capital": lambda r: formats.signed_percent(r["return_on_locked_capital"]),
+        "Return on locked capital": lambda row: formats.signed_percent(row["return_on_locked_capital"]),
     }  # fmt: skip
     page.table("models", rows, columns, FAMILY, no_figure=["Model"])
     page.assert_compared(at_least=40)
@@ -235,8 +235,8 @@ def test_the_forecast_board(season: SeasonApi, query: str, of: tuple[str, str | 
     }
     board = season.one(f"forecast-leaderboards/{ids[*of, None]}/")
     report, entries = board["report"], by(board["entries"], "display_name")
-    same = "&".join(f"{name}={value}" for name, value in zip(("arm", "category"), of, strict=True) if value)
-    assert season.rows(f"leaderboard/?protocol=forecast&{same}") == board["entries"]
+    fields = "&".join(f"{name}={value}" for name, value in zip(("arm", "category"), of, strict=True) if value)
+    assert season.rows(f"leaderboard/?protocol=forecast&{fields}") == board["entries"]
 
     page.table("ranking", entries, FORECAST_RANKING, "Forecaster", no_figure=["Forecaster"])
     for title, columns in (

@@ -101,7 +101,7 @@ def frozen_words(page: Page, answer: dict[str, Any]) -> None:
     """Prompts, rulings and formulas: word for word, and the constants in the formulas."""
     prompts = [answer[name] for name in PROMPTS] + [answer["forecast"][name] for name in PROMPTS if answer["forecast"]]
     assert [block.text() for block in elements(page.html, "pre")] == prompts
-    assert [each.text() for each in elements(section(page.html, "rulings"), "li")] == answer["rulings"]
+    assert [ruling.text() for ruling in elements(section(page.html, "rulings"), "li")] == answer["rulings"]
     page.compared += len(prompts) + len(answer["rulings"])
     for name, words in answer["scoring"].items():
         formula = element(page.html, f"div#score-{name}")

@@ -36,7 +36,7 @@ def test_the_markets(season: SeasonApi) -> None:
         "Status": lambda m: (m["status"], f"Outcome: {m['winning_side']}" if m["winning_side"] else ""),
         "Price": lambda m: (
             (
-                " ".join(f"{o['side']} {formats.price(shown_price(m, o))}" for o in m["outcomes"][:2]),
+                " ".join(f"{row['side']} {formats.price(shown_price(m, row))}" for row in m["outcomes"][:2]),
                 "final" if m["status"] == "resolved" else "",
             )
             if m["outcomes"][0]["price"]
@@ -88,8 +88,8 @@ def question_price(question: dict[str, Any]) -> tuple[str, str]:
         (option["name"], final[option["happened"]] if question["status"] == "resolved" else option["price"])
         for option in question["options"]
     ]
-    known = [pair for pair in prices if pair[1] is not None] or prices
-    name, price = known[0] if len(prices) == 2 else max(known, key=lambda pair: Decimal(pair[1] or 0))
+    known_prices = [pair for pair in prices if pair[1] is not None] or prices
+    name, price = known_prices[0] if len(prices) == 2 else max(known_prices, key=lambda pair: Decimal(pair[1] or 0))
     return f"{name} {formats.price(price)}", f"and {len(prices) - 1} more" if len(prices) > 2 else ""
 
 
@@ -97,11 +97,13 @@ def test_the_decisions(season: SeasonApi) -> None:
     decisions = by(season.rows("decisions/"), "id")
     trades = Counter(str(row["decision"]) for row in season.rows("trades/"))
     columns = {
-        "Action": lambda d: " ".join([d["action"] or d["status"], *(["fallback"] if d["fallback"] else [])]),
-        "Cohort": lambda d: str(d["cohort"]),
-        "Week": lambda d: str(d["week"]),
-        "Trades": lambda d: formats.count(trades[str(d["id"])]),
-        "Decided": lambda d: formats.minute(d["decided_at"]),
+        "Action": lambda decision: " ".join(
+            [decision["action"] or decision["status"], *(["fallback"] if decision["fallback"] else [])]
+        ),
+        "Cohort": lambda decision: str(decision["cohort"]),
+        "Week": lambda decision: str(decision["week"]),
+        "Trades": lambda decision: formats.count(trades[str(decision["id"])]),
+        "Decided": lambda decision: formats.minute(decision["decided_at"]),
     }
     for number in range(1, 2 + (len(decisions) - 1) // 50):
         page = season.page(f"/decisions/?page={number}")
@@ -110,9 +112,9 @@ def test_the_decisions(season: SeasonApi) -> None:
 
 
 OBSERVED = {
-    "Midpoint": lambda o: formats.price(o["midpoint"]),
-    "Gamma": lambda o: formats.price(o["gamma"]),
-    "Bid / ask": lambda o: f"{formats.price(o['bid'])} / {formats.price(o['ask'])}",
+    "Midpoint": lambda observation: formats.price(observation["midpoint"]),
+    "Gamma": lambda observation: formats.price(observation["gamma"]),
+    "Bid / ask": lambda observation: f"{formats.price(observation['bid'])} / {formats.price(observation['ask'])}",
 }
 
 
@@ -126,13 +128,13 @@ def test_every_market(season: SeasonApi) -> None:
         page = season.page(f"/markets/{market['id']}/")
         bought = Counter(t["side"] for t in season.rows(f"trades/?market={market['id']}&kind=BUY"))
         columns = {
-            "Price": lambda o: formats.price(o["price"]),
-            "As of": lambda o: formats.minute(o["price_at"]),
-            "Bets": lambda o, bought=bought: formats.count(bought[o["side"]]),
+            "Price": lambda side: formats.price(side["price"]),
+            "As of": lambda side: formats.minute(side["price_at"]),
+            "Bets": lambda side, bought=bought: formats.count(bought[side["side"]]),
         }
         if market["status"] == "resolved":
             columns["Last price before"] = columns["Price"]
-            columns["Final price"] = lambda o, market=market: formats.price(shown_price(market, o))
+            columns["Final price"] = lambda side, market=market: formats.price(shown_price(market, side))
         sides = by(market["outcomes"], "side")
         page.table("prices", sides, columns, "Side", no_figure=["Side", "Source", "Venue’s quote"])
         prices = {
@@ -140,9 +142,9 @@ def test_every_market(season: SeasonApi) -> None:
             for row in season.rows(f"prices/?market={market['id']}")
         }
         columns = {
-            "Price": lambda o: formats.price(o["price"]),
+            "Price": lambda side: formats.price(side["price"]),
             **OBSERVED,
-            "Decision": lambda o: o["reason"] if o["stale"] else f"accepted {o['reason']}",
+            "Decision": lambda side: side["reason"] if side["stale"] else f"accepted {side['reason']}",
         }
         key = ("Side", "Observed")
         page.table(
@@ -151,9 +153,13 @@ def test_every_market(season: SeasonApi) -> None:
         )  # fmt: skip
         check_positions(page, season, season.rows(f"positions/?market={market['id']}"), "market")
         trades = season.rows(f"trades/?market={market['id']}")
-        known = {(str(t["decision"]), f"{t['kind']} {t['side']}", formats.money(t["amount"])): t for t in trades}
+        trades_by_key = {
+            (str(t["decision"]), f"{t['kind']} {t['side']}", formats.money(t["amount"])): t for t in trades
+        }
         columns = trade_columns(season)
-        page.table("trades", known, columns, trade_key("Trade"), no_figure=["Model", "Cohort", "Trade", "Decision"])
+        page.table(
+            "trades", trades_by_key, columns, trade_key("Trade"), no_figure=["Model", "Cohort", "Trade", "Decision"]
+        )
         page.fact("Volume", formats.dollars(market["volume"]))
         if market["liquidity"] is not None:
             page.fact("Liquidity", formats.dollars(market["liquidity"]))
@@ -175,21 +181,24 @@ def test_every_market(season: SeasonApi) -> None:
 def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -> None:
     """The chart of a market: every price of its sides, what each came to, and every trade at its price."""
     rows, trades = season.rows(f"prices/?market={market['id']}"), season.rows(f"trades/?market={market['id']}")
-    known: dict[str, list[tuple[datetime, str]]] = {outcome["side"]: [] for outcome in market["outcomes"]}
+    prices_by_side: dict[str, list[tuple[datetime, str]]] = {outcome["side"]: [] for outcome in market["outcomes"]}
     for row in sorted(
         (row for row in rows if row["price"] is not None), key=lambda row: (row["observed_at"], row["id"])
     ):
-        known[row["side"]].append((instant_of(row["observed_at"]), row["price"]))
-    if not any(known.values()):
+        prices_by_side[row["side"]].append((instant_of(row["observed_at"]), row["price"]))
+    if not any(prices_by_side.values()):
         assert HISTORY not in page.tables
         return
     if market["status"] == "resolved":
-        for side in known:
-            known[side].append((instant_of(market["resolved_at"]), "1" if side == market["winning_side"] else "0"))
+        for side in prices_by_side:
+            prices_by_side[side].append(
+                (instant_of(market["resolved_at"]), "1" if side == market["winning_side"] else "0")
+            )
     instants = sorted(
-        {at for prices in known.values() for at, _ in prices} | {instant_of(trade["executed_at"]) for trade in trades}
+        {at for prices in prices_by_side.values() for at, _ in prices}
+        | {instant_of(trade["executed_at"]) for trade in trades}
     )
-    lines = {side: [newest(prices, at) for at in instants] for side, prices in known.items()}
+    lines = {side: [newest(prices, at) for at in instants] for side, prices in prices_by_side.items()}
     check_chart(page, "prices", instants, lines, formats.price)
     marks = [[round(instant_of(t["executed_at"]).timestamp() * 1000), float(t["price"])] for t in trades]
     drawn = [mark[:2] for mark in chart_data(page.html, "prices")["events"]]
@@ -248,9 +257,15 @@ def test_every_decision(season: SeasonApi) -> None:
         page.table("trades", trades, columns, bought_key, no_figure=["Market", "Trade"])
         check_calls(page, decision["calls"])
         columns = {
-            "Instruction": lambda w: f"BET {w['payload']['side']}" if w["kind"] == "BET" else NO_FIGURE,
-            "Size": lambda w: f"${w['payload']['amount']}" if w["kind"] == "BET" else NO_FIGURE,
-            "Result": lambda w: "executed" if w["executed"] else f"rejected {w['reason']}",
+            "Instruction": lambda instruction: (
+                f"BET {instruction['payload']['side']}" if instruction["kind"] == "BET" else NO_FIGURE
+            ),
+            "Size": lambda instruction: (
+                f"${instruction['payload']['amount']}" if instruction["kind"] == "BET" else NO_FIGURE
+            ),
+            "Result": lambda instruction: (
+                "executed" if instruction["executed"] else f"rejected {instruction['reason']}"
+            ),
         }
         page.table("instructions", decision["instructions"], columns, no_figure=["Market"])
         page.fact("Methodology", season.one(f"cohorts/{decision['cohort']}/")["methodology"])
@@ -266,20 +281,20 @@ def check_price_origins(page: Page, season: SeasonApi, decision: dict[str, Any],
     entries = {entry["market"]: entry for entry in season.one(f"universes/{universe['id']}/")["entries"]}
     frozen, observations = instant_of(universe["frozen_at"]), []
     for trade in decision["trades"]:
-        seen = [
+        observed_prices = [
             price
             for price in season.rows(f"prices/?market={trade['market']}")
             if price["side"] == trade["side"] and instant_of(price["observed_at"]) <= frozen
         ]
-        last = max(seen, key=lambda price: (instant_of(price["observed_at"]), price["id"]))
+        last = max(observed_prices, key=lambda price: (instant_of(price["observed_at"]), price["id"]))
         observations.append(last | {"paid": trade["price"], "side": trade["side"], "entry": entries[trade["market"]]})
     columns = {
-        "Side": lambda o: (o["side"], ANY_SMALL_PRINT),
-        "Price": lambda o: formats.price(o["paid"]),
-        "Universe entry": lambda o: f"No. {o['entry']['position']}",
+        "Side": lambda row: (row["side"], ANY_SMALL_PRINT),
+        "Price": lambda row: formats.price(row["paid"]),
+        "Universe entry": lambda row: f"No. {row['entry']['position']}",
         **OBSERVED,
-        "Observed": lambda o: formats.minute(o["observed_at"]),
-        "Reason": lambda o: o["reason"] or "–",
+        "Observed": lambda row: formats.minute(row["observed_at"]),
+        "Reason": lambda row: row["reason"] or "–",
     }
     page.table("prices", observations, columns)
 
@@ -298,8 +313,8 @@ def test_every_link_follows_the_one_before_it(season: SeasonApi) -> None:
         assert [one["previous"] for one in links] == ["0" * 64, *[one["sha256"] for one in links[:-1]]]
         assert all(one["sha256"] == sha256(f"{one['previous']}\n{one['record_sha256']}") for one in links)
         assert links[-1]["sha256"] == chain["head"]
-    done = {"decision": "decisions", "elicitation": "elicitations"}
-    for task, path in done.items():
+    paths = {"decision": "decisions", "elicitation": "elicitations"}
+    for task, path in paths.items():
         linked = {one[task] for one in season.rows("chain-links/") if one[task]}
         assert linked == {row["id"] for row in season.rows(f"{path}/?status=completed")}
         assert len(linked) > 50
@@ -307,8 +322,8 @@ def test_every_link_follows_the_one_before_it(season: SeasonApi) -> None:
 
 def test_a_cohort_names_the_link_of_its_newest_decision(season: SeasonApi) -> None:
     for cohort in season.rows("cohorts/"):
-        own = {row["id"] for row in season.rows(f"decisions/?cohort={cohort['number']}")}
-        newest = [one for one in season.rows("chain-links/?protocol=trading") if one["decision"] in own][-1]
+        decision_ids = {row["id"] for row in season.rows(f"decisions/?cohort={cohort['number']}")}
+        newest = [one for one in season.rows("chain-links/?protocol=trading") if one["decision"] in decision_ids][-1]
         place = formats.count(newest["sequence"])
         text = f"The newest decision is link {place} of the chain, {cohort['chain_head']} ."
         assert text in season.page(f"/cohorts/{cohort['number']}/").text
@@ -320,21 +335,21 @@ def test_every_question(season: SeasonApi) -> None:
         question = season.one(f"questions/{listed['id']}/")
         page = season.page(f"/questions/{question['id']}/")
         columns = {
-            "Price": lambda o: formats.price(o["price"]),
-            "Price of “no”": lambda o: formats.price(o["no_price"]),
+            "Price": lambda row: formats.price(row["price"]),
+            "Price of “no”": lambda row: formats.price(row["no_price"]),
         }
         if question["status"] == "resolved":
             columns = {
-                "Final price": lambda o: formats.price({True: "1", False: "0", None: None}[o["happened"]]),
-                "Price of “no”": lambda o: formats.price({True: "0", False: "1", None: None}[o["happened"]]),
+                "Final price": lambda row: formats.price({True: "1", False: "0", None: None}[row["happened"]]),
+                "Price of “no”": lambda row: formats.price({True: "0", False: "1", None: None}[row["happened"]]),
             }
         page.table("options", by(question["options"], "name"), columns, "Option", no_figure=["Option", "Market"])
         forecasts = by(season.rows(f"forecasts/?question={question['id']}"), "id")
-        (newest, *_) = sorted(question["days_asked"], key=lambda asked: asked["day"], reverse=True)
+        (newest, *_) = sorted(question["days_asked"], key=lambda batch: batch["day"], reverse=True)
         assert {f"{on(newest)}, {ARMS[arm]}" for arm in ARMS} <= set(page.tables)
-        for asked in question["days_asked"]:
+        for batch in question["days_asked"]:
             for arm in ARMS:
-                check_batch(page, arm, asked, forecasts, season.names)
+                check_batch(page, arm, batch, forecasts, season.names)
         page.fact("Days asked", formats.count(len(question["days_asked"])))
         page.fact("First asked", formats.day(question["first_asked_at"]))
         page.fact("Scheduled close", formats.day(question["closes_at"]))
@@ -343,11 +358,11 @@ def test_every_question(season: SeasonApi) -> None:
                 "Cancelled" if question["status"] == "cancelled" else "Resolved",
                 formats.minute(question["resolved_at"]),
             )
-        for found in question["difficulties"]:
+        for difficulty in question["difficulties"]:
             for name, write in (("difficulty", formats.signed_score), ("discrimination", formats.score)):
-                if found[name] is not None:
-                    label = f"{name.capitalize()}, {ARMS[found['arm']]}"
-                    page.fact(label, (write(found[name]), formats.plus_minus(found[f"{name}_se"])))
+                if difficulty[name] is not None:
+                    label = f"{name.capitalize()}, {ARMS[difficulty['arm']]}"
+                    page.fact(label, (write(difficulty[name]), formats.plus_minus(difficulty[f"{name}_se"])))
         trades = {
             (str(t["decision"]), t["side"], formats.money(t["amount"])): t
             for option in question["options"]
@@ -363,21 +378,27 @@ def test_every_question(season: SeasonApi) -> None:
 
 def check_days(page: Page, season: SeasonApi, question: dict[str, Any], forecasts: list[Any]) -> None:
     """The charts of a question: what each family said of an option on each day, in each arm, beside the market."""
-    prices = {instant_of(asked["day"]): asked["prices"] for asked in question["days_asked"]}
+    prices = {instant_of(batch["day"]): batch["prices"] for batch in question["days_asked"]}
     days = sorted(prices)
     names = {slug: name for name, slug in season.names.items()}
-    stated = {(f["arm"], names[f["family"]], instant_of(f["made_at"]).date()): f["probabilities"] for f in forecasts}
+    forecasts_by_family = {
+        (f["arm"], names[f["family"]], instant_of(f["made_at"]).date()): f["probabilities"] for f in forecasts
+    }
     headings = [
         visible_text(heading).rpartition(", ")[::2]
         for heading in elements(page.html, 'section[aria-labelledby="over-days"] h3')
     ]
-    arms = [arm for arm in ARMS if any(arm == arm_stated for arm_stated, *_ in stated)] if len(days) > 1 else []
+    arms = (
+        [arm for arm in ARMS if any(arm == arm_stated for arm_stated, *_ in forecasts_by_family)]
+        if len(days) > 1
+        else []
+    )
     assert [words for _, words in headings] == [ARMS[arm] for arm in arms]
     for arm, (option, _) in zip(arms, headings, strict=True):
         option = option.removesuffix(" ")
         lines = {
-            name: [stated.get((arm, name, day.date()), {}).get(option) for day in days]
-            for name in {name for arm_stated, name, _ in stated if arm_stated == arm}
+            name: [forecasts_by_family.get((arm, name, day.date()), {}).get(option) for day in days]
+            for name in {name for arm_stated, name, _ in forecasts_by_family if arm_stated == arm}
         }
         lines["Market"] = [prices[day].get(option, {}).get("price") for day in days]
         check_chart(page, arm, days, lines, formats.share)
@@ -387,22 +408,22 @@ ARMS = {"priced": "with the market’s prices", "blind": "without prices"}
 """How the headings of a question's charts name them."""
 
 
-def on(asked: dict[str, Any]) -> str:
+def on(batch: dict[str, Any]) -> str:
     """The day of a batch, as a page writes it."""
-    return formats.day(asked["day"])
+    return formats.day(batch["day"])
 
 
-def check_batch(page: Page, arm: str, asked: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]) -> None:
+def check_batch(page: Page, arm: str, batch: dict[str, Any], forecasts: dict[Any, Any], slugs: dict[str, str]) -> None:
     """What everybody said on one day in one arm, by option, beside the market; at the end what it scored."""
-    that_day = [f for f in forecasts.values() if f["made_at"][:10] == asked["day"][:10]]
-    stated = {f["family"]: f for f in that_day if f["arm"] == arm}
-    label = f"{on(asked)}, {ARMS[arm]}"
+    that_day = [f for f in forecasts.values() if f["made_at"][:10] == batch["day"][:10]]
+    forecasts_by_family = {f["family"]: f for f in that_day if f["arm"] == arm}
+    label = f"{on(batch)}, {ARMS[arm]}"
     rows = page.tables.pop(label, [])
     for row in rows:
         option = row.cells["Option"].text.removesuffix(" happened").removesuffix(" cancelled")
         for name, cell in row.cells.items():
-            forecast = stated.get(slugs.get(name.removesuffix(" external"), ""))
-            prices = asked["prices"].get(option)
+            forecast = forecasts_by_family.get(slugs.get(name.removesuffix(" external"), ""))
+            prices = batch["prices"].get(option)
             if name == "Option" or (option == SCORED and name in ("Market", "Ask")):
                 continue
             if name in ("Market", "Ask"):

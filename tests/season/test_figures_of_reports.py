@@ -46,9 +46,9 @@ def test_scores_by_time(season: SeasonApi) -> None:
     for label, key, write in (("brier", "brier", formats.score), ("alpha", "alpha", formats.signed_score)):
         columns = {}
         for place, row in enumerate(bins):
-            columns[_heading(row)] = lambda entries, i=place, k=key, w=write: _figure(entries[i], k, w)
-        shown = {name: row for name, row in scores.items() if key == "brier" or name != ("Market",)}
-        page.table(label, shown, columns, "Model", no_figure=NAME)
+            columns[_heading(row)] = lambda entries, i=place, k=key, form=write: _figure(entries[i], k, form)
+        visible_rows = {name: row for name, row in scores.items() if key == "brier" or name != ("Market",)}
+        page.table(label, visible_rows, columns, "Model", no_figure=NAME)
     for name, values in _lines(page, "by-days").items():
         entries = zip(bins, scores[name,], strict=True)
         drawn = [round(entry["brier"], 4) for row, entry in entries if entry and row["events"] >= 4]

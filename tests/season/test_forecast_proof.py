@@ -34,7 +34,7 @@ season = shared_rows_at_venue(ask)
 
 
 @pytest.fixture
-def asked(season: tuple[Venue, None], venue: Venue) -> Venue:
+def asked_venue(season: tuple[Venue, None], venue: Venue) -> Venue:
     return venue.as_left(season[0])
 
 
@@ -48,7 +48,7 @@ def reported_faults() -> str:
     return "\n".join(lines[:-1])
 
 
-def test_what_a_run_leaves_is_sound(asked: Venue) -> None:
+def test_what_a_run_leaves_is_sound(asked_venue: Venue) -> None:
     assert reported_faults() == ""
 
 
@@ -110,7 +110,7 @@ def _backdate() -> None:
         (_backdate, "names another family, release, arm, methodology or time"),
     ],
 )
-def test_a_bent_row_is_named(asked: Venue, bend: Callable[[], None], message: str) -> None:
+def test_a_bent_row_is_named(asked_venue: Venue, bend: Callable[[], None], message: str) -> None:
     with guards_removed():
         bend()
     assert message in reported_faults()

@@ -120,10 +120,10 @@ def test_markets_that_are_not_exclusive_are_options_of_their_own(venue: Venue) -
 
 def test_the_frozen_set_has_both_sides_prices_and_a_fingerprint(opened: Venue) -> None:
     run("run_forecasts", MONDAY)
-    asked = QuestionSet.objects.get()
-    entry = asked.entries.get(question__text=RAIN)
+    question_set = QuestionSet.objects.get()
+    entry = question_set.entries.get(question__text=RAIN)
     assert entry.prices["YES"] == {"price": "0.4", "ask": None, "no_ask": None, "stale": False}
-    assert asked.sha256 == fingerprint(list(asked.entries.select_related("question")))
+    assert question_set.sha256 == fingerprint(list(question_set.entries.select_related("question")))
     opened.move(RAIN, Yes="0.9", No="0.1")
     run("sync_markets", MONDAY + timedelta(hours=1))
     run("run_forecasts", MONDAY + timedelta(hours=1))
@@ -188,8 +188,8 @@ def test_sunday_asks_the_release_that_the_cohort_froze(opened: Venue) -> None:
     approved(new, at=SUNDAY, from_=SUNDAY + timedelta(minutes=1))
     run("run_decisions", DECISION)
     run("run_forecasts", ASKED_AT)
-    asked = set(Elicitation.objects.filter(family=old.family).values_list("release", flat=True))
-    assert asked == {old.pk, new.pk}
+    releases = set(Elicitation.objects.filter(family=old.family).values_list("release", flat=True))
+    assert releases == {old.pk, new.pk}
     run("run_forecasts", MONDAY)
     assert set(Elicitation.objects.filter(batch__question_set__day=SUNDAY + DAY, family=old.family).values_list(
         "release", flat=True)) == {new.pk}  # fmt: skip
@@ -241,8 +241,8 @@ def test_one_bad_vector_costs_its_own_question_alone(opened: Venue) -> None:
 
 
 def test_an_answer_without_a_single_forecast_is_tried_again_with_its_reasons(opened: Venue) -> None:
-    nothing = {"forecasts": [{"question_id": "999999", "probabilities": {"YES": 1}, "rationale": ""}]}
-    opened.says(GPT, nothing, nothing)
+    empty_answer = {"forecasts": [{"question_id": "999999", "probabilities": {"YES": 1}, "rationale": ""}]}
+    opened.says(GPT, empty_answer, empty_answer)
     ran = run("run_forecasts", MONDAY)
     assert (ran.code, ran["failed"]) == (1, 2)
     assert "no forecast" in ran.stderr
@@ -260,13 +260,13 @@ def test_malformed_answers_are_asked_again_and_end_as_declined(opened: Venue) ->
     assert "malformed 3 times" in task.error
 
 
-def cut_after(whole: int) -> Callable[[Prompt], ModelAnswer]:
+def cut_after(complete_count: int) -> Callable[[Prompt], ModelAnswer]:
     """An answer whose tokens run out in the forecast after so many whole ones."""
 
     def answer(prompt: Prompt) -> ModelAnswer:
         text = json.dumps(forecast()(prompt))
         starts = [match.start() for match in re.finditer('{"question_id"', text)]
-        return ModelAnswer(text[: starts[whole] + 40], finish_reason="length")
+        return ModelAnswer(text[: starts[complete_count] + 40], finish_reason="length")
 
     return answer
 
@@ -275,7 +275,7 @@ NOTHING = ModelAnswer(None, finish_reason="length")
 
 
 @pytest.mark.parametrize(
-    ("answers", "asked", "cents"),
+    ("answers", "question_counts", "cents"),
     [
         ((cut_after(1),), (3, 2), 2),
         ((NOTHING,), (3, 3), 2),
@@ -284,17 +284,17 @@ NOTHING = ModelAnswer(None, finish_reason="length")
     ],
 )
 def test_questions_behind_a_cut_are_asked_again_alone_with_more_tokens(
-    opened: Venue, answers: tuple[Any, ...], asked: tuple[int, ...], cents: int
+    opened: Venue, answers: tuple[Any, ...], question_counts: tuple[int, ...], cents: int
 ) -> None:
     opened.says(GPT, *answers)
     ran = run("run_forecasts", MONDAY)
     assert (ran.code, ran["recorded"], ran["refused"], ran["declined"]) == (0, 42, 0, 0)
     task = ModelCall.objects.filter(result="cut").get().elicitation
-    sent = [prompt for prompt in opened.asked if prompt.model == GPT][: len(asked)]
-    assert [len(prompt.questions) for prompt in sent] == list(asked)
-    assert [prompt.body["max_tokens"] for prompt in sent] == [16_000, *[32_000] * (len(asked) - 1)]
-    assert len({prompt.headers["Idempotency-Key"] for prompt in sent}) == len(asked)
-    assert [call.user_prompt for call in task.calls.all()] == [prompt.user for prompt in sent]
+    prompts = [prompt for prompt in opened.asked if prompt.model == GPT][: len(question_counts)]
+    assert [len(prompt.questions) for prompt in prompts] == list(question_counts)
+    assert [prompt.body["max_tokens"] for prompt in prompts] == [16_000, *[32_000] * (len(question_counts) - 1)]
+    assert len({prompt.headers["Idempotency-Key"] for prompt in prompts}) == len(question_counts)
+    assert [call.user_prompt for call in task.calls.all()] == [prompt.user for prompt in prompts]
     assert task.forecasts.count() == 3
     assert run("verify_ledger", MONDAY).code == 0
 
@@ -345,10 +345,13 @@ def test_the_spend_cap_counts_each_protocol_apart(opened: Venue, settings: Any) 
 def test_prompts_can_be_shown_byte_for_byte(opened: Venue) -> None:
     opened.says(GEMINI, "what?")
     run("run_forecasts", MONDAY)
-    sent = {(p.model, p.user) for p in opened.asked}
+    prompts = {(p.model, p.user) for p in opened.asked}
     calls = list(ModelCall.objects.all())
-    assert {(call.model, call.user_prompt) for call in calls} == sent
-    assert all(ModelCall.fingerprint(c.system_prompt, c.user_prompt) == c.prompt_sha256 for c in calls)
+    assert {(call.model, call.user_prompt) for call in calls} == prompts
+    assert all(
+        ModelCall.fingerprint(stored_call.system_prompt, stored_call.user_prompt) == stored_call.prompt_sha256
+        for stored_call in calls
+    )
     assert len({p.headers["Idempotency-Key"] for p in opened.asked}) == len(opened.asked)
 
 

@@ -18,8 +18,9 @@ from agents.samples import combine_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
-from tests.commands import run
+from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
+from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast
 
@@ -112,9 +113,9 @@ def test_both_protocols_show_the_same_facts_of_a_market(opened: Venue) -> None:
 
 
 def prompts_by_condition_of_last_run(venue: Venue) -> dict[str, Prompt]:
-    asked = [prompt for prompt in venue.asked if prompt.model == GPT and "QUESTIONS" in prompt.user]
+    prompts = [prompt for prompt in venue.asked if prompt.model == GPT and "QUESTIONS" in prompt.user]
     arms = QuestionBatch.objects.filter(number=1).values_list("arm", flat=True)
-    return dict(zip(arms, asked, strict=True))
+    return dict(zip(arms, prompts, strict=True))
 
 
 def test_conditions_differ_in_what_a_prompt_shows(opened: Venue) -> None:
@@ -269,8 +270,8 @@ def test_half_of_the_samples_is_enough_and_how_many_is_said(sampled: Venue, tmp_
 
 def test_sample_that_was_cut_counts_for_the_questions_it_answered(sampled: Venue, tmp_path: Path) -> None:
     def cut(prompt: Prompt) -> Any:
-        whole = json.dumps(yes(0.7)(prompt))
-        return ModelAnswer(whole[: whole.rindex('{"question_id"') + 5], finish_reason="length")
+        answer_text = json.dumps(yes(0.7)(prompt))
+        return ModelAnswer(answer_text[: answer_text.rindex('{"question_id"') + 5], finish_reason="length")
 
     sampled.says(GPT, yes(0.9), cut, forecast(), yes(0.2))
     run("run_forecasts", MONDAY)
@@ -297,8 +298,29 @@ def test_worker_that_dies_between_samples_leaves_each_asked_once(
     Elicitation.objects.filter(status=Elicitation.Status.CLAIMED).update(lease_until=timezone.now())
     run("run_forecasts", MONDAY + timedelta(hours=1))
     assert Forecast.objects.count() == 14
-    done = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
-    assert Counter(done.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
+    completed = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
+    assert Counter(completed.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
+    check_proofs(tmp_path)
+
+
+@pytest.mark.parametrize("point", ["call.sent", "call.stored", "elicitation.recorded"])
+def test_two_workers_at_once_ask_each_sample_once_and_record_one_median(
+    sampled: Venue, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[CommandOutput] = []
+
+    def overtake(*_: int) -> None:
+        patch.undo()
+        second.append(run("run_forecasts", MONDAY))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_NAME", point)
+        patch.setattr(failpoints, "_countdown", 2)
+        patch.setattr(failpoints.os, "kill", overtake)
+        first = run("run_forecasts", MONDAY)
+    assert (first.code, first["asked"] + second[0]["asked"], first["failed"] + second[0]["failed"]) == (0, 21, 0)
+    assert len(sampled.asked) == len({call.idempotency_key for call in ModelCall.objects.all()}) == 21
+    assert (Forecast.objects.count(), Forecast.objects.filter(samples_read=3).count()) == (14, 14)
     check_proofs(tmp_path)
 
 
@@ -316,6 +338,25 @@ def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     assert ran.code == 1
     assert f"the samples of forecast {row.pk} are not those of the answers" in ran.stdout
     assert f"forecast {row.pk}" in ran.stdout
+    found = standalone_violations(tmp_path / "archive")
+    assert any(f"forecast {row.pk} states samples" in line for line in found)
+
+
+def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser(opened: Venue, tmp_path: Path) -> None:
+    opened.says(GPT, lambda prompt: f"Here it is:\n```json\n{json.dumps(yes(0.9)(prompt))}\n```")
+    run("run_forecasts", MONDAY)
+    run("export_dataset", MONDAY + DAY, "--out", str(tmp_path / "archive"))
+    assert standalone_violations(tmp_path / "archive") == []
+    row = read_cells(tmp_path / "archive", "forecasts")[0]
+    for column, value in (("probabilities", '{"NO":0.2,"YES":0.8}'), ("stated", '{"NO":"0.2","YES":"0.8"}')):
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column, v=value: rows[0].update({c: v}))
+        named = f"forecast {row['id']} states {column}"
+        assert any(named in line for line in standalone_violations(tmp_path / "archive")), column
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column: rows[0].update({c: row[c]}))
+    rewrite(tmp_path / "archive", "forecasts", lambda rows: rows.pop(0))
+    named = f"of entry {row['entry']} that of release"
+    found = standalone_violations(tmp_path / "archive")
+    assert any(named in line for line in found), found
 
 
 # replicates

@@ -69,8 +69,8 @@ def test_every_endpoint_has_the_same_agent_figures(season: Venue, client: Client
     assert sum(agent["brier"] is not None for agent in agents) == 4
     for agent in agents:
         (newest, *_) = client.get("/api/v1/snapshots/", {"agent": agent["id"]}).json()["results"]
-        same = ("cash", "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets")
-        assert {key: newest[key] for key in same} == {key: agent[key] for key in same}
+        fields = ("cash", "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets")
+        assert {key: newest[key] for key in fields} == {key: agent[key] for key in fields}
 
 
 def test_the_admin_has_the_family_figures_of_the_api(season: Venue, client: Client, admin_client: Client) -> None:
@@ -84,8 +84,8 @@ def test_the_admin_has_the_family_figures_of_the_api(season: Venue, client: Clie
 def test_a_family_in_one_cohort_has_the_numbers_of_its_agent(season: Venue, client: Client) -> None:
     (agent,) = client.get("/api/v1/agents/", {"family": "grok-4"}).json()["results"]
     (entry,) = [row for row in rows_of("/api/v1/leaderboard/", client) if row["family"] == "grok-4"]
-    same = ("total_value", "pnl", "brier", "win_rate", "resolved_bets")
-    assert {key: entry[key] for key in same} == {key: agent[key] for key in same}
+    fields = ("total_value", "pnl", "brier", "win_rate", "resolved_bets")
+    assert {key: entry[key] for key in fields} == {key: agent[key] for key in fields}
     assert entry["return_percent"] == float(agent["pnl_percent"])
 
 
@@ -100,6 +100,6 @@ def test_a_familys_numbers_follow_from_the_rows_that_are_published(season: Venue
             Decimal(entry["total_value"]) - sum(Decimal(agent["total_value"]) for agent in agents) / len(agents)
         ) <= Decimal("0.005")
         for agent in agents:
-            own = [bet for bet in bets if bet["agent"] == agent["id"]]
-            assert agent["brier"] == (fmean([bet["score"] for bet in own]) if own else None)
-            assert agent["win_rate"] == (fmean([bet["outcome"] for bet in own]) if own else None)
+            agent_bets = [bet for bet in bets if bet["agent"] == agent["id"]]
+            assert agent["brier"] == (fmean([bet["score"] for bet in agent_bets]) if agent_bets else None)
+            assert agent["win_rate"] == (fmean([bet["outcome"] for bet in agent_bets]) if agent_bets else None)

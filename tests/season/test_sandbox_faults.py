@@ -134,7 +134,7 @@ def test_searches_of_a_day_are_stored_as_they_are_billed(sandbox: Addresses, set
     marked = set(Forecast.objects.exclude(excluded="").values_list("family__slug", flat=True))
     assert marked == {"gpt-5.1"}
     schemas = ModelCall.objects.filter(model=GEMINI).order_by("sequence").values_list("http_status", "parameters")
-    assert [(status, "response_format" in sent) for status, sent in schemas] == [(400, True), (200, False)]
+    assert [(status, "response_format" in body) for status, body in schemas] == [(400, True), (200, False)]
     assert cost_on_record() == billed(sandbox) > 0
 
 
@@ -234,10 +234,10 @@ def test_endpoint_that_refuses_is_diagnosed(
 
 
 def test_unknown_fault_is_refused_with_the_known_ones(sandbox: Addresses) -> None:
-    for target, known in (({"model": GPT}, "none, byok, cut"), ({"endpoint": "key"}, "missing, refused, down")):
+    for target, names in (({"model": GPT}, "none, byok, cut"), ({"endpoint": "key"}, "missing, refused, down")):
         reply = client().post(f"{sandbox.root}/sandbox/faults", json=target | {"faults": ["nonsense"]})
         assert reply.status_code == 400
-        assert reply.json()["error"]["message"].startswith(f"faults: expected some of {known}")
+        assert reply.json()["error"]["message"].startswith(f"faults: expected some of {names}")
 
 
 def test_market_of_the_second_protocol_is_priced_by_its_position_ids_and_waits(sandbox: Addresses) -> None:

@@ -37,9 +37,9 @@ def say_closes(rows: list[dict[str, Any]], expected: str | None) -> None:
 
 def shown_closes(venue: Venue) -> set[str]:
     """The closing days in the prompts since the last call."""
-    shown = {question["closes"] for prompt in venue.asked for question in prompt.questions}
+    closes = {question["closes"] for prompt in venue.asked for question in prompt.questions}
     venue.asked.clear()
-    return shown
+    return closes
 
 
 def test_question_closes_when_its_event_is_expected_to_end(
@@ -90,8 +90,8 @@ def test_later_sync_moves_the_close_of_an_open_question_and_no_prompt(
     run("run_forecasts", SUNDAY + DAY + 2 * HOUR)
     assert shown_closes(venue) == {"2026-08-09"}
     assert QuestionBatch.objects.earliest("pk").block == block
-    asked = client.get(f"/api/v1/questions/{question.pk}/").json()["days_asked"]
-    assert [day["closes_on"] for day in asked] == ["2026-08-15", "2026-08-09"]
+    day_row = client.get(f"/api/v1/questions/{question.pk}/").json()["days_asked"]
+    assert [day["closes_on"] for day in day_row] == ["2026-08-15", "2026-08-09"]
     assert run("verify_ledger", SUNDAY + 2 * DAY).code == 0
     assert run("export_dataset", SUNDAY + 2 * DAY, out=tmp_path / "archive").code == 0
     assert verify_archive(tmp_path / "archive").violations == []

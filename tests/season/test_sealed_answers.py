@@ -57,10 +57,10 @@ def secretly(script: Callable[[Prompt], Any]) -> Callable[[Prompt], Any]:
     """The answer with the secret in its reasoning."""
 
     def answer(prompt: Prompt) -> Any:
-        stated = script(prompt)
-        if "forecasts" in stated:
-            return {"forecasts": [row | {"rationale": SECRET} for row in stated["forecasts"]]}
-        return stated | {"reasoning": SECRET}
+        answer_body = script(prompt)
+        if "forecasts" in answer_body:
+            return {"forecasts": [row | {"rationale": SECRET} for row in answer_body["forecasts"]]}
+        return answer_body | {"reasoning": SECRET}
 
     return answer
 
@@ -98,9 +98,9 @@ def sealed(played: tuple[Venue, str], venue: Venue, settings: Any) -> Venue:
 @pytest.fixture
 def sealed_forecasts(sealed: Venue, settings: Any) -> Venue:
     """The venue five minutes after a day's questions were frozen and answered."""
-    stated = {RAIN: {"YES": PROBABILITY, "NO": 1 - PROBABILITY}}
+    vectors = {RAIN: {"YES": PROBABILITY, "NO": 1 - PROBABILITY}}
     for _ in range(4):
-        sealed.says(GPT, secretly(forecast(stated)))
+        sealed.says(GPT, secretly(forecast(vectors)))
     assert run("run_forecasts", FORECAST_AT).code == 0
     settings.ARENA_CLOCK = FORECAST_AT + 5 * MINUTE
     assert Forecast.objects.filter(rationale=SECRET).exists()
@@ -117,7 +117,7 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
     waiting += [f"{API}decisions/?search={SECRET[:5]}", f"{API}forecasts/?search={SECRET[:5]}"]
     waiting += [f"{API}decisions/{pk}/" for pk in Decision.objects.values_list("pk", flat=True)]
     waiting += [f"{API}forecasts/{pk}/" for pk in Forecast.objects.values_list("pk", flat=True)]
-    seen = set(waiting)
+    addresses = set(waiting)
     while waiting:
         path = waiting.pop()
         answer = client.get(path, follow=True)
@@ -137,18 +137,20 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
                 continue
             embed = [f"/embed{target.removesuffix('.svg')}/"] if target.endswith(".svg") else []
             for address in (target, *embed):
-                if address not in seen:
-                    seen.add(address)
+                if address not in addresses:
+                    addresses.add(address)
                     waiting.append(address)
 
 
 def leaks(pages: Iterable[tuple[str, str]], secrets: Sequence[str]) -> dict[str, list[str]]:
     """The secrets that each address gives away."""
-    found = {}
+    leaked_secrets = {}
     for path, text in pages:
-        if told := [secret for secret in secrets if re.search(rf"(?<![0-9]){re.escape(secret)}(?![0-9])", text)]:
-            found[path] = told
-    return found
+        if secrets_in_text := [
+            secret for secret in secrets if re.search(rf"(?<![0-9]){re.escape(secret)}(?![0-9])", text)
+        ]:
+            leaked_secrets[path] = secrets_in_text
+    return leaked_secrets
 
 
 def texts(client: Client, *paths: str) -> Iterator[tuple[str, str]]:
@@ -198,11 +200,12 @@ def test_sealed_rows_are_listed_without_content_until_their_seal_ends(client: Cl
 
 
 def test_filter_by_content_finds_no_sealed_row(client: Client, sealed: Venue) -> None:
-    held = Position.objects.get(market__question=SNOW)
+    position = Position.objects.get(market__question=SNOW)
     for path in (
         "decisions/?action=BET", "decisions/?action=SELL", f"decisions/?search={SECRET}", "decisions/?fallback=false",
-        f"trades/?market={held.market_id}", "trades/?kind=SELL", "trades/?ordering=-amount&executed_at__gte=2026-03-15",
-        f"positions/?market={held.market_id}", "positions/?status=open&agent=" + str(held.agent_id),
+        f"trades/?market={position.market_id}", "trades/?kind=SELL",
+        "trades/?ordering=-amount&executed_at__gte=2026-03-15",
+        f"positions/?market={position.market_id}", "positions/?status=open&agent=" + str(position.agent_id),
     ):  # fmt: skip
         assert [row for row in rows(client, path) if row["sealed_until"]] == [], path
 
@@ -262,17 +265,17 @@ def positions_of(client: Client, position: Position) -> str:
 
 def test_gap_in_a_list_tells_no_sale_and_no_purchase(client: Client, sealed: Venue, settings: Any) -> None:
     """GPT sold a part of RAIN, Gemini bought SNOW, and in the same weeks nobody touched what else is held."""
-    held = Position.objects.get(market__question=RAIN)
-    other = record_bet(held.agent, MarketFactory(question=HAIL)).position
-    positions = positions_of(client, held)
+    position = Position.objects.get(market__question=RAIN)
+    other_position = record_bet(position.agent, MarketFactory(question=HAIL)).position
+    positions = positions_of(client, position)
     assert "Positions of agents that are deciding now are sealed until" in positions
     assert HAIL not in positions
-    assert {row["id"]: row["shares"] for row in rows(client, "positions/")}[other.pk] is None
+    assert {row["id"]: row["shares"] for row in rows(client, "positions/")}[other_position.pk] is None
     assert HAIL not in client.get("/markets/?played=held").text
     traded = client.get("/markets/?played=bet").text
     assert (RAIN in traded, SNOW in traded) == (True, False)
     settings.ARENA_CLOCK = DECIDED + 15 * MINUTE
-    assert HAIL in positions_of(client, held)
+    assert HAIL in positions_of(client, position)
     assert SNOW in client.get("/markets/?played=bet").text
 
 
@@ -374,7 +377,7 @@ def test_archive_ends_where_the_first_seal_begins(sealed: Venue, tmp_path: Path,
 def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed: Venue) -> None:
     decision = Decision.objects.filter(reasoning=SECRET)[0]
     page, lists = f"/admin/agents/decision/{decision.pk}/change/", "/admin/agents/decision/"
-    operator, other = sign_in("operator"), sign_in("viewer")
+    operator, viewer = sign_in("operator"), sign_in("viewer")
     for path in (page, lists, "/admin/agents/trade/", "/admin/agents/modelcall/", "/admin/agents/position/", "/admin/"):
         page_text = operator.get(path).text
         assert not {secret for secret in IN_TRADES if secret in page_text}, path
@@ -385,7 +388,7 @@ def test_operator_sees_the_state_and_reads_the_answer_by_an_act_on_record(sealed
     assert str(decision.pk) in [option.attributes["value"] for option in offered]
     perform(operator, "read-sealed", "a report of a fault", decision=decision.pk)
     assert SECRET in operator.get(page).text
-    seen_by_other = other.get(page)
+    seen_by_other = viewer.get(page)
     assert (seen_by_other.status_code, SECRET in seen_by_other.text) == (200, False)
     (entry,) = AuditEntry.objects.filter(action="read-sealed")
     assert (entry.reason, entry.target) == ("a report of a fault", str(decision))

@@ -22,7 +22,7 @@ from tests.captured import CAPTURED
 from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
 from tests.scoring.exports.archives import table_rows
-from tests.scoring.exports.forgery import read_cells, rewrite
+from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
 
 RAIN = "Will it rain?"
@@ -64,8 +64,8 @@ def found(*annotations: Any, usage: Any = None, finish_reason: str = "stop", **m
 
 
 def searched(number: Any, **usage: Any) -> dict[str, Any]:
-    stated = {"server_tool_use_details": {"web_search_requests": number}}
-    return {"prompt_tokens": 2000, "completion_tokens": 100, "cost": 0.009, **stated, **usage}
+    usage_fields = {"server_tool_use_details": {"web_search_requests": number}}
+    return {"prompt_tokens": 2000, "completion_tokens": 100, "cost": 0.009, **usage_fields, **usage}
 
 
 # what is sent
@@ -105,11 +105,11 @@ def test_schema_is_left_out_once_it_is_refused_beside_the_tool(venue: Venue, sta
     assert all("tools" in prompt.body for prompt in venue.asked)
 
 
-@pytest.mark.parametrize(("known", "sent"), [(None, True), (True, True), (False, False)])
-def test_schema_beside_the_tool_is_as_it_was_tested(venue: Venue, known: Any, sent: bool) -> None:
-    Release.objects.filter(model_id=GPT).update(supported_parameters=["structured_outputs"], schema_beside_search=known)
+@pytest.mark.parametrize(("flag", "asks"), [(None, True), (True, True), (False, False)])
+def test_schema_beside_the_tool_is_as_it_was_tested(venue: Venue, flag: Any, asks: bool) -> None:
+    Release.objects.filter(model_id=GPT).update(supported_parameters=["structured_outputs"], schema_beside_search=flag)
     ask()
-    assert ["response_format" in prompt.body for prompt in venue.asked] == [sent]
+    assert ["response_format" in prompt.body for prompt in venue.asked] == [asks]
 
 
 # what is read
@@ -125,11 +125,11 @@ def captured_answers(prompt: Prompt, *, streamed: bool) -> Response:
         return Response(json.dumps(body), content_type="application/json")
     *head, end = lines[1]["body"].replace("deepseek/deepseek-chat", GPT).split("\n\n"), ""
     events = [event for event in head[0] if event]
-    said = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
-    shown = [event for event in events if '"content":""' in event or "[DONE]" in event or "PROCESSING" in event]
-    ended = [event for event in events if '"finish_reason":"stop"' in event]
-    at = shown.index(ended[0])
-    events = [*shown[:at], f"data: {json.dumps(said)}", *shown[at:]]
+    chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+    text_events = [event for event in events if '"content":""' in event or "[DONE]" in event or "PROCESSING" in event]
+    last_events = [event for event in events if '"finish_reason":"stop"' in event]
+    at = text_events.index(last_events[0])
+    events = [*text_events[:at], f"data: {json.dumps(chunk)}", *text_events[at:]]
     return Response("\n\n".join(events) + "\n\n" + end, content_type="text/event-stream")
 
 
@@ -276,8 +276,8 @@ def test_worst_case_knows_every_search_and_the_results_of_each_round(venue: Venu
     ask()
     call = ModelCall.objects.get()
     characters = sum(len(message["content"]) for message in venue.asked[0].body["messages"])
-    prompt, shown = -(-characters * 10 // 26), 5 * -(-4000 * 10 // 26)
-    tokens = 4 * prompt + (1 + 2 + 3) * shown
+    prompt, result_tokens = -(-characters * 10 // 26), 5 * -(-4000 * 10 // 26)
+    tokens = 4 * prompt + (1 + 2 + 3) * result_tokens
     worst = tokens * Decimal("0.00000175") + 4 * 16_000 * Decimal("0.000014") + 3 * Decimal("0.015")
     assert (call.cost_usd, call.booked_usd, call.cost_source) == (worst, worst, "booked")
 
@@ -364,8 +364,8 @@ def test_a_forecast_tells_its_searches_and_one_by_one_what_they_showed(venue: Ve
     row = asked_with_search(venue)
     client = Client()
     (listed,) = client.get("/api/v1/forecasts/").json()["results"]
-    told = {name: listed[name] for name in ("samples_asked", "samples_read", "spread", "searches", "excluded")}
-    assert told == {
+    details = {name: listed[name] for name in ("samples_asked", "samples_read", "spread", "searches", "excluded")}
+    assert details == {
         "samples_asked": 1, "samples_read": 1, "spread": None, "searches": 2,
         "excluded": "a search showed a page of polymarket.com, which is excluded",
     }  # fmt: skip
@@ -386,8 +386,8 @@ def test_a_forecasts_page_shows_the_results_as_text(venue: Venue) -> None:
     assert 'href="https://polymarket.com' not in page
     assert "Counts on no leaderboard" in page
     admin = sign_in("administrator")
-    shown = admin.get(f"/admin/agents/modelcall/{row.call_id}/change/").content.decode()
-    assert "https://example.com/0" in shown
+    markup = admin.get(f"/admin/agents/modelcall/{row.call_id}/change/").content.decode()
+    assert "https://example.com/0" in markup
 
 
 def test_sealed_results_stay_sealed(venue: Venue, settings: Any) -> None:
@@ -395,13 +395,13 @@ def test_sealed_results_stay_sealed(venue: Venue, settings: Any) -> None:
     register_external_agent(name="Scout", protocol="forecast", track="open", at=SUNDAY - timedelta(weeks=1))
     settings.ARENA_CLOCK = ASKED_AT + timedelta(hours=1)
     client = Client()
-    shown = [client.get(f"/api/v1/{path}").json() for path in ("forecasts/", f"forecasts/{row.pk}/")]
-    for listed in (shown[0]["results"][0], shown[1]):
+    body = [client.get(f"/api/v1/{path}").json() for path in ("forecasts/", f"forecasts/{row.pk}/")]
+    for listed in (body[0]["results"][0], body[1]):
         assert listed["sealed_until"] is not None
         content = {"searches", "excluded", "spread", "samples_read", "results", "samples", "calls"} & listed.keys()
         assert not any(listed[name] for name in content)
     texts = [client.get(path).content.decode() for path in (f"/forecasts/{row.pk}/", "/api/v1/elicitations/")]
-    assert not any("example.com" in text for text in [json.dumps(shown), *texts])
+    assert not any("example.com" in text for text in [json.dumps(body), *texts])
 
 
 # in an archive
@@ -423,6 +423,7 @@ FORGERIES = [
     ("calls", "excluded", "", "states excluded"),
     ("forecasts", "searches", "", "states searches"),
     ("forecasts", "excluded", "", "states excluded"),
+    ("forecasts", "rationale", "Another.", "states rationale"),
 ]
 
 
@@ -432,10 +433,12 @@ def test_archive_proves_searches_results_and_exclusions(venue: Venue, tmp_path: 
     assert violations(folder) == []
     (call,) = table_rows(folder, "calls")
     assert (call["searches"], call["search_cost_usd"], len(call["results"])) == (2, Decimal("0.007"), 2)
-    for table, column, value, named in FORGERIES:
+    for table, column, value, message in FORGERIES:
         sound = [row[column] for row in read_cells(folder, table)]
         rewrite(folder, table, lambda rows, column=column, value=value: rows[0].update({column: value}))
-        assert any(named in line for line in violations(folder)), (table, column)
+        assert any(message in line for line in violations(folder)), (table, column)
+        found_alone = any(message in line for line in standalone_violations(folder))
+        assert found_alone == (column != "search_cost_usd"), (table, column)
         rewrite(folder, table, lambda rows, column=column, sound=sound: rows[0].update({column: sound[0]}))
 
 
@@ -455,10 +458,11 @@ def test_archive_proves_the_searches_of_several_samples(venue: Venue, tmp_path: 
     assert (sorted(detail["samples"]), detail["results"]) == (["1", "2"], [])
     rewrite(folder, "forecasts", lambda rows: rows[0].update(searches="3"))
     assert any("states searches 3, computed is 0" in line for line in violations(folder))
+    assert any("states searches 3, computed is 0" in line for line in standalone_violations(folder))
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "named"),
+    ("model", "change", "message"),
     [
         (ModelCall, {"searches": 1}, "call 1 of elicitation 1 has other searches than its answer states"),
         (ModelCall, {"results": []}, "call 1 of elicitation 1 has other results than its answer states"),
@@ -467,13 +471,13 @@ def test_archive_proves_the_searches_of_several_samples(venue: Venue, tmp_path: 
     ],
 )
 def test_ledger_names_searches_that_were_rewritten(
-    venue: Venue, model: Any, change: dict[str, Any], named: str
+    venue: Venue, model: Any, change: dict[str, Any], message: str
 ) -> None:
     asked_with_search(venue)
     sound = run("verify_ledger", ASKED_AT + timedelta(hours=1))
     assert sound.code == 0, sound.stdout
     with guards_removed(model):
         model.objects.update(**change)
-    found = run("verify_ledger", ASKED_AT + timedelta(hours=1))
-    assert found.code == 1
-    assert named.replace("elicitation 1", f"elicitation {Elicitation.objects.get().pk}") in found.stdout
+    output = run("verify_ledger", ASKED_AT + timedelta(hours=1))
+    assert output.code == 1
+    assert message.replace("elicitation 1", f"elicitation {Elicitation.objects.get().pk}") in output.stdout

@@ -72,11 +72,11 @@ def position(side: str, model: str = GPT) -> Position:
     return Position.objects.get(outcome__side=side, agent__model_id=model)
 
 
-def store_half_of_settlement(held: Position) -> None:
+def store_half_of_settlement(position: Position) -> None:
     """Breaks the books: a settlement, and its position still open."""
     Settlement.objects.create(
-        position=held, agent=held.agent, market=held.market, kind="lost", shares=held.shares, payout=0,
-        cost_basis=held.cost_basis, realized_pnl=-held.cost_basis, settled_at=SUNDAY,
+        position=position, agent=position.agent, market=position.market, kind="lost", shares=position.shares, payout=0,
+        cost_basis=position.cost_basis, realized_pnl=-position.cost_basis, settled_at=SUNDAY,
     )  # fmt: skip
 
 
@@ -169,11 +169,11 @@ def test_settling_again_pays_nobody_twice(holding: Venue) -> None:
 
 def test_settlement_that_comes_second_with_what_it_read_before_pays_nothing(holding: Venue) -> None:
     """Both processes read the market as unsettled; the row's own status decides."""
-    both = [market(), market()]
-    won = Resolution(both[0].outcomes.get(side="YES"))
-    assert settle_market(both[0], won, at=SUNDAY + DAY) == 1
-    assert settle_market(both[1], won, at=SUNDAY + DAY) is None
-    assert settle_market(both[1], CANCELLATION, at=SUNDAY + DAY) is None
+    markets = [market(), market()]
+    won = Resolution(markets[0].outcomes.get(side="YES"))
+    assert settle_market(markets[0], won, at=SUNDAY + DAY) == 1
+    assert settle_market(markets[1], won, at=SUNDAY + DAY) is None
+    assert settle_market(markets[1], CANCELLATION, at=SUNDAY + DAY) is None
     assert Settlement.objects.get().payout == Decimal("1250.00")
 
 
@@ -296,8 +296,8 @@ def test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sol
     run("sync_markets", SUNDAY + WEEK)
     ran = run("run_decisions", DECISION + WEEK)
     assert (ran.code, ran["failed"]) == (1, 1)
-    held = prompts[0].positions[0]
-    assert (held["price"], held["value"]) == ("0.520000", "650.00")
+    position_row = prompts[0].positions[0]
+    assert (position_row["price"], position_row["value"]) == ("0.520000", "650.00")
     assert prompts[0].portfolio["positions_value"] == "650.00"
     assert f"can not be sold: {position('YES').pk}\n" in prompts[0].user
     assert RAIN not in {row["question"] for row in prompts[0].markets}

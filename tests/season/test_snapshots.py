@@ -94,7 +94,7 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
     """A season of moves, a vanished price, a sale, a closing and a payout; then every snapshot is taken anew."""
     holding.says(GPT, sell(CUP, "33.3"))
     day = timedelta(days=1)
-    taken = []
+    snapshots_taken = []
     for number in range(14):
         at = SUNDAY + number * day
         if number == 2:
@@ -109,19 +109,19 @@ def test_replay_gives_what_was_taken_then_and_asks_nobody(holding: Venue) -> Non
             holding.resolve(RAIN, "Yes")
         for command in ("sync_markets", "check_resolutions", "take_snapshots"):
             run(command, at)
-        taken.append(at)
+        snapshots_taken.append(at)
         if number == 7:
             assert run("run_decisions", at + timedelta(minutes=5))["trades"] == 1
     originals = at_rest(taken_at__gt=SUNDAY)
     assert len({row["total_value"] for row in originals}) > 4
     assert any(row["stale_positions"] for row in originals)
-    assert run("verify_ledger", taken[-1]).code == 0
+    assert run("verify_ledger", snapshots_taken[-1]).code == 0
     with guards_removed(Snapshot):
         Snapshot.objects.all().delete()
     holding.requests.clear()
-    for at in taken[:-1]:
+    for at in snapshots_taken[:-1]:
         assert run("take_snapshots", at)["replay"]
-    assert at_rest(taken_at__gt=SUNDAY) == [row for row in originals if row["taken_at"] < taken[-1]]
+    assert at_rest(taken_at__gt=SUNDAY) == [row for row in originals if row["taken_at"] < snapshots_taken[-1]]
     assert holding.requests == []
 
 

@@ -190,7 +190,7 @@ def test_markets_that_can_not_be_read_do_not_hold_up_the_others(
 ) -> None:
     monkeypatch.setattr(sync, "MAX_UNLISTED", 1)
     venue.market(RAIN)
-    broken, other = venue.market("Contest 1?"), venue.market("Contest 2?")
+    broken, other_market = venue.market("Contest 1?"), venue.market("Contest 2?")
     run("sync_markets", SUNDAY)
     venue.close("Contest 1?")
     venue.close("Contest 2?")
@@ -204,7 +204,7 @@ def test_markets_that_can_not_be_read_do_not_hold_up_the_others(
         broken.update(closed=False, outcomePrices="[]")
     closed = [run("sync_markets", SUNDAY + DAY + hours * HOUR)["closed"] for hours in range(2)]
     assert sum(closed) == 1
-    assert Market.objects.get(external_id=other["id"]).status == "closed"
+    assert Market.objects.get(external_id=other_market["id"]).status == "closed"
 
 
 def test_walk_that_failed_is_repeated_by_the_next_sync(venue: Venue, kalshi: Kalshi) -> None:

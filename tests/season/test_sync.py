@@ -66,8 +66,8 @@ def _written_by_a_sync(at: datetime) -> list[str]:
     """The tables of the catalogue to whose rows a sync for an instant wrote, a statement each."""
     with CaptureQueriesContext(connection) as captured:
         run("sync_markets", at)
-    found = (re.search(r'UPDATE "markets_(market|outcome)"', query["sql"]) for query in captured)
-    return [match[1] for match in found if match]
+    updates = (re.search(r'UPDATE "markets_(market|outcome)"', query["sql"]) for query in captured)
+    return [match[1] for match in updates if match]
 
 
 def test_one_unusable_row_of_each_kind_among_500_costs_no_other_row(venue: Venue) -> None:
@@ -132,9 +132,9 @@ def test_silent_venue_is_given_up_in_the_time_of_a_sync_and_leaves_the_next_its_
         settings.GAMMA_BASE_URL = settings.CLOB_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
         venue.server.expect_request("/kalshi/events").respond_with_json({"events": [], "cursor": ""})
-        started = monotonic()
+        started_at = monotonic()
         ran = run("sync_markets", SUNDAY)
-    assert monotonic() - started < 3
+    assert monotonic() - started_at < 3
     assert ran.code == 1
     assert "gamma: GET /markets/keyset did not finish within the 1.5 s for all requests" in ran.stderr
     assert "kalshi" not in ran.stderr

@@ -106,13 +106,13 @@ def test_void_option_is_told_apart_by_api_and_pages(resolved: Question, client: 
     row = client.get(f"/api/v1/questions/{resolved.pk}/").json()
     assert (row["status"], row["outcome"]) == ("resolved", [PLAYERS[4]])
     assert [option["happened"] for option in row["options"]] == [None, False, False, False, True]
-    stated = Forecast.objects.first()
-    assert stated is not None
-    for address in (f"/questions/{resolved.pk}/", f"/forecasts/{stated.pk}/"):
+    first_forecast = Forecast.objects.first()
+    assert first_forecast is not None
+    for address in (f"/questions/{resolved.pk}/", f"/forecasts/{first_forecast.pk}/"):
         options = [row[0] for row in page_rows(get_page(client, address)) if row[0].startswith("Player")]
         assert set(options) == {f"{PLAYERS[0]} cancelled", *PLAYERS[1:4], f"{PLAYERS[4]} happened"}
-    _, void, other, *_ = page_rows(get_page(client, f"/questions/{resolved.pk}/"))
-    assert (void[1:3], other[1:3]) == (["–", "–"], ["0.0 %", "100.0 %"])
+    _, void, open_row, *_ = page_rows(get_page(client, f"/questions/{resolved.pk}/"))
+    assert (void[1:3], open_row[1:3]) == (["–", "–"], ["0.0 %", "100.0 %"])
 
 
 def test_list_shows_an_option_with_a_price_before_a_void_one(venue: Venue, kalshi: Kalshi, client: Client) -> None:
@@ -128,12 +128,12 @@ def test_list_shows_an_option_with_a_price_before_a_void_one(venue: Venue, kalsh
 def test_comparison_tells_a_void_option_from_an_open_one(
     kalshi: Kalshi, rows: list[dict[str, Any]], client: Client
 ) -> None:
-    one, other = sorted(Family.objects.filter(releases__model_id__in=(GPT, GEMINI)).values_list("slug", flat=True))
-    address = f"comparisons/{one}/{other}/"
+    one, second = sorted(Family.objects.filter(releases__model_id__in=(GPT, GEMINI)).values_list("slug", flat=True))
+    address = f"comparisons/{one}/{second}/"
 
     def shown() -> tuple[Any, Any, str]:
         (row,) = client.get(f"/api/v1/{address}").json()["disagreements"]
-        page = get_page(client, f"/compare/{one}/{other}/")
+        page = get_page(client, f"/compare/{one}/{second}/")
         (cells,) = [cells for cells in page_rows(page) if len(cells) > 2 and cells[2] == PLAYERS[0]]
         return row["happened"], row["cancelled"], cells[-1]
 
@@ -150,8 +150,8 @@ def test_archive_of_a_void_option_is_proven_and_its_forgery_found(resolved: Ques
         assert [row["happened"] for row in table_rows(folder, "question_options")] == [None, False, False, False, True]
         if forged:
             rewrite(folder, "question_options", lambda rows, text=forged: rows[0].update(happened=text))
-        found, _, _ = verify(folder)
-        alone = [line for lines in found.values() for line in lines]
-        wanted = f"question_options: the outcome of question {resolved.pk} is not that of its markets"
-        assert (wanted in verify_archive(folder).violations) == bool(forged)
-        assert (wanted in alone) == bool(forged) == bool(alone), alone
+        violations, _, _ = verify(folder)
+        alone = [line for lines in violations.values() for line in lines]
+        expected = f"question_options: the outcome of question {resolved.pk} is not that of its markets"
+        assert (expected in verify_archive(folder).violations) == bool(forged)
+        assert (expected in alone) == bool(forged) == bool(alone), alone

@@ -71,8 +71,8 @@ def test_voided_week_leaves_boards_and_curves_present_and_past(client: Client) -
         assert void()["changed"]
         for query in ({}, past):
             assert figures(client, **query) == (1, pytest.approx(-10), pytest.approx(0.16), Decimal("9000.00"))
-        named = client.get("/api/v1/performance/", {"cohort": "1", "family": "gpt-5.1"}).json()["series"]
-    assert Decimal(named[0]["points"][-1][1]) == Decimal("13750.00")
+        series = client.get("/api/v1/performance/", {"cohort": "1", "family": "gpt-5.1"}).json()["series"]
+    assert Decimal(series[0]["points"][-1][1]) == Decimal("13750.00")
     assert run("verify_ledger", TUESDAY + DAY).code == 0
 
 
@@ -85,8 +85,8 @@ def test_voided_week_is_shown_and_its_record_stays(client: Client) -> None:
         assert REASON in visible_text(get_page(client, path))
     assert f"Left out as voided: cohort 1 ({REASON})." in visible_text(get_page(client, "/trading/"))
     assert (Decision.objects.filter(cohort__number=1).count(), Trade.objects.count()) == (14, 2)
-    done, unchanged = AuditEntry.objects.order_by("pk")
-    assert (done.action, done.by, done.reason, done.result) == ("void-week", "manage.py", REASON, "done")
+    entry, unchanged = AuditEntry.objects.order_by("pk")
+    assert (entry.action, entry.by, entry.reason, entry.result) == ("void-week", "manage.py", REASON, "done")
     assert unchanged.result == "unchanged"
 
 

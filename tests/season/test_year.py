@@ -27,14 +27,14 @@ def test_one_week_passes_every_check_and_prints_its_figures() -> None:
     command += ["--postgres"] if connection.vendor == "postgresql" else []
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    said = json.loads(ran.stdout)
-    assert said["database"] == ("PostgreSQL" if connection.vendor == "postgresql" else "SQLite")
-    assert said["violations"] == []
-    assert said["cohorts"] == {"active": 1}
-    assert said["decisions"] == {"completed": 7}
-    snapshots = next(table for table in said["tables"] if table["table"] == "scoring_snapshot")
+    output = json.loads(ran.stdout)
+    assert output["database"] == ("PostgreSQL" if connection.vendor == "postgresql" else "SQLite")
+    assert output["violations"] == []
+    assert output["cohorts"] == {"active": 1}
+    assert output["decisions"] == {"completed": 7}
+    snapshots = next(table for table in output["tables"] if table["table"] == "scoring_snapshot")
     assert snapshots["rows"] == 7 * 29  # every six hours, both midnights counted
-    assert [week["number"] for week in said["by week"]] == [1]
+    assert [week["number"] for week in output["by week"]] == [1]
 
 
 def level(**changes: Callable[[int], Any]) -> list[Week]:
@@ -100,8 +100,10 @@ def test_a_cohort_that_is_over_and_not_completed_is_named_unless_somebody_holds_
     bet(agent)
     span = (WEEK, WEEK + timedelta(weeks=1))
     over = (WEEK, WEEK + timedelta(weeks=5))
-    gone = {WEEK + timedelta(weeks=number) for number in range(1, 5)}
-    MissedWeek.objects.bulk_create(MissedWeek(week_start=week, recorded_at=week, reason="asleep") for week in gone)
+    missing_weeks = {WEEK + timedelta(weeks=number) for number in range(1, 5)}
+    MissedWeek.objects.bulk_create(
+        MissedWeek(week_start=week, recorded_at=week, reason="asleep") for week in missing_weeks
+    )
     assert list(season_checks.unrecorded_weeks(*over)) == []
     Position.objects.update(status=Position.Status.SETTLED, shares=0, cost_basis=0, closed_at=WEEK)
     assert list(season_checks.unrecorded_weeks(*span)) == []

@@ -26,11 +26,13 @@ from arena_agent.loading import UnusableAgent
 from arena_agent.worker import AgentProcess
 from arena_site.processes import StopRequested, manage_command, start, stop, stoppable
 from cohorts.conditions import stored_conditions
-from forecast_rank.files.archives import ArchiveTooLarge, unpacked
+from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult, table_text
+from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
+from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
 from scoring.rehearsals.board import forecast_boards, trading_board
-from scoring.rehearsals.past import PastTables, UnplayableArchive, load_past, read_timeline
+from scoring.rehearsals.past import UnplayableArchive, load_past, read_timeline
 from scoring.rehearsals.players import FilePlayer, Player, UrlPlayer
 from scoring.rehearsals.season import NOWHERE, Rehearsal
 from scoring.services.public_archives import published_days, published_file
@@ -97,17 +99,11 @@ class Command(ArenaCommand):
         return published_file(days[0])
 
     def _verify(self, archive: Path) -> None:
-        from scoring.exports.verification.verifier import verify_archive
-
         with self.progress("verifying the archive") as progress:
             try:
-                report = verify_archive(archive, progress)
-            except FileNotFoundError:
-                self.refuse(f"{archive}: there is no such archive")
-            except ArchiveTooLarge as error:
+                check_archive(archive, progress)
+            except UnsoundArchive as error:
                 self.refuse(str(error))
-        if report.violations:
-            self.refuse(f"{archive}: not a sound archive: {report.violations[0]} (verify_export lists all)")
 
     def _play_apart(self, archive: Path, options: dict[str, Any]) -> dict[str, Any]:
         """The result of a process of its own, whose settings name a scratch database."""
@@ -144,14 +140,14 @@ class Command(ArenaCommand):
         if str(settings.DATABASES["default"]["NAME"]) != str(folder / "scratch.sqlite3"):
             self.refuse("--scratch: this process has another database")
         try:
-            with _player(options["agent"]) as player, unpacked(archive) as tables:
-                result: dict[str, Any] = {"summary": self._rehearse(PastTables(tables), player, options)}
+            with _player(options["agent"]) as player, unpacked(archive) as tables_folder:
+                result: dict[str, Any] = {"summary": self._rehearse(open_archive(tables_folder), player, options)}
         except (UnplayableArchive, UnusableAgent) as error:
             result = {"refused": str(error)}
         (folder / RESULT).write_text(json.dumps(result, cls=DjangoJSONEncoder), encoding="utf-8")
         return CommandResult({})
 
-    def _rehearse(self, tables: PastTables, player: Player, options: dict[str, Any]) -> dict[str, Any]:
+    def _rehearse(self, tables: Archive, player: Player, options: dict[str, Any]) -> dict[str, Any]:
         timeline = read_timeline(tables, start=options["start"], end=options["end"])
         call_command("migrate", verbosity=0)
         with self.progress("playing") as progress:

@@ -18,6 +18,7 @@ from arena_site.pages.charts.embeds import PREFIX, STYLE_HASH, embed_page
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
 from arena_site.pages.citations import dated_query
+from foundation.rest.negotiation import demo_cell
 
 Figures = Callable[..., Iterable[Figure]]
 """A page's figures, given its request and the arguments in its address."""
@@ -108,6 +109,6 @@ def _csv(figure: Figure) -> str:
 
     file = StringIO()
     writer = csv.writer(file)
-    for row in figure.rows:
-        writer.writerow(map(csv_cell, row))
+    for place, row in enumerate(figure.rows):
+        writer.writerow([*map(csv_cell, row), *(demo_cell() if place else demo_cell("demo"))])
     return file.getvalue()

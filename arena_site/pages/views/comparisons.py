@@ -15,11 +15,12 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.filters import page_url
 from arena_site.pages.freshness import requested_instant
+from arena_site.pages.headlines import unfinished_words
 from foundation.bulk import rows_by
 from scoring.cohort_returns import cohort_returns
 from scoring.comparison import Comparison, both_directions
 from scoring.comparison import comparison as comparison_of
-from scoring.competition import CompetitionIndex, competition_index
+from scoring.competition import CompetitionIndex, competition_index, unfinished_ages
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
 from scoring.disagreements import RECENT_SETS
 from scoring.forecast_boards import reliability_bins
@@ -63,6 +64,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     competition = competition_index()
     first_family, second_family = _families(competition, first, second)
     result = comparison_of(first_family, second_family, competition)
+    cohorts = [shared.cohort for shared in result.trades.cohorts]
     returns = _returns_figure(first_family, second_family, competition, as_of)
     conditions = competition.conditions
     board_condition = conditions.board(at=as_of)
@@ -74,6 +76,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "first": first_family,
             "second": second_family,
             "comparison": result,
+            "ages": unfinished_words(unfinished_ages(cohorts, as_of or timezone.now())),
             "forecasts": [(arm, conditions.label(arm.arm)) for arm in result.forecasts],
             "board_label": conditions.label(board_condition),
             "returns": returns,

@@ -1,6 +1,8 @@
 """Scores against the cost of the calls behind them."""
 
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -54,8 +56,8 @@ def _sentences(page: SelectedPart) -> list[str]:
     number = f"{count(len(frontier))} of {count(len(figures['rows']))} models"
     be = "is" if len(frontier) == 1 else "are"
     sentences = [
-        f"{number} {be} beaten by no other on both score and cost {page.condition}: {listing(models)} for 1,000"
-        " questions."
+        f"By the mean scores so far {number} {be} beaten by no other on both score and cost {page.condition}:"
+        f" {listing(models)} for 1,000 questions.{_tested(figures['steps'])}"
     ]
     prices = []
     for step in figures["steps"]:
@@ -65,6 +67,14 @@ def _sentences(page: SelectedPart) -> list[str]:
     if prices:
         sentences.append(f"For 1,000 questions 0.01 less of the Brier score costs {listing(prices)}.")
     return sentences
+
+
+def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
+    """What the corrected tests say of the scores of neighbours on the frontier."""
+    shown = sum(step["is_significant"] for step in steps)
+    if not steps:
+        return ""
+    return f" The dearer one’s score is shown to be better in {count(shown)} of {count(len(steps))} steps between them."
 
 
 def _figure(page: SelectedPart) -> Figure | None:

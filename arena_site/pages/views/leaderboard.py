@@ -29,6 +29,7 @@ from arena_site.pages.headlines import (
 )
 from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
+from foundation.rest.negotiation import demo_cell
 from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import REFERENCES
 from scoring.forecast_boards import forecast_board
@@ -159,10 +160,10 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     name = f"{'demo-' if settings.ARENA_DEMO else ''}forecast-leaderboard.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     writer = csv.writer(response)
-    writer.writerow(CSV_COLUMNS)
+    writer.writerow([*CSV_COLUMNS, *demo_cell("demo")])
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
         cells = {**entry}
         for score_name in ("adjusted_brier", "brier", "alpha"):
             cells[f"{score_name}_low"], cells[f"{score_name}_high"] = entry[f"{score_name}_ci"] or ("", "")
-        writer.writerow([csv_cell(cells[column]) for column in CSV_COLUMNS])
+        writer.writerow([*(csv_cell(cells[column]) for column in CSV_COLUMNS), *demo_cell()])
     return response

@@ -10,7 +10,7 @@ RECEIPTS = ArchiveTable("receipts", "Receipts of accepted answers of external ag
         family text agent - The agent: its family's slug.
         version text - The version of the agent that answered.
         task text - batch-ID, or agent-ID-universe-ID.
-        answer_sha256 text sha - Hash of the answer as it was sent.
+        answer_sha256 text sha - Hash of the answer as sent, secrets redacted.
         prompt_sha256 text sha - Hash of the prompt that was shown.
         received_at time - Time that was compared with the deadline.
         previous text sha - Hash of the receipt before it; 64 zeros for the first.

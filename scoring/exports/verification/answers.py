@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -28,11 +27,11 @@ READ = ("answered", "cut")
 
 
 def check_answers(archive: Archive) -> Iterator[str]:
-    """What is recorded of the answers is what they state, and of their searches what the gateway stated beside them."""
+    """What is recorded of the answers is what they state, and the cost of searches what the gateway stated."""
     decisions, elicitations = _Decisions(archive), _Elicitations(archive)
     for call in archive.rows("calls"):
-        searches = read_searches(call["parameters"], call["raw_response"])
-        yield from mismatches(f"calls: call {call['id']}", call, asdict(searches))
+        cost = read_searches(call["parameters"], call["raw_response"]).search_cost_usd
+        yield from mismatches(f"calls: call {call['id']}", call, {"search_cost_usd": cost})
         reader = decisions if call["decision"] is not None else elicitations
         yield from reader.read(call)
     yield from decisions.check_rest()

@@ -12,6 +12,7 @@ from agents.services.fact_audit import verify_facts
 from foundation.commands import ArenaCommand, CommandResult
 from foundation.consistent_reads import consistent_reads
 from foundation.guards import unguarded
+from foundation.row_hashes import rewritten_rows
 from scoring.services.database_rows import DatabaseRows
 from scoring.services.derived import comparisons
 from scoring.services.ledger_audit import (
@@ -54,6 +55,7 @@ class Command(ArenaCommand):
                 violations += chain_violations
             lines: dict[str, Callable[[], Iterable[str]]] = {
                 "facts": verify_facts,
+                "hashes of rows": rewritten_rows,
                 "receipts": partial(verify_receipts, tables),
                 "snapshots": partial(verify_snapshots, tables),
             }

@@ -327,9 +327,9 @@ def test_active_run_is_not_enqueued_again() -> None:
 def test_preview_names_agents_and_the_expected_cost() -> None:
     decision = failed_decision()
     preview = sign_in("operator").get(action_path("run_decisions")).context["preview"]
-    (asked,) = preview.details
-    assert asked.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
-    assert asked.endswith(" tokens, an answer of 2,000 (assumed)")
+    (queued,) = preview.details
+    assert queued.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
+    assert queued.endswith(" tokens, an answer of 2,000 (assumed)")
     assert preview.summary.startswith("1 would be asked, 0 have decided. Expected cost: $0.0")
 
 
@@ -367,24 +367,29 @@ def test_chosen_decisions_of_a_list_are_retried_together() -> None:
     universe = UniverseFactory(markets=[MarketFactory()])
     cohort = AgentFactory().cohort
     failed = [DecisionFactory(agent=AgentFactory(cohort=cohort), failed=True, universe=universe) for _ in range(2)]
-    done = DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe)
+    decided = DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe)
     operator = sign_in("operator")
-    chosen = {"action": "retry", "_selected_action": [decision.pk for decision in (*failed, done)]}
-    page = operator.post(reverse("admin:agents_decision_changelist"), chosen, follow=True)
+    form = {"action": "retry", "_selected_action": [decision.pk for decision in (*failed, decided)]}
+    page = operator.post(reverse("admin:agents_decision_changelist"), form, follow=True)
     preview = page.context["preview"]
     assert preview.summary.startswith("2 of 3 are asked again")
-    assert f"{done}: It is completed: there is nothing to retry." in preview.details
-    perform(operator, "retry", decision=[decision.pk for decision in (*failed, done)])
-    asked = [("arena_site.jobs.decision", (cohort.number, decision.agent.family.slug)) for decision in failed]
-    assert queue() == sorted(asked)
+    assert f"{decided}: It is completed: there is nothing to retry." in preview.details
+    perform(operator, "retry", decision=[decision.pk for decision in (*failed, decided)])
+    queued = [("arena_site.jobs.decision", (cohort.number, decision.agent.family.slug)) for decision in failed]
+    assert queue() == sorted(queued)
 
 
 def test_all_failed_question_batches_of_the_week_are_retried() -> None:
     batch = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced")
-    done = batch.elicitations.get()
-    release = Release.objects.exclude(family=done.family).earliest("pk")
+    decided = batch.elicitations.get()
+    release = Release.objects.exclude(family=decided.family).earliest("pk")
     Elicitation.objects.create(
-        batch=batch, methodology=done.methodology, release=release, family=release.family, status="failed", error="down"
+        batch=batch,
+        methodology=decided.methodology,
+        release=release,
+        family=release.family,
+        status="failed",
+        error="down",
     )
     operator = sign_in("operator")
     assert operator.get(action_path("retry"), {"kind": "elicitation"}).context["preview"].possible
@@ -453,7 +458,7 @@ def test_form_offers_the_markets_to_act_on_and_a_link_may_name_any(name: str) ->
     _, closed = unresolved()
     final, untraded = settled(), MarketFactory(closed=True)
     operator = sign_in("operator")
-    offered, other = (closed, final) if name == "settle" else (final, closed)
+    offered, refused = (closed, final) if name == "settle" else (final, closed)
 
     def page(**query: Any) -> LexborHTMLParser:
         return get_page(operator, f"{action_path(name)}?{urlencode(query)}")
@@ -463,10 +468,10 @@ def test_form_offers_the_markets_to_act_on_and_a_link_may_name_any(name: str) ->
 
     assert options(page()) == ["", str(offered.pk)]
     assert elements(page(), "[name=result]") == []
-    chosen = page(market=offered.pk, preview=1)
-    assert len(elements(chosen, "input[name=result]")) == 3
-    assert elements(chosen, ".errorlist") == []
-    assert options(page(market=other.pk)) == ["", str(offered.pk), str(other.pk)]
+    form = page(market=offered.pk, preview=1)
+    assert len(elements(form, "input[name=result]")) == 3
+    assert elements(form, ".errorlist") == []
+    assert options(page(market=refused.pk)) == ["", str(offered.pk), str(refused.pk)]
     assert options(page(market=untraded.pk)) == ["", str(offered.pk), str(untraded.pk)]
 
 
@@ -505,8 +510,10 @@ def test_every_action_is_in_one_group() -> None:
 
 def test_another_markets_outcome_is_refused() -> None:
     _, market = unresolved()
-    other = MarketFactory().outcomes.get(side="YES")
-    response = perform(sign_in("operator"), "settle", market=market.pk, result=f"outcome-{other.pk}", source="x")
+    other_outcome = MarketFactory().outcomes.get(side="YES")
+    response = perform(
+        sign_in("operator"), "settle", market=market.pk, result=f"outcome-{other_outcome.pk}", source="x"
+    )
     assert response.status_code == 400
     assert Market.objects.get(pk=market.pk).status == "closed"
 

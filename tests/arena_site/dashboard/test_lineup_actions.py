@@ -27,10 +27,10 @@ def proposal() -> LineUp:
 
 def test_administrator_proposes_previews_and_approves_once() -> None:
     administrator = sign_in("administrator")
-    chosen = administrator.get(action_path("propose-line-up")).context["form"].fields["release"].initial
-    assert len(chosen) == 7
+    release_choice = administrator.get(action_path("propose-line-up")).context["form"].fields["release"].initial
+    assert len(release_choice) == 7
     newcomer = FamilyFactory(slug="newcomer").releases.get()
-    releases = [*chosen[1:], newcomer.pk]
+    releases = [*release_choice[1:], newcomer.pk]
     for _ in range(2):
         assert perform(administrator, "propose-line-up", release=releases).status_code == 302
     line_up = LineUp.objects.get(status="proposed")

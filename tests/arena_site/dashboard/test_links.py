@@ -49,7 +49,7 @@ def create_rows() -> None:
     failed = DecisionFactory(failed=True, universe=universe)
     for _ in range(2):
         DecisionFactory(agent=AgentFactory(cohort=failed.cohort), failed=True, universe=universe)
-    done = DecisionFactory(agent=AgentFactory(cohort=failed.cohort), universe=universe)
+    completed_decision = DecisionFactory(agent=AgentFactory(cohort=failed.cohort), universe=universe)
     DecisionFactory(
         agent=AgentFactory(cohort=failed.cohort), status="claimed", action=None, decided_at=None,
         lease_id=uuid.uuid4(), lease_until=NOW - timedelta(minutes=1), universe=universe,
@@ -61,15 +61,15 @@ def create_rows() -> None:
         ("failed", "0", 1),
         ("answered", "2", 8),
     ):
-        ModelCallFactory(decision=done, result=result, cost_usd=cost, sent_at=NOW - timedelta(days=days))
+        ModelCallFactory(decision=completed_decision, result=result, cost_usd=cost, sent_at=NOW - timedelta(days=days))
     batch = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced")
     first = batch.elicitations.get()
-    other = Release.objects.exclude(family=first.family).earliest("pk")
+    other_release = Release.objects.exclude(family=first.family).earliest("pk")
     Elicitation.objects.create(
         batch=batch,
         methodology=first.methodology,
-        release=other,
-        family=other.family,
+        release=other_release,
+        family=other_release.family,
         status="failed",
         error="HTTP 503",
     )
@@ -105,16 +105,16 @@ def test_every_number_leads_to_the_rows_that_it_counts(admin_client: Client) -> 
     create_rows()
     links = elements(overview(admin_client), "a[data-rows]")
     rows = {link.attributes["href"]: rows_behind(admin_client, link).count() for link in links}
-    stated = {link.attributes["href"]: int(link.attributes["data-rows"] or "") for link in links}
-    assert stated == rows
+    counts_by_link = {link.attributes["href"]: int(link.attributes["data-rows"] or "") for link in links}
+    assert counts_by_link == rows
     texts = [
         (f"{link.text()} {link.attributes.get('title') or ''}".strip(), link.attributes["data-rows"])
         for link in links
         if "cell" not in (link.attributes.get("class") or "")
     ]
     assert [text for text, number in texts if str(number) not in text] == []
-    shown = {text for text, _ in texts}
-    assert shown >= {
+    labels = {text for text, _ in texts}
+    assert labels >= {
         "3 failed", "1 completed", "1 claimed", "1 failed", "1 queued", "1 running", "1 stopped in 24 h", "4", "3", "2",
         "1 market closed for over 72 hours without a resolution", "1 older alert not acknowledged",
         "3 held prices stale", "1 job failed or was stopped in the last day", "1 alert could not be sent yet",
@@ -136,12 +136,12 @@ def test_every_problem_has_a_remedy_or_an_action(admin_client: Client) -> None:
 def test_every_cost_leads_to_the_calls_that_it_sums(admin_client: Client) -> None:
     create_rows()
     links = elements(overview(admin_client), "a[data-cost]")
-    stated = {link.attributes["href"]: Decimal(link.attributes["data-cost"] or "") for link in links}
+    counts_by_link = {link.attributes["href"]: Decimal(link.attributes["data-cost"] or "") for link in links}
     sums = {
         link.attributes["href"]: rows_behind(admin_client, link).aggregate(sum=Sum("cost_usd"))["sum"] or Decimal(0)
         for link in links
     }
-    assert stated == sums
+    assert counts_by_link == sums
     # Of the week, of the last seven days, of today, and of each model.
     assert {link.text() for link in links} == {"$2.3750", "$0.0100", "$0.3850", "$0.3750", "$0.0000"}
 

@@ -79,9 +79,9 @@ def test_refused_and_ineffective_actions_are_not_shown(client: Client, unresolve
 
 def test_other_markets_show_none_and_open_ones_need_no_query(client: Client, unresolved: Market) -> None:
     settle(unresolved, "YES", "The venue forgot it.", "here")
-    other = MarketFactory()
-    resolve(other, "NO", at=NOW)
-    assert "manual settlement" not in resolution(client, other).lower()
+    other_market = MarketFactory()
+    resolve(other_market, "NO", at=NOW)
+    assert "manual settlement" not in resolution(client, other_market).lower()
     with CaptureQueriesContext(connection) as captured:
         client.get(f"/markets/{MarketFactory(closed=True).pk}/")
     assert not [query for query in captured if "auditentry" in query["sql"]]
@@ -92,12 +92,12 @@ def test_other_markets_show_none_and_open_ones_need_no_query(client: Client, unr
 
 def test_api_gives_reason_and_source_of_a_manual_settlement(client: Client, unresolved: Market) -> None:
     settle(unresolved, "YES", "The venue forgot it.", HOSTILE)
-    other = MarketFactory()
-    bet(AgentFactory(), other)
-    resolve(other, "YES", at=NOW)
+    other_market = MarketFactory()
+    bet(AgentFactory(), other_market)
+    resolve(other_market, "YES", at=NOW)
     rows = {row["market"]: row for row in client.get("/api/v1/settlements/").json()["results"]}
     assert rows[unresolved.pk]["manual"] == {"reason": "The venue forgot it.", "source": HOSTILE}
-    assert rows[other.pk]["manual"] is None
+    assert rows[other_market.pk]["manual"] is None
     assert client.get(f"/api/v1/settlements/{rows[unresolved.pk]['id']}/").json() == rows[unresolved.pk]
 
 

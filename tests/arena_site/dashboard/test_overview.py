@@ -199,10 +199,10 @@ def test_account_without_credit_is_one_problem_with_one_remedy() -> None:
         )
         for number in (812, 70)
     ]
-    done = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced").elicitations.get()
-    release = Release.objects.exclude(family=done.family).earliest("pk")
+    batch = ask(QuestionFactory(), {"gpt-5.1": [0.6, 0.4]}).question_set.batches.get(arm="priced").elicitations.get()
+    release = Release.objects.exclude(family=batch.family).earliest("pk")
     Elicitation.objects.create(
-        batch=done.batch, methodology=done.methodology, release=release, family=release.family, status="failed",
+        batch=batch.batch, methodology=batch.methodology, release=release, family=release.family, status="failed",
         error="gateway answered 402: Insufficient credits",
     )  # fmt: skip
     error = "\n".join(f"{decision.agent}: {decision.error}" for decision in decisions)

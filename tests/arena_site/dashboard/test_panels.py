@@ -92,17 +92,22 @@ def test_run_without_a_heartbeat_is_shown_as_lost_and_blocks_no_action() -> None
 
 def test_grid_shows_the_worst_of_each_run(viewer: Client) -> None:
     cohort, universe = CohortFactory(), UniverseFactory(markets=[])
-    done, failed, held = (AgentFactory(cohort=cohort) for _ in range(3))
-    DecisionFactory(agent=done, universe=universe)
+    deciding_agent, failed, third = (AgentFactory(cohort=cohort) for _ in range(3))
+    DecisionFactory(agent=deciding_agent, universe=universe)
     DecisionFactory(agent=failed, failed=True, universe=universe)
-    DecisionFactory(agent=held, fallback=True, universe=universe)
+    DecisionFactory(agent=third, fallback=True, universe=universe)
     batch = ask(QuestionFactory(), {failed.family.slug: [0.6, 0.4]}).question_set.batches.get(arm="priced")
     first = batch.elicitations.get()
     Elicitation.objects.create(
-        batch=batch, methodology=first.methodology, release=done.release, family=done.family, status="failed", error="x"
+        batch=batch,
+        methodology=first.methodology,
+        release=deciding_agent.release,
+        family=deciding_agent.family,
+        status="failed",
+        error="x",
     )
     rows = {row[0]: row[1:3] for row in table_rows(section(dashboard(viewer), "h-models"))}
-    assert [rows[agent.family.display_name] for agent in (done, failed, held)] == [
+    assert [rows[agent.family.display_name] for agent in (deciding_agent, failed, third)] == [
         ["✓ 08 March 2026: 1 completed", "✗ 08 March 2026: 1 failed"],
         ["✗ 08 March 2026: 1 failed", "✓ 08 March 2026: 1 completed"],
         ["! 08 March 2026: 1 fallback", ""],

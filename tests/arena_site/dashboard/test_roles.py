@@ -51,11 +51,11 @@ def test_operators_neither_create_accounts_nor_change_roles() -> None:
 def test_migrate_resets_the_roles() -> None:
     Group.objects.get(name=VIEWER).delete()
     Group.objects.get(name=OPERATOR).permissions.add(Permission.objects.get(codename="delete_user"))
-    own = Group.objects.create(name="own")
+    own_group = Group.objects.create(name="own")
     call_command("migrate", verbosity=0)
     assert permissions(VIEWER)
     assert "auth.delete_user" not in permissions(OPERATOR)
-    assert not own.permissions.exists()
+    assert not own_group.permissions.exists()
 
 
 @pytest.mark.parametrize("time", ["first", "second"])

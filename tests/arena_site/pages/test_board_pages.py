@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 import time_machine
 from django.test import Client
+from django.utils import timezone
 
 from agents.models import Agent, Family
 from arena_site.pages import filters as arena
+from cohorts.models import Cohort
 from foundation.models import Run
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import Leaderboard
@@ -147,11 +149,11 @@ def test_cited_address_shows_the_same_ranks_for_ever(client: Client, season: Non
 
 def test_return_without_the_largest_bet_stands_on_board_and_agent_page(client: Client) -> None:
     agent = AgentFactory(slug=GPT)
-    won, lost, held = (MarketFactory(prices={"YES": "0.40", "NO": "0.60"}) for _ in range(3))
-    for market, amount in ((won, "1000.00"), (lost, "400.00"), (held, "200.00")):
+    won, lost_market, held_market = (MarketFactory(prices={"YES": "0.40", "NO": "0.60"}) for _ in range(3))
+    for market, amount in ((won, "1000.00"), (lost_market, "400.00"), (held_market, "200.00")):
         bet(agent, market, "YES", amount)
     resolve(won, "YES", at=WEEK + DAY)  # +1,500
-    resolve(lost, "NO", at=WEEK + DAY)  # −400
+    resolve(lost_market, "NO", at=WEEK + DAY)  # −400
     compute_scores(at=WEEK + 2 * DAY)
     row = table_row(section(get_page(client, "/trading/"), "trading"), "GPT-5.2")
     assert " +11.00 % – 3 without a book −4.00 % " in row
@@ -280,9 +282,16 @@ def test_opposite_bets_and_biggest_disagreements_are_linked(client: Client, seas
     assert [row[1:] for row in positions] == [["YES", "NO", "YES"], ["YES", "NO", "NO"]]
     assert "$2,000.00" in visible_text(section(page, "position-disagreements"))
     disagreements = section(page, "disagreements")
-    stated = ["70.0 %", "40.0 %", "40.0 %"]
-    assert [row[3:] for row in table_rows(disagreements)[1:]] == [[*stated, "no"], [*stated, "yes"]]
+    expected_shares = ["70.0 %", "40.0 %", "40.0 %"]
+    assert [row[3:] for row in table_rows(disagreements)[1:]] == [[*expected_shares, "no"], [*expected_shares, "yes"]]
     assert links(disagreements, 'a[href^="/questions/"]')
+
+
+def test_comparison_of_returns_names_the_age_of_its_cohorts(client: Client, season: None) -> None:
+    newest = Cohort.objects.latest("week_start")
+    age = (timezone.now() - newest.week_start) // timedelta(weeks=1)
+    trading = visible_text(element(get_page(client, BOTH), ".headlines > div"))
+    assert f"Of their cohorts 2 unfinished, {age} to {age + 1} weeks old." in trading
 
 
 @pytest.mark.parametrize(("arm", "label"), [("priced", "with the market’s prices"), ("blind", "without prices")])

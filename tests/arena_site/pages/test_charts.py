@@ -103,8 +103,8 @@ def parts(color: str) -> tuple[float, ...]:
     return tuple(int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(parts(one)), luminance(parts(other))))
+def contrast(one: str, second: str) -> float:
+    low, high = sorted((luminance(parts(one)), luminance(parts(second))))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -120,7 +120,9 @@ def lab(colors: list[str], vision: str) -> np.ndarray:
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
 
 
-@pytest.mark.parametrize("color", [*(each.color for each in LINEUP_2026), "#ffff00", "#000000", "#ffffff", "#0000ff"])
+@pytest.mark.parametrize(
+    "color", [*(family.color for family in LINEUP_2026), "#ffff00", "#000000", "#ffffff", "#0000ff"]
+)
 def test_every_colour_contrasts_with_the_backgrounds_of_both_themes(color):
     assert min(contrast(readable_color(color), background) for background in BACKGROUNDS) >= 3
 
@@ -132,8 +134,8 @@ def test_backgrounds_are_those_of_the_stylesheet():
 
 @pytest.mark.parametrize("vision", COLOR_VISION)
 def test_line_ups_colours_differ_for_every_colour_vision(vision):
-    points = lab([readable_color(each.color) for each in LINEUP_2026], vision)
-    distances = [np.linalg.norm(one - other) for one, other in combinations(points, 2)]
+    points = lab([readable_color(family.color) for family in LINEUP_2026], vision)
+    distances = [np.linalg.norm(one - second) for one, second in combinations(points, 2)]
     assert min(distances) > 19.5
 
 
@@ -222,8 +224,8 @@ def test_a_line_is_faded_where_it_is_a_mean_of_fewer_than_three_cohorts():
     assert line.few.startswith(f"M{line.path.rpartition('L')[2]}")
     assert (numbers[0], numbers[3]) == ("4", "1")
     assert chart.data["curves"][0]["first_of_few"] == 2
-    whole = line_chart([0, 1, 2, 3], [Curve("one", "#000000", [0.0, 1.0, 2.0, 3.0])], axis="weeks", unit="percent")
-    assert (whole.lines[0].few, whole.numbers, whole.x_title_place - whole.bottom) == ("", (), 44)
+    full_chart = line_chart([0, 1, 2, 3], [Curve("one", "#000000", [0.0, 1.0, 2.0, 3.0])], axis="weeks", unit="percent")
+    assert (full_chart.lines[0].few, full_chart.numbers, full_chart.x_title_place - full_chart.bottom) == ("", (), 44)
 
 
 def test_a_band_is_drawn_and_the_axis_has_room_for_it():

@@ -81,9 +81,9 @@ def test_any_site_may_frame_an_embed_and_nothing_else(client: Client, season: No
     assert re.fullmatch(r"'sha256-[\w+/]{43}='", directives.pop("style-src"))
     assert {*directives.values()} == {"'none'"}
     for address in (*PAGES, "/trading/charts/returns.svg", "/findings/", "/embed/", "/embed/trading/", "/admin/login/"):
-        other = client.get(address, follow=True)
-        assert other["X-Frame-Options"] == "DENY"
-        assert "frame-ancestors 'none'" in other["Content-Security-Policy"]
+        response = client.get(address, follow=True)
+        assert response["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in response["Content-Security-Policy"]
 
 
 def test_cached_embed_may_be_framed_as_well(client: Client, season: None, settings: Any) -> None:

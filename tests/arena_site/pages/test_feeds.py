@@ -36,9 +36,9 @@ def entries(client: Client, name: str) -> list[dict[str, str]]:
 def addresses(client: Client, path: str) -> list[str]:
     answer = client.get(path)
     assert answer.status_code == 200
-    found = [element.text or "" for element in ElementTree.fromstring(answer.content).iter(f"{SITEMAP}loc")]
-    assert all(address.startswith("http://testserver/") for address in found)
-    return [address.removeprefix("http://testserver") for address in found]
+    posts = [element.text or "" for element in ElementTree.fromstring(answer.content).iter(f"{SITEMAP}loc")]
+    assert all(address.startswith("http://testserver/") for address in posts)
+    return [address.removeprefix("http://testserver") for address in posts]
 
 
 def test_a_fresh_arena_has_empty_feeds(client: Client) -> None:
@@ -50,13 +50,13 @@ def test_feed_of_decisions_has_trades_and_reasoning(client: Client) -> None:
     first = bet(agent, MarketFactory(question="Will it rain in Orsa?"), amount="500.00").decision
     DecisionFactory(agent=agent, week=2, missed=True)
     third = DecisionFactory(agent=agent, week=3, fallback=True, reasoning="")
-    found = entries(client, "decisions")
-    assert [each["link"] for each in found] == [f"http://testserver/decisions/{d.pk}/" for d in (third, first)]
-    assert found[0]["title"] == f"{agent.family.display_name}: HOLD by fallback, cohort 1, week 3"
-    assert found[1]["summary"] == (
+    posts = entries(client, "decisions")
+    assert [post["link"] for post in posts] == [f"http://testserver/decisions/{row.pk}/" for row in (third, first)]
+    assert posts[0]["title"] == f"{agent.family.display_name}: HOLD by fallback, cohort 1, week 3"
+    assert posts[1]["summary"] == (
         "BUY 1,250.00 YES at 40.0 % for $500.00: Will it rain in Orsa?<br>Nothing looks mispriced."
     )
-    assert found[1]["updated"] == "2026-03-08T00:05:00+00:00"
+    assert posts[1]["updated"] == "2026-03-08T00:05:00+00:00"
 
 
 def test_feed_of_resolutions_has_winners_and_results(client: Client) -> None:
@@ -67,10 +67,10 @@ def test_feed_of_resolutions_has_winners_and_results(client: Client) -> None:
     resolve(unknown, "YES", at=WEEK + timedelta(days=3))
     resolve(resolved, "YES", at=WEEK + timedelta(days=1))
     resolve(cancelled, None, at=WEEK + timedelta(days=2))
-    found = entries(client, "resolutions")
-    assert [each["title"] for each in found] == [f"Cancelled: {cancelled.question}", "Resolved YES: Will it rain?"]
-    assert found[1]["summary"] == f"{agent.family.display_name}, cohort 1, YES: +$750.00"
-    assert found[1]["link"] == f"http://testserver/markets/{resolved.pk}/"
+    posts = entries(client, "resolutions")
+    assert [post["title"] for post in posts] == [f"Cancelled: {cancelled.question}", "Resolved YES: Will it rain?"]
+    assert posts[1]["summary"] == f"{agent.family.display_name}, cohort 1, YES: +$750.00"
+    assert posts[1]["link"] == f"http://testserver/markets/{resolved.pk}/"
 
 
 def test_markup_in_a_question_is_text_in_a_feed(client: Client) -> None:
@@ -78,19 +78,19 @@ def test_markup_in_a_question_is_text_in_a_feed(client: Client) -> None:
     market = MarketFactory(question=text, category='"R&D\'s"')
     trade = bet(AgentFactory(), market, amount="500.00")
     resolve(market, "YES", at=WEEK + timedelta(days=1))
-    (ended,) = entries(client, "resolutions")
+    (entry,) = entries(client, "resolutions")
     (decided,) = entries(client, "decisions")
-    assert ended["title"] == "Resolved YES: Is 1 < 2 & \"3\" > '2'?"
+    assert entry["title"] == "Resolved YES: Is 1 < 2 & \"3\" > '2'?"
     assert "Is 1 &lt; 2 &amp; &quot;3&quot; &gt; &#x27;2&#x27;?<br>" in decided["summary"]
     assert decided["link"] == f"http://testserver/decisions/{trade.decision_id}/"
     feed = ElementTree.fromstring(client.get("/feeds/resolutions.atom").content)
-    assert [each.attrib["term"] for each in feed.iter(f"{ATOM}category")] == ['"R&D\'s"']
+    assert [post.attrib["term"] for post in feed.iter(f"{ATOM}category")] == ['"R&D\'s"']
 
 
 def test_decision_without_trades_and_reasoning_has_an_empty_summary(client: Client) -> None:
     DecisionFactory(reasoning="")
-    (found,) = entries(client, "decisions")
-    assert found["summary"] == ""
+    (posts,) = entries(client, "decisions")
+    assert posts["summary"] == ""
 
 
 def test_unchanged_feed_gets_a_304(client: Client) -> None:

@@ -118,8 +118,8 @@ def test_duplicate_questions_and_their_markets_link_to_each_other(client: Client
     assert f"/questions/{question.pk}/" in links(get_page(client, f"/questions/{duplicate.pk}/"))
     assert "The same question at Kalshi: The same elsewhere" in visible_text(get_page(client, f"/markets/{market.pk}/"))
     assert f"/questions/{question.pk}/" in links(section(get_page(client, f"/markets/{elsewhere.pk}/"), "questions"))
-    for asked, listed in {"true": question, "false": duplicate}.items():
-        (row,) = client.get("/api/v1/questions/", {"asked": asked}).json()["results"]
+    for question_row, listed in {"true": question, "false": duplicate}.items():
+        (row,) = client.get("/api/v1/questions/", {"asked": question_row}).json()["results"]
         assert row["id"] == listed.pk
     assert client.get("/api/v1/questions/").json()["count"] == 2
 
@@ -166,9 +166,9 @@ def test_question_with_many_options_folds_the_cheap_ones_and_its_purchases(clien
     agent = AgentFactory()
     for market in markets[:9]:
         bet(agent, market, amount="60.00")
-    shown = get_page(client, f"/questions/{question.pk}/")
-    options, folded = section(shown, "options").css("table")
+    page = get_page(client, f"/questions/{question.pk}/")
+    options, folded = section(page, "options").css("table")
     assert [row.text(strip=True) for row in options.css("tbody th")][:2] == ["None of these", "Option 11"]
     assert (len(options.css("tbody tr")), len(folded.css("tbody tr"))) == (8, 4)
-    assert [fold.text() for fold in section(shown, "options").css("summary")] == ["4 options with lower prices"]
-    assert [fold.text() for fold in section(shown, "trades").css("summary")] == ["The latest 9 purchases"]
+    assert [fold.text() for fold in section(page, "options").css("summary")] == ["4 options with lower prices"]
+    assert [fold.text() for fold in section(page, "trades").css("summary")] == ["The latest 9 purchases"]

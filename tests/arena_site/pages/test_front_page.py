@@ -1,5 +1,6 @@
 """The answer on the front page: the leader, its score, the market, who is statistically tied, and the bracket."""
 
+import csv
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -162,8 +163,11 @@ def test_whatever_quotes_a_demo_says_so(client: Client, settings: Any) -> None:
     for feed, topic in FEEDS.items():
         title = f"<title>Forecaster Arena (demo with invented data): {topic}<"
         assert title in client.get(f"/feeds/{feed}.atom").content.decode()
-    for address in ("/leaderboard.csv", "/charts/scores.csv"):
-        assert 'filename="demo-' in client.get(address)["Content-Disposition"]
+    for address in ("/leaderboard.csv", "/charts/scores.csv", "/api/v1/families/?format=csv"):
+        response = client.get(address)
+        assert address.startswith("/api/") or 'filename="demo-' in response["Content-Disposition"]
+        rows = list(csv.DictReader(response.content.decode().splitlines()))
+        assert {row["demo"] for row in rows} == {"invented data"}
 
 
 def test_board_sorts_by_links_in_its_headings(client: Client) -> None:
@@ -201,7 +205,7 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
     cohorts = [Cohort(number=n, week_start=start) for n, start in enumerate(weeks)]
 
     def sentence(entries: Any, cohorts: Any, p_holm: float | None = 0.01) -> str:
-        pairs = [{"first": other, "second": "ann", "p_holm": p_holm} for other in ("bob", "cy")]
+        pairs = [{"first": rival, "second": "ann", "p_holm": p_holm} for rival in ("bob", "cy")]
         headline = trading_headline(entries, pairs, cohorts, at=AT)
         assert headline is not None
         return headline.sentence.replace("\u202f", " ")

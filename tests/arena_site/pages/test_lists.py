@@ -110,8 +110,8 @@ def test_questions_are_searched_filtered_and_sorted(client: Client, query: str, 
 @pytest.mark.django_db
 def test_questions_that_nobody_was_asked_are_not_listed(client: Client) -> None:
     QuestionFactory()
-    ask(asked := QuestionFactory())
-    assert found(client, "/questions/") == [asked.text]
+    ask(question := QuestionFactory())
+    assert found(client, "/questions/") == [question.text]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_questions_that_nobody_was_asked_are_not_listed(client: Client) -> None:
 )
 @pytest.mark.usefixtures("rows")
 def test_decisions_are_searched_filtered_and_sorted(client: Client, query: str, names: list[str]) -> None:
-    shown = found(client, f"/decisions/?{query}")
-    assert shown == [f"{name} , cohort 1, week {week}" for name, _, week in (text.rpartition(" ") for text in names)]
+    rows = found(client, f"/decisions/?{query}")
+    assert rows == [f"{name} , cohort 1, week {week}" for name, _, week in (text.rpartition(" ") for text in names)]
 
 
 def test_decisions_are_found_by_their_reasoning(client: Client) -> None:
@@ -271,5 +271,5 @@ def test_search_of_a_hundred_words_compares_eight(client: Client, address: str) 
         assert all(statement.count(" JOIN ") <= 3 for statement in statements)
     assert comparisons[8] == comparisons[100] > 0
     if "api" not in address:
-        said = visible_text(get_page(client, address.format("+".join(["e"] * 9))))
-        assert "A search uses its first eight words; the others were ignored." in said
+        text = visible_text(get_page(client, address.format("+".join(["e"] * 9))))
+        assert "A search uses its first eight words; the others were ignored." in text

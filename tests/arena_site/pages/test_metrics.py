@@ -32,7 +32,7 @@ def test_largest_disagreements_are_named_with_both_ranks_and_the_reason() -> Non
 
 
 def test_metrics_that_agree_or_rank_nobody_are_not_named() -> None:
-    alike = [each | {"ece": each["brier"], "bt_ability": None} for each in ENTRIES]
+    alike = [entry | {"ece": entry["brier"], "bt_ability": None} for entry in ENTRIES]
     assert disagreements(alike, {}) == []
     assert disagreements([], {}) == []
 

@@ -176,8 +176,8 @@ def test_a_decision_shows_its_trades_with_price_source_and_outcome(client):
 def test_a_decision_shows_each_instruction_and_why_it_was_rejected(client):
     rain = MarketFactory(question="Will it rain in Orsa?")
     call = ModelCallFactory()
-    taken = {"market_id": str(rain.pk), "side": "YES", "amount": "500"}
-    InstructionFactory(call=call, payload=taken, executed=True, reason="")
+    instruction = {"market_id": str(rain.pk), "side": "YES", "amount": "500"}
+    InstructionFactory(call=call, payload=instruction, executed=True, reason="")
     InstructionFactory(call=call, payload={"market_id": "nonsense", "side": "NO", "amount": "70"}, reason="unknown")
     page = get_page(client, f"/decisions/{call.decision_id}/")
     assert table_row(page, "$500") == "BET YES Will it rain in Orsa? $500 executed"
@@ -241,7 +241,7 @@ def test_a_retry_with_another_portfolio_shows_its_own_message(client):
 )
 def test_decision_without_an_answer_says_why(client, fields, words):
     text = visible_text(get_page(client, f"/decisions/{DecisionFactory(**fields).pk}/"))
-    assert [each for each in words if each not in text] == []
+    assert [word for word in words if word not in text] == []
     assert "None" not in text
 
 
@@ -280,8 +280,8 @@ def test_weeks_that_nobody_ran_are_missed_and_later_ones_open(client):
     cohort = CohortFactory()
     agent = AgentFactory(slug="gpt-5.1", cohort=cohort)
     broke = AgentFactory(slug="grok-4", cohort=cohort, status=Agent.Status.BANKRUPT)
-    for each in (agent, broke):
-        DecisionFactory(agent=each)
+    for member in (agent, broke):
+        DecisionFactory(agent=member)
     in_week_3 = cohort.week_start + timedelta(weeks=2, hours=1)
     with time_machine.travel(in_week_3, tick=False):
         page = get_page(client, "/cohorts/1/")
@@ -407,8 +407,8 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
     old = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     first = old.decisions.get()
     # A market that was named and not traded is looked up: all such at once.
-    named = {"market_id": str(MarketFactory().pk), "side": "YES", "amount": "20"}
-    InstructionFactory(call=first.calls.get(), payload=named)
+    instruction = {"market_id": str(MarketFactory().pk), "side": "YES", "amount": "20"}
+    InstructionFactory(call=first.calls.get(), payload=instruction)
     before = {address: count_queries(client, address) for address in all_addresses()}
     for week in (1, 2, 3):
         more = MarketFactory(prices={"A": "0.5", "B": "0.3", "C": "0.2"})
@@ -433,8 +433,8 @@ def test_ids_are_unique_and_tables_have_names(client, season):
         ids = [node.attributes["id"] for node in page.css("[id]")]
         assert len(ids) == len(set(ids)), address
         for table in elements(page, "table"):
-            named = table.attributes.get("aria-label") or table.attributes.get("aria-labelledby")
-            assert named, f"{address}: {visible_text(table)[:80]}"
+            table_name = table.attributes.get("aria-label") or table.attributes.get("aria-labelledby")
+            assert table_name, f"{address}: {visible_text(table)[:80]}"
 
 
 def test_share_image_is_the_pages_own(client, season):

@@ -43,23 +43,23 @@ GPT, GROK = "gpt-5.1", "grok-4"
 
 def test_an_agent_counts_its_positions_by_state_and_names_the_largest_share(client: Client) -> None:
     agent = AgentFactory(slug=GPT)
-    won, lost, waiting, held = (MarketFactory(question=f"{name}?") for name in ("Won", "Lost", "Waiting", "Held"))
-    for market in (won, lost, waiting, held):
+    won, loser, waiting, open_one = (MarketFactory(question=f"{name}?") for name in ("Won", "Lost", "Waiting", "Held"))
+    for market in (won, loser, waiting, open_one):
         bet(agent, market, amount="100.00")
     resolve(won, "YES", at=WEEK + DAY)
-    resolve(lost, "NO", at=WEEK + DAY)
+    resolve(loser, "NO", at=WEEK + DAY)
     Market.objects.filter(pk=waiting.pk).update(status="closed", closed_at=WEEK + DAY)
-    shown = get_page(client, f"/cohorts/1/{GPT}/")
-    assert "1 open 1 awaiting resolution 1 won 1 lost" in visible_text(section(shown, "positions"))
-    assert "Largest single position: +$150.00, 300 % of the P/L, on Won?" in visible_text(shown)
-    assert "+$50.00 realized, $0.00 unrealized" in visible_text(shown)
+    page = get_page(client, f"/cohorts/1/{GPT}/")
+    assert "1 open 1 awaiting resolution 1 won 1 lost" in visible_text(section(page, "positions"))
+    assert "Largest single position: +$150.00, 300 % of the P/L, on Won?" in visible_text(page)
+    assert "+$50.00 realized, $0.00 unrealized" in visible_text(page)
 
 
 def test_decisions_of_an_agent_name_their_markets_and_stakes(client: Client) -> None:
     agent = AgentFactory(slug=GPT)
     bet(agent, MarketFactory(question="Will it hail?"), amount="123.00")
-    shown = visible_text(section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions"))
-    assert "$123.00 on YES : Will it hail?" in shown
+    text = visible_text(section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions"))
+    assert "$123.00 on YES : Will it hail?" in text
 
 
 def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +67,11 @@ def test_positions_beyond_the_first_are_a_link_away(client: Client, monkeypatch:
     agent = AgentFactory(slug=GPT)
     for name in ("First", "Second", "Third"):
         bet(agent, MarketFactory(question=f"{name}?"), amount="100.00")
-    shown, whole = get_page(client, f"/cohorts/1/{GPT}/"), get_page(client, f"/cohorts/1/{GPT}/?all")
-    assert "2 more: show every position" in visible_text(shown)
-    assert "Third?" not in visible_text(section(shown, "positions"))
-    assert "Third?" in visible_text(section(whole, "positions"))
-    assert "more:" not in visible_text(section(whole, "positions"))
+    page, full = get_page(client, f"/cohorts/1/{GPT}/"), get_page(client, f"/cohorts/1/{GPT}/?all")
+    assert "2 more: show every position" in visible_text(page)
+    assert "Third?" not in visible_text(section(page, "positions"))
+    assert "Third?" in visible_text(section(full, "positions"))
+    assert "more:" not in visible_text(section(full, "positions"))
 
 
 def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
@@ -79,10 +79,10 @@ def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
     call = ModelCallFactory(decision=trade.decision)
     for _ in range(2):
         InstructionFactory(call=call)
-    shown = section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions")
+    page = section(get_page(client, f"/cohorts/1/{GPT}/"), "decisions")
     question = trade.position.market.question
-    assert table_row(shown, "Week 1").startswith(f"Week 1 BET 1 $500.00 on YES : {question} 2 ")
-    assert f"/decisions/{trade.decision_id}/#instructions" in links(shown)
+    assert table_row(page, "Week 1").startswith(f"Week 1 BET 1 $500.00 on YES : {question} 2 ")
+    assert f"/decisions/{trade.decision_id}/#instructions" in links(page)
 
 
 def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None:
@@ -92,12 +92,12 @@ def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None
         bet(agent, market, side, amount)
         resolve(market, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
-    shown = get_page(client, f"/cohorts/1/{GPT}/trades/")
-    scores = [float(cells[-1].split()[-1]) for cells in table_rows(shown)[1:]]
+    page = get_page(client, f"/cohorts/1/{GPT}/trades/")
+    scores = [float(cells[-1].split()[-1]) for cells in table_rows(page)[1:]]
     mean = sum(scores) / 2
     assert (
         f"The mean of the bet-sizing scores below is {mean:.3f}, over 2 resolved purchases; 50.0 % of them won."
-        in visible_text(shown)
+        in visible_text(page)
     )
     to_trades = elements(get_page(client, f"/cohorts/1/{GPT}/"), 'a[href="/cohorts/1/gpt-5.2/trades/"]')
     assert f"{mean:.3f}" in map(visible_text, to_trades)
@@ -114,13 +114,13 @@ def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Clie
     )  # fmt: skip
     PriceObservationFactory(outcome=market.outcomes.get(side="YES"), observed_at=WEEK + DAY, reason="after the freeze")
     trade = bet(AgentFactory(slug=GPT), market, amount="500.00")
-    shown = section(get_page(client, f"/decisions/{trade.decision_id}/"), "trades")
-    assert table_row(shown, "midpoint agrees") == (
+    page = section(get_page(client, f"/decisions/{trade.decision_id}/"), "trades")
+    assert table_row(page, "midpoint agrees") == (
         "YES Will it rain? 40.0 % No. 1 40.5 % 41.0 % 39.0 % / 42.0 % 8 Mar 2026, 00:00 UTC midpoint agrees with Gamma"
     )
-    assert "after the freeze" not in visible_text(shown)
+    assert "after the freeze" not in visible_text(page)
     link = f"/universes/{trade.decision.universe_id}/{market.pk}/"
-    assert link in links(shown)
+    assert link in links(page)
     assert client.get(link)["Location"] == f"/universes/{trade.decision.universe_id}/?page=1#market-{market.pk}"
 
 
@@ -130,9 +130,9 @@ def test_a_trades_price_leads_to_what_was_observed_and_to_its_entry(client: Clie
 def test_a_universe_lists_its_entries_with_the_source_of_each_price(client: Client) -> None:
     market = MarketFactory(question="Will it rain?")
     universe = UniverseFactory()
-    shown = get_page(client, f"/universes/{universe.pk}/")
-    assert universe.sha256 in visible_text(shown)
-    assert "YES 40.0 % Gamma price NO 60.0 % Gamma price open" in table_row(shown, "Will it rain?")
+    page = get_page(client, f"/universes/{universe.pk}/")
+    assert universe.sha256 in visible_text(page)
+    assert "YES 40.0 % Gamma price NO 60.0 % Gamma price open" in table_row(page, "Will it rain?")
     get_page(client, f"/universes/{universe.pk}/{market.pk + 1}/", status=404)
 
 
@@ -140,9 +140,9 @@ def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.Monke
     monkeypatch.setattr(universes, "PER_PAGE", 2)
     markets = MarketFactory.create_batch(5)
     universe = UniverseFactory()
-    there = client.get(f"/universes/{universe.pk}/{markets[4].pk}/")["Location"]
-    assert there == f"/universes/{universe.pk}/?page=3#market-{markets[4].pk}"
-    assert element(get_page(client, there), f"#market-{markets[4].pk}")
+    address = client.get(f"/universes/{universe.pk}/{markets[4].pk}/")["Location"]
+    assert address == f"/universes/{universe.pk}/?page=3#market-{markets[4].pk}"
+    assert element(get_page(client, address), f"#market-{markets[4].pk}")
 
 
 # --- a market -------------------------------------------------------------------------------------------
@@ -151,16 +151,16 @@ def test_an_entry_is_found_on_its_page(client: Client, monkeypatch: pytest.Monke
 def test_a_refused_price_stands_with_its_reason(client: Client) -> None:
     outcome = MarketFactory().outcomes.get(side="YES")
     PriceObservationFactory(outcome=outcome, stale=True, reason="midpoint 0.9 refused: far from Gamma")
-    shown = get_page(client, f"/markets/{outcome.market_id}/")
-    assert "stale midpoint 0.9 refused: far from Gamma" in table_row(shown, "refused")
+    page = get_page(client, f"/markets/{outcome.market_id}/")
+    assert "stale midpoint 0.9 refused: far from Gamma" in table_row(page, "refused")
 
 
 def test_a_market_without_prices_or_trades_says_so(client: Client) -> None:
     market = MarketFactory(prices={"YES": None, "NO": None}, source="kalshi")
-    shown = visible_text(get_page(client, f"/markets/{market.pk}/"))
-    assert "No accepted price yet" in shown
-    assert "Agents trade only on Polymarket" in shown
-    assert "None" not in shown
+    text = visible_text(get_page(client, f"/markets/{market.pk}/"))
+    assert "No accepted price yet" in text
+    assert "Agents trade only on Polymarket" in text
+    assert "None" not in text
 
 
 @pytest.mark.parametrize(("status", "words"), [("YES", "YES : each share paid $1.00"), (None, "was refunded")])
@@ -168,10 +168,10 @@ def test_final_market_shows_its_result_and_the_source_of_it(client: Client, stat
     market = MarketFactory(oracle_status="resolved")
     bet(AgentFactory(slug=GPT), market, amount="400.00")
     resolve(market, status, at=WEEK + DAY)
-    shown = visible_text(section(get_page(client, f"/markets/{market.pk}/"), "resolution"))
-    assert words in shown
-    assert "Status at the venue: resolved" in shown
-    assert ("+$600.00 of all agents" if status else "$0.00 of all agents") in shown
+    text = visible_text(section(get_page(client, f"/markets/{market.pk}/"), "resolution"))
+    assert words in text
+    assert "Status at the venue: resolved" in text
+    assert ("+$600.00 of all agents" if status else "$0.00 of all agents") in text
 
 
 def test_venue_is_linked_only_if_the_slug_is_safe(client: Client, settings: Any) -> None:
@@ -189,20 +189,22 @@ def test_venue_is_linked_only_if_the_slug_is_safe(client: Client, settings: Any)
 def test_a_forecast_shows_prompt_answer_refusals_and_its_place_in_the_chain(client: Client) -> None:
     question = QuestionFactory()
     forecast = ask(question, {GPT: [0.7, 0.3]}).forecasts.get()
-    other = ask(QuestionFactory(text="Another?"))
-    RefusedForecast.objects.create(call=forecast.call, entry=other, stated={}, reason="YES: 2 is outside [0, 1]")
+    other_question = ask(QuestionFactory(text="Another?"))
+    RefusedForecast.objects.create(
+        call=forecast.call, entry=other_question, stated={}, reason="YES: 2 is outside [0, 1]"
+    )
     chain_all()
-    shown = get_page(client, f"/forecasts/{forecast.pk}/")
-    blocks = [block.text() for block in elements(shown, "pre")]
+    page = get_page(client, f"/forecasts/{forecast.pk}/")
+    blocks = [block.text() for block in elements(page, "pre")]
     task = forecast.elicitation
     assert blocks[:2] == [task.system_prompt, forecast.call.user_prompt]
     assert hashlib.sha256(blocks[-1].encode()).hexdigest() == task.link.record_sha256
-    assert "refused Another? YES: 2 is outside [0, 1]" in visible_text(section(shown, "calls"))
-    assert table_row(shown, "70.0 %") == "YES 40.0 % – 0.7 70.0 %"
-    assert "GPT-5.2 has its reasons." in visible_text(shown)
-    for block in elements(shown, "pre"):
+    assert "refused Another? YES: 2 is outside [0, 1]" in visible_text(section(page, "calls"))
+    assert table_row(page, "70.0 %") == "YES 40.0 % – 0.7 70.0 %"
+    assert "GPT-5.2 has its reasons." in visible_text(page)
+    for block in elements(page, "pre"):
         block.decompose()
-    assert "None" not in visible_text(shown)
+    assert "None" not in visible_text(page)
 
 
 def test_question_charts_forecasts_by_day_and_shows_refusals(client: Client) -> None:
@@ -210,12 +212,12 @@ def test_question_charts_forecasts_by_day_and_shows_refusals(client: Client) -> 
     for day in range(3):
         entry = ask(question, {GPT: [0.5 + day / 10, 0.5 - day / 10]}, day=WEEK + day * DAY)
     RefusedForecast.objects.create(call=entry.forecasts.get().call, entry=entry, stated={}, reason="no sum of 1")
-    shown = get_page(client, f"/questions/{question.pk}/")
-    drawn = section(shown, "over-days")
+    page = get_page(client, f"/questions/{question.pk}/")
+    drawn = section(page, "over-days")
     assert table_row(drawn, "9 Mar") == "9 Mar 2026, 00:00 UTC 40.0 % 60.0 %"
-    assert "no sum of 1" in visible_text(section(shown, "forecasts"))
-    assert "10 Mar 2026" in visible_text(section(shown, "forecasts"))
-    assert "8 Mar 2026 ," not in visible_text(section(shown, "forecasts"))  # only the latest two days stand whole
+    assert "no sum of 1" in visible_text(section(page, "forecasts"))
+    assert "10 Mar 2026" in visible_text(section(page, "forecasts"))
+    assert "8 Mar 2026 ," not in visible_text(section(page, "forecasts"))  # only the latest two days stand whole
 
 
 def test_of_many_options_the_likeliest_is_drawn_until_one_happened(client: Client) -> None:
@@ -259,22 +261,22 @@ def test_a_family_shows_its_forecasts_and_its_calibration(client: Client) -> Non
         resolve(question.options.first().outcome.market, "YES" if number else "NO")
         resolve_questions(at=WEEK + 30 * DAY)
     compute_scores(at=WEEK + 30 * DAY)
-    shown = get_page(client, f"/models/{GPT}/")
-    forecasts = section(shown, "forecasts")
+    page = get_page(client, f"/models/{GPT}/")
+    forecasts = section(page, "forecasts")
     brier = (2 * 0.3**2 + 0.7**2) / 3
     assert f"{brier:.3f}" in table_row(element(forecasts, "table.board"), "with the market’s prices")
     assert "70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(forecasts, "#calibration table")
     assert len(elements(forecasts, "#calibration .diagram")) == 2
-    assert f"/forecasts/{forecast.pk}/" in links(section(shown, "latest-forecasts"))
+    assert f"/forecasts/{forecast.pk}/" in links(section(page, "latest-forecasts"))
 
 
 def test_a_family_shows_its_newest_forecasts_first(client: Client) -> None:
     for number in (3, 5, 4, 1):
         ask(QuestionFactory(), {GPT: [0.7, 0.3], GROK: [0.5, 0.5]}, day=WEEK + number * DAY)
-    own = Forecast.objects.filter(family__slug=GPT)
-    shown = section(get_page(client, f"/models/{GPT}/"), "latest-forecasts")
-    newest_first = [f"/forecasts/{pk}/" for pk in own.order_by("-made_at").values_list("pk", flat=True)]
-    assert [link for link in links(shown) if link.startswith("/forecasts/")] == newest_first
+    forecasts = Forecast.objects.filter(family__slug=GPT)
+    page = section(get_page(client, f"/models/{GPT}/"), "latest-forecasts")
+    newest_first = [f"/forecasts/{pk}/" for pk in forecasts.order_by("-made_at").values_list("pk", flat=True)]
+    assert [link for link in links(page) if link.startswith("/forecasts/")] == newest_first
     assert len(newest_first) == 4
 
 
@@ -286,9 +288,9 @@ def test_every_frozen_score_is_typeset_or_needs_no_formula(client: Client) -> No
     in_words = {"rounding", "marking", "references", "weights", "samples", "spread", "conditions"}
     assert scoring - FROZEN.keys() == in_words
     assert FROZEN.keys() <= scoring
-    shown = get_page(client, "/methodology/v2/")
+    page = get_page(client, "/methodology/v2/")
     for name in FROZEN:
-        assert elements(shown, f"#score-{name} math"), name
+        assert elements(page, f"#score-{name} math"), name
 
 
 def test_formulas_hold_the_constants_of_their_own_version(client: Client) -> None:
@@ -300,10 +302,10 @@ def test_formulas_hold_the_constants_of_their_own_version(client: Client) -> Non
 
 
 def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
-    shown = visible_text(section(get_page(client, "/methodology/v1/"), "limits"))
+    text = visible_text(section(get_page(client, "/methodology/v1/"), "limits"))
     limits = ("no depth", "not a proper score", "under the same name", "15 minutes after the freeze", "at most 2/n")
     for words in limits:
-        assert words in shown
+        assert words in text
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_empty_page_announces_its_content(client: Client, address: str, words: s
 
 
 def test_about_says_how_to_cite_and_verify(client: Client) -> None:
-    shown = visible_text(get_page(client, "/about/"))
-    assert "Forecaster Arena, methodology v2. http://testserver/" in shown
-    assert "manage.py verify_export data.zip" in shown
-    assert "CC BY 4.0" in shown
+    text = visible_text(get_page(client, "/about/"))
+    assert "Forecaster Arena, methodology v2. http://testserver/" in text
+    assert "manage.py verify_export data.zip" in text
+    assert "CC BY 4.0" in text

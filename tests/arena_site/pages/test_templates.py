@@ -27,8 +27,8 @@ def test_a_template_can_be_read_and_calls_the_methods_it_names(name: str) -> Non
     env.get_template(name)
     tree = env.parse((FOLDER / name).read_text())
     called = {id(call.node) for call in tree.find_all(nodes.Call)}
-    named = [node for node in tree.find_all(nodes.Getattr) if METHODS.fullmatch(node.attr)]
-    assert [f"line {node.lineno}: {node.attr}" for node in named if id(node) not in called] == []
+    attributes = [node for node in tree.find_all(nodes.Getattr) if METHODS.fullmatch(node.attr)]
+    assert [f"line {node.lineno}: {node.attr}" for node in attributes if id(node) not in called] == []
 
 
 def test_text_is_escaped_and_missing_values_are_empty() -> None:

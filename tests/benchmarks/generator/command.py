@@ -40,8 +40,8 @@ class Command(ArenaCommand):
         super().add_arguments(parser)
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--small", action="store_true", help="a size for tests; other sizes given besides count")
-        for name, what in NAMES.items():
-            description = f"{what} (default {getattr(Size(), name):,})"
+        for name, help_text in NAMES.items():
+            description = f"{help_text} (default {getattr(Size(), name):,})"
             parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=description)
 
     def handle(self, *args: Any, **options: Any) -> None:

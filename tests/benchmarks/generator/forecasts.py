@@ -32,7 +32,7 @@ class _Day:
 
     number: int
     at: datetime
-    chosen: Sequence[Listing]
+    listings: Sequence[Listing]
 
 
 def forecasts_store(plan: Plan, methodology: Methodology, listings: Sequence[Listing]) -> Iterator[int]:
@@ -57,20 +57,20 @@ def _days(plan: Plan, listings: Sequence[Listing], entries: int) -> list[_Day]:
         at = last - (DAYS - 1 - number) * DAY + ASKED_AT
         count = entries // DAYS + (number < entries % DAYS)
         dice = plan.dice("day", number)
-        there = [one for one in listings if one.is_open(at + DAY)]
-        ending = [one for one in there if one.ends_at is not None]
-        others = [one for one in there if one.ends_at is None]
-        chosen = dice.sample(ending, min(len(ending), (count + 1) // 2))
-        chosen += dice.sample(others, min(len(others), count - len(chosen)))
-        days.append(_Day(number, at, chosen))
-    return [day for day in days if day.chosen]
+        open_listings = [one for one in listings if one.is_open(at + DAY)]
+        ending = [one for one in open_listings if one.ends_at is not None]
+        later_listings = [one for one in open_listings if one.ends_at is None]
+        selection = dice.sample(ending, min(len(ending), (count + 1) // 2))
+        selection += dice.sample(later_listings, min(len(later_listings), count - len(selection)))
+        days.append(_Day(number, at, selection))
+    return [day for day in days if day.listings]
 
 
 def _questions(days: Sequence[_Day]) -> dict[int, Question]:
     """The question of each listing that is asked about, stored with its options, by market id."""
     first_asked: dict[int, tuple[Listing, datetime]] = {}
     for day in days:
-        for one in day.chosen:
+        for one in day.listings:
             first_asked.setdefault(one.market.pk, (one, day.at))
     questions = Question.objects.bulk_create([_question(one, at) for one, at in first_asked.values()], batch_size=BATCH)
     options = []
@@ -89,7 +89,7 @@ def _questions(days: Sequence[_Day]) -> dict[int, Question]:
 def _question(one: Listing, at: datetime) -> Question:
     market = one.market
     key = f"{market.source}:market:{market.external_id}"
-    sides = [[o.side, o.side] for o in one.outcomes]
+    sides = [[outcome.side, outcome.side] for outcome in one.outcomes]
     identity = [str(market.source), key, True, sides, [market.external_id for _ in sides]]
     status = {
         Market.Status.ACTIVE: Question.Status.OPEN,
@@ -129,17 +129,17 @@ def _batches(
             prices=_quotes(one, plan.week(day.at)),
             closes_on=one.market.closes_at.date() if one.market.closes_at else None,
         )
-        for position, one in enumerate(day.chosen)
+        for position, one in enumerate(day.listings)
     ]
-    asked = QuestionSet.objects.create(
+    question_set = QuestionSet.objects.create(
         day=day_of(day.at), methodology=methodology.version, frozen_at=day.at, sha256=fingerprint(entries)
     )
     for entry in entries:
-        entry.question_set = asked
+        entry.question_set = question_set
     QuestionEntry.objects.bulk_create(entries, batch_size=BATCH)
     batches = [
         QuestionBatch(
-            question_set=asked,
+            question_set=question_set,
             arm=condition.name,
             number=number,
             block=question_block([e for e in entries if e.batch == number], condition, rules),
@@ -198,7 +198,9 @@ def _call(plan: Plan, day: _Day, task: Elicitation, entries: Sequence[QuestionEn
     rows = [
         {
             "question_id": str(entry.question_id),
-            "probabilities": _stated([entry.price(o.name) or 0.0 for o in entry.question.options.all()], entry, dice),
+            "probabilities": _stated(
+                [entry.price(option.name) or 0.0 for option in entry.question.options.all()], entry, dice
+            ),
             "rationale": RATIONALE,
         }
         for entry in entries
@@ -211,7 +213,7 @@ def _call(plan: Plan, day: _Day, task: Elicitation, entries: Sequence[QuestionEn
         model=task.model_id, returned_model=task.model_id, provider="Made", prompt_sha256=sha256,
         result=ModelCall.Result.ANSWERED, content=content, finish_reason="stop", http_status=200,
         raw_response=json.dumps({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}),
-        parsed=[stated.as_json() for stated in parse_forecasts(content)],
+        parsed=[stated_forecast.as_json() for stated_forecast in parse_forecasts(content)],
         tokens_input=len(user_prompt) // 4, tokens_output=len(content) // 4, latency_ms=dice.randint(2_000, 60_000),
         cost_usd=(len(user_prompt) // 4) * task.release.price_prompt, sent_at=day.at,
     )  # fmt: skip
@@ -221,8 +223,8 @@ def _stated(prices: Sequence[float], entry: QuestionEntry, dice: Any) -> dict[st
     """Probabilities in whole per mille around the prices, summing to 1."""
     most = 1000 - len(prices)
     first = min(max(round(prices[0] * 1000) + dice.randint(-150, 150), 1), most)
-    rest = 1000 - first
-    parts = [first, rest] if len(prices) == 2 else [first, rest // 2, rest - rest // 2]
+    remainder = 1000 - first
+    parts = [first, remainder] if len(prices) == 2 else [first, remainder // 2, remainder - remainder // 2]
     names = [option.name for option in entry.question.options.all()]
     return {name: part / 1000 for name, part in zip(names, parts, strict=True)}
 

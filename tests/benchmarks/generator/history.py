@@ -40,7 +40,7 @@ def snapshots_store(plan: Plan, agent: Agent, place: int, states: Sequence[State
         while current + 1 < len(states) and states[current + 1].at <= instant:
             current += 1
         state = states[current]
-        worth = Valuation(state.cash, state.held + to_cents(state.held * share / STEPS), start)
+        worth = Valuation(state.cash, state.positions_value + to_cents(state.positions_value * share / STEPS), start)
         rows.append(
             (
                 agent.pk, instant, worth.cash, worth.positions_value, worth.total, worth.pnl, worth.pnl_percent,

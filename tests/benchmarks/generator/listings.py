@@ -57,13 +57,13 @@ def listings_store(plan: Plan) -> list[Listing]:
     for one in listings:
         for outcome in one.outcomes:
             outcome.market = one.market
-    Outcome.objects.bulk_create([o for one in listings for o in one.outcomes], batch_size=BATCH)
+    Outcome.objects.bulk_create([side_outcome for one in listings for side_outcome in one.outcomes], batch_size=BATCH)
     won = [one for one in listings if one.winner is not None]
     for one in won:  # only now, since a winner needs a row
         one.market.status, one.market.resolved_at = Market.Status.RESOLVED, one.ends_at
         one.market.winning_outcome = one.outcomes[one.winner or 0]
-    ended = [one.market for one in won]
-    Market.objects.bulk_update(ended, ["status", "resolved_at", "winning_outcome"], batch_size=BATCH)
+    resolved_markets = [one.market for one in won]
+    Market.objects.bulk_update(resolved_markets, ["status", "resolved_at", "winning_outcome"], batch_size=BATCH)
     PriceObservation.objects.bulk_create(_observations(plan, listings), batch_size=BATCH)
     return listings
 
@@ -92,12 +92,12 @@ def _listing(plan: Plan, number: int) -> Listing:
     ends_at, winner = _end(plan, market, dice, sides=3 if multi else 2)
     prices = _prices(dice, plan.weeks + 1, multi=multi)
     sides = (("Alpha", "Alpha"), ("Beta", "Beta"), ("Gamma", "Gamma")) if multi else (("Yes", "YES"), ("No", "NO"))
-    seen = market.closed_at or plan.end
+    last_seen_at = market.closed_at or plan.end
     outcomes = [
         Outcome(
-            index=index, name=name, side=side, token_id=f"{number}000{index}", quote=price, quote_at=seen,
+            index=index, name=name, side=side, token_id=f"{number}000{index}", quote=price, quote_at=last_seen_at,
             bid=max(price - Decimal("0.01"), Decimal("0.001")), ask=min(price + Decimal("0.01"), Decimal("0.999")),
-            price=price, price_at=seen, price_source=Outcome.PriceSource.MIDPOINT,
+            price=price, price_at=last_seen_at, price_source=Outcome.PriceSource.MIDPOINT,
         )
         for index, ((name, side), price) in enumerate(zip(sides, prices[-1], strict=True))
     ]  # fmt: skip
@@ -127,8 +127,8 @@ def _prices(dice: random.Random, weeks: int, *, multi: bool) -> list[list[Decima
     for _ in range(weeks):
         price = min(max(price + dice.randint(-40, 40), 20), 980)
         first = Decimal(price).scaleb(-3)
-        rest = 1 - first
-        rows.append([first, rest * Decimal("0.6"), rest * Decimal("0.4")] if multi else [first, rest])
+        remainder = 1 - first
+        rows.append([first, remainder * Decimal("0.6"), remainder * Decimal("0.4")] if multi else [first, remainder])
     return rows
 
 
@@ -157,17 +157,19 @@ def universes_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
     weeks = []
     for week in range(plan.weeks):
         at = plan.frozen_at(week)
-        chosen = [one for one in listings if one.is_open(at)][: methodology.universe_size]
+        top = [one for one in listings if one.is_open(at)][: methodology.universe_size]
         entries = [
             UniverseEntry(
                 market=one.market,
                 position=position,
                 bettable=True,
                 open=True,
-                prices={o.side: json_number(p) for o, p in zip(one.outcomes, one.prices[week], strict=True)},
-                sources={o.side: {"source": "midpoint", "stale": False} for o in one.outcomes},
+                prices={
+                    outcome.side: json_number(p) for outcome, p in zip(one.outcomes, one.prices[week], strict=True)
+                },
+                sources={outcome.side: {"source": "midpoint", "stale": False} for outcome in one.outcomes},
             )
-            for position, one in enumerate(chosen, start=1)
+            for position, one in enumerate(top, start=1)
         ]
         block = market_block(entries, {})
         universe = Universe.objects.create(
@@ -180,5 +182,5 @@ def universes_store(plan: Plan, methodology: Methodology, listings: Sequence[Lis
         for entry in entries:
             entry.universe = universe
         UniverseEntry.objects.bulk_create(entries, batch_size=BATCH)
-        weeks.append(Week(universe, chosen, {entry.market_id: entry for entry in entries}))
+        weeks.append(Week(universe, top, {entry.market_id: entry for entry in entries}))
     return weeks

@@ -32,7 +32,7 @@ class State:
 
     at: datetime
     cash: Decimal
-    held: Decimal
+    positions_value: Decimal
     positions: int
     brier: float | None
     resolved: int
@@ -44,7 +44,7 @@ class _Week:
 
     decision: Decision
     cash: Decimal
-    held: list[tuple[Position, Decimal, Decimal]]
+    holdings: list[tuple[Position, Decimal, Decimal]]
     trades: list[Trade] = field(default_factory=list)
     percentages: list[Decimal] = field(default_factory=list)
 
@@ -78,9 +78,9 @@ class _Season:
 
     def note(self, at: datetime) -> None:
         """Keeps what the agent has from now on."""
-        held = [marked_value(p.shares, p.cost_basis, _last_price(one, side)) for p, one, side in self.open.values()]
+        marks = [marked_value(p.shares, p.cost_basis, _last_price(one, side)) for p, one, side in self.open.values()]
         brier = fmean(self.scores) if self.scores else None
-        self.states.append(State(at, self.cash, sum(held, Decimal("0.00")), len(self.open), brier, len(self.scores)))
+        self.states.append(State(at, self.cash, sum(marks, Decimal("0.00")), len(self.open), brier, len(self.scores)))
 
 
 def season_store(plan: Plan, agent: Agent, place: int, weeks: Sequence[Week], ends: Sequence[Listing]) -> list[State]:
@@ -123,9 +123,9 @@ def _decide(
         agent=season.agent, cohort=season.agent.cohort, week=number, universe=week.universe,
         status=Decision.Status.COMPLETED, decided_at=at, reasoning=REASONING,
     )  # fmt: skip
-    held = [(position, position.shares, position.cost_basis) for position, _, _ in season.open.values()]
-    made = _Week(decision, season.cash, held)
-    season.weeks.append(made)
+    holdings = [(position, position.shares, position.cost_basis) for position, _, _ in season.open.values()]
+    week_record = _Week(decision, season.cash, holdings)
+    season.weeks.append(week_record)
     if kind == Decision.Action.BET and season.cash < season.rules.bankruptcy_cash * 2:
         kind = Decision.Action.SELL
     if kind == Decision.Action.SELL and not season.open:
@@ -134,12 +134,12 @@ def _decide(
         if kind == Decision.Action.BET:
             trade = _buy(plan, season, week, place, at)
         else:
-            trade = _sell(season, made, place, at)
+            trade = _sell(season, week_record, place, at)
         if trade is None:
             break
-        trade.decision, trade.sequence = decision, len(made.trades) + 1
-        made.trades.append(trade)
-    decision.action = kind if made.trades else Decision.Action.HOLD
+        trade.decision, trade.sequence = decision, len(week_record.trades) + 1
+        week_record.trades.append(trade)
+    decision.action = kind if week_record.trades else Decision.Action.HOLD
     season.note(at)
 
 
@@ -150,10 +150,10 @@ def _buy(plan: Plan, season: _Season, week: Week, place: int, at: datetime) -> T
         return None
     wish = season.cash * Decimal(season.dice.randint(5, 30)) / 1000
     amount = min(max(wish, season.rules.minimum_bet), maximum).quantize(CENT, rounding=ROUND_DOWN)
-    chosen = _something_new(plan, season, week, at) or _something_held(season)
-    if chosen is None:
+    choice = _something_new(plan, season, week, at) or _something_held(season)
+    if choice is None:
         return None
-    listing, side = chosen
+    listing, side = choice
     outcome, price = listing.outcomes[side], listing.prices[place][side]
     shares = to_microshares(amount / price)
     position = season.open[outcome.pk][0] if outcome.pk in season.open else None
@@ -178,41 +178,41 @@ def _buy(plan: Plan, season: _Season, week: Week, place: int, at: datetime) -> T
 
 
 def _something_new(plan: Plan, season: _Season, week: Week, at: datetime) -> tuple[Listing, int] | None:
-    wanted = plan.size.positions + plan.size.positions // (ENDING - 1)
-    if season.opened >= wanted:
+    wanted_count = plan.size.positions + plan.size.positions // (ENDING - 1)
+    if season.opened >= wanted_count:
         return None
     ending = season.opened % ENDING == ENDING - 1
-    known = {position.market_id for position in season.positions}
+    traded_ids = {position.market_id for position in season.positions}
     for _ in range(50):
         listing = week.listed[season.dice.randrange(len(week.listed))]
         soon = not listing.is_open(at + DAY)
-        if listing.market.pk not in known and not soon and (listing.ends_at is not None) == ending:
+        if listing.market.pk not in traded_ids and not soon and (listing.ends_at is not None) == ending:
             return listing, season.dice.randrange(len(listing.outcomes))
     return None
 
 
 def _something_held(season: _Season) -> tuple[Listing, int] | None:
-    held = [(one, side) for _, one, side in season.open.values() if one.market.closed_at is None]
-    return held[season.dice.randrange(len(held))] if held else None
+    positions = [(one, side) for _, one, side in season.open.values() if one.market.closed_at is None]
+    return positions[season.dice.randrange(len(positions))] if positions else None
 
 
-def _sell(season: _Season, made: _Week, place: int, at: datetime) -> Trade | None:
+def _sell(season: _Season, week_record: _Week, place: int, at: datetime) -> Trade | None:
     """A sale of a part of something held; now and then all of what will end anyway."""
-    held = [held for held in season.open.values() if held[1].is_open(at)]
-    if not held:
+    positions = [positions for positions in season.open.values() if positions[1].is_open(at)]
+    if not positions:
         return None
-    position, listing, side = held[season.dice.randrange(len(held))]
-    whole = listing.ends_at is not None and season.dice.random() < 0.25
-    percentage = Decimal(100 if whole else season.dice.randint(10, 40))
+    position, listing, side = positions[season.dice.randrange(len(positions))]
+    sells_all = listing.ends_at is not None and season.dice.random() < 0.25
+    percentage = Decimal(100 if sells_all else season.dice.randint(10, 40))
     share = percentage / 100
-    shares = position.shares if whole else to_microshares(position.shares * share)
-    cost = position.cost_basis if whole else to_cents(position.cost_basis * share)
+    shares = position.shares if sells_all else to_microshares(position.shares * share)
+    cost = position.cost_basis if sells_all else to_cents(position.cost_basis * share)
     price = listing.prices[place][side]
     proceeds = to_cents(shares * price)
     position.shares -= shares
     position.cost_basis -= cost
     position.realized_pnl += proceeds - cost
-    if whole:
+    if sells_all:
         position.status, position.closed_at = Position.Status.CLOSED, at
         del season.open[position.outcome_id]
     trade = Trade(
@@ -220,7 +220,7 @@ def _sell(season: _Season, made: _Week, place: int, at: datetime) -> Trade | Non
         kind=Trade.Kind.SELL, shares=shares, price=price, amount=proceeds, cost_basis=cost,
         realized_pnl=proceeds - cost, executed_at=at,
     )  # fmt: skip
-    made.percentages.append(percentage)
+    week_record.percentages.append(percentage)
     season.post("sell", proceeds, at, trade=trade)
     return trade
 
@@ -291,13 +291,13 @@ def _store(season: _Season, weeks: Sequence[Week], first: int) -> None:
     season.agent.cash, season.agent.journal_length = season.cash, len(season.journal)
 
 
-def _call(season: _Season, made: _Week, week: Week) -> tuple[ModelCall, list[dict[str, str]]]:
+def _call(season: _Season, week_record: _Week, week: Week) -> tuple[ModelCall, list[dict[str, str]]]:
     """The request that brought a decision, its prompt as a real one's, with the instructions it gave."""
-    decision, agent = made.decision, season.agent
-    positions = [_as_it_was(*held) for held in made.held]
-    parts = portfolio_parts(decision, Agent(cash=made.cash), positions=positions, entries=week.entries)
+    decision, agent = week_record.decision, season.agent
+    positions = [_as_it_was(*holding) for holding in week_record.holdings]
+    parts = portfolio_parts(decision, Agent(cash=week_record.cash), positions=positions, entries=week.entries)
     user_prompt = decision.user_prompt(parts)
-    content = json.dumps(_answer(made), indent=1)
+    content = json.dumps(_answer(week_record), indent=1)
     parsed = parse_answer(content).as_json()
     fingerprint = ModelCall.fingerprint(decision.system_prompt, user_prompt)
     tokens = len(user_prompt) // CHARACTERS_A_TOKEN
@@ -321,15 +321,15 @@ def _as_it_was(position: Position, shares: Decimal, cost_basis: Decimal) -> Posi
     )
 
 
-def _answer(made: _Week) -> dict[str, Any]:
-    action = made.decision.action
+def _answer(week_record: _Week) -> dict[str, Any]:
+    action = week_record.decision.action
     if action == Decision.Action.BET:
-        bets = [{"market_id": str(t.market_id), "side": t.side, "amount": str(t.amount)} for t in made.trades]
+        bets = [{"market_id": str(t.market_id), "side": t.side, "amount": str(t.amount)} for t in week_record.trades]
         return {"action": action, "bets": bets, "reasoning": REASONING}
     if action == Decision.Action.SELL:
         sells = [
             {"position_id": str(trade.position.pk), "percentage": str(percentage)}
-            for trade, percentage in zip(made.trades, made.percentages, strict=True)
+            for trade, percentage in zip(week_record.trades, week_record.percentages, strict=True)
         ]
         return {"action": action, "sells": sells, "reasoning": REASONING}
     return {"action": action, "reasoning": REASONING}

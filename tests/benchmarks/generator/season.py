@@ -23,7 +23,7 @@ VERSION = "scale"
 Progress = Callable[..., None]
 
 
-def season_make(plan: Plan, progress: Progress = lambda done, of, what="": None) -> None:
+def season_make(plan: Plan, progress: Progress = lambda finished_count, of, step="": None) -> None:
     """Stores the plan's season in an arena without one, then scores and ranks it, and links its records to chains."""
     steps = plan.agents + 4
     with transaction.atomic():

@@ -91,8 +91,8 @@ def test_each_column_is_the_interval_of_the_questions_so_far() -> None:
     assert ends.shape == (*stream.means.shape, 2)
     order = np.argsort(panel.questions.closed_at, kind="stable")
     for column, count in enumerate(stream.questions):
-        known = np.isin(panel.question, order[:count])
-        sums = event_sums(panel.take(known), values[known])
+        rows_so_far = np.isin(panel.question, order[:count])
+        sums = event_sums(panel.take(rows_so_far), values[rows_so_far])
         away = stats.t.ppf(0.95, np.maximum(sums.events - 1, 1)) * cluster_se(sums)
         assert ends[:, column, 0] == pytest.approx(stream.means[:, column] - away, nan_ok=True)
         assert ends[:, column, 1] == pytest.approx(stream.means[:, column] + away, nan_ok=True)
@@ -144,9 +144,9 @@ def test_equals_seldom_have_a_sure_leader() -> None:
 
 
 def test_forecasters_without_common_questions_are_never_told_apart() -> None:
-    stated = np.full((2, 40, 1), np.nan)
-    stated[0, :20], stated[1, 20:] = 0.9, 0.1
-    panel = from_arrays(stated, [[1]] * 40, exclusive=False, closed_at=range(40))
+    vectors = np.full((2, 40, 1), np.nan)
+    vectors[0, :20], vectors[1, 20:] = 0.9, 0.1
+    panel = from_arrays(vectors, [[1]] * 40, exclusive=False, closed_at=range(40))
     board = sequential_leaderboard(panel, brier(panel))
     assert board.e_value[1:] == pytest.approx(np.ones(39))
     assert board.since.tolist() == [-1, -1]

@@ -64,14 +64,14 @@ def test_two_forecasters_share_by_the_root_of_the_likelihoods_slope() -> None:
 def test_pool_weights_are_the_maximum_that_brute_force_finds(pseudo: float) -> None:
     forecasts = synthetic(5, 60, 1, missing=0.25, weighted=True).panel
     pool = pool_weights(forecasts, pseudo)
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), pseudo), np.zeros(5), options={"gtol": 1e-9}
     )
-    best = pool_likelihood(forecasts, np.exp(found.x - found.x.max()), pseudo)
+    best = pool_likelihood(forecasts, np.exp(optimum.x - optimum.x.max()), pseudo)
     assert pool_likelihood(forecasts, pool.weight, pseudo) >= best - 1e-7
     assert pool.converged
     if pseudo:
-        assert pool.weight == pytest.approx(np.exp(found.x) / np.exp(found.x).sum(), abs=1e-4)
+        assert pool.weight == pytest.approx(np.exp(optimum.x) / np.exp(optimum.x).sum(), abs=1e-4)
 
 
 def test_many_sweeps_of_the_known_package_end_there_too() -> None:
@@ -89,16 +89,16 @@ def test_no_other_weights_beat_the_pool_by_more_than_the_gap(seed: int) -> None:
     forecasts = synthetic(6, 40, seed, missing=0.0).panel
     pool = pool_weights(forecasts, pseudo_count=0.0)
     assert pool.kkt_gap <= 1e-9
-    others = np.random.default_rng(seed).dirichlet(np.full(6, 0.5), 50)
-    assert max(pool_likelihood(forecasts, other) for other in others) / 40 <= pool.log_likelihood + pool.kkt_gap
+    vectors = np.random.default_rng(seed).dirichlet(np.full(6, 0.5), 50)
+    assert max(pool_likelihood(forecasts, rival) for rival in vectors) / 40 <= pool.log_likelihood + pool.kkt_gap
 
 
 def test_a_clone_halves_the_weight_and_a_ranking_by_it_would_drop_the_best() -> None:
     forecasts = synthetic(4, 300, 3, missing=0.0).panel
     alone = pool_weights(forecasts)
     rows = long_rows(forecasts)
-    both = panel(rows + [row | {"forecaster": "clone"} for row in rows if row["forecaster"] == "f00"])
-    weight = dict(zip(both.forecasters, pool_weights(both).weight, strict=True))
+    joint_panel = panel(rows + [row | {"forecaster": "clone"} for row in rows if row["forecaster"] == "f00"])
+    weight = dict(zip(joint_panel.forecasters, pool_weights(joint_panel).weight, strict=True))
     assert weight["f00"] == pytest.approx(weight["clone"], abs=1e-9)
     assert weight["f00"] == pytest.approx(alone.weight[0] / 2, abs=1e-3)
 
@@ -116,8 +116,10 @@ def test_options_that_do_not_exclude_each_other_are_contests_of_their_own() -> N
     assert exponential_form(joint).value == pytest.approx(exponential_form(apart).value)
     part = panel(rows_of("ann", "q", [0.7, 0.3], [0.25, 0.75]) + rows_of("bob", "q", [0.4, 0.6], [0.25, 0.75]))
     split = [("ann", [0.7, 0.3]), ("bob", [0.4, 0.6])]
-    whole = [row for name, p in split for k in (0, 1) for row in rows_of(name, f"q{k}", p, k, weight=(0.25, 0.75)[k])]
-    assert pool_weights(part).weight == pytest.approx(pool_weights(panel(whole)).weight, abs=1e-8)
+    split_rows = [
+        row for name, p in split for k in (0, 1) for row in rows_of(name, f"q{k}", p, k, weight=(0.25, 0.75)[k])
+    ]
+    assert pool_weights(part).weight == pytest.approx(pool_weights(panel(split_rows)).weight, abs=1e-8)
 
 
 def test_what_all_called_impossible_is_left_out_and_counted() -> None:
@@ -127,9 +129,9 @@ def test_what_all_called_impossible_is_left_out_and_counted() -> None:
     assert pool.impossible == 1
     assert pool.weight == pytest.approx([1.0, 0.0], abs=1e-7)
     assert pool.log_likelihood == pytest.approx(np.log(0.9), abs=1e-7)
-    nothing = pool_weights(panel(rows[:4]))
-    assert np.isnan(nothing.weight).all()
-    assert not nothing.converged
+    empty_fit = pool_weights(panel(rows[:4]))
+    assert np.isnan(empty_fit.weight).all()
+    assert not empty_fit.converged
 
 
 def test_weights_sum_to_one_within_each_linked_part() -> None:
@@ -147,8 +149,8 @@ def test_sparse_panels_converge_too() -> None:
         forecasts = synthetic(20, 100, seed, missing=0.85).panel
         pool = pool_weights(forecasts)
         assert pool.converged
-        found = optimize.minimize(lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), 0.01), np.zeros(20))  # noqa: B023
-        assert pool_likelihood(forecasts, pool.weight, 0.01) >= -found.fun - 1e-6
+        optimum = optimize.minimize(lambda x: -pool_likelihood(forecasts, np.exp(x - x.max()), 0.01), np.zeros(20))  # noqa: B023
+        assert pool_likelihood(forecasts, pool.weight, 0.01) >= -optimum.fun - 1e-6
 
 
 # The exponential form
@@ -162,10 +164,10 @@ def test_exponential_form_is_ridge_regression_of_who_won() -> None:
     weight = question_weights(forecasts)
     model = linear_model.LogisticRegression(C=1 / 2.0, fit_intercept=False, tol=1e-10, max_iter=1000)
     model.fit(np.concatenate([sides, -sides]), np.repeat([1, 0], len(sides)), np.tile(weight / 2, 2))
-    found = exponential_form(forecasts, ridge=2.0)
-    assert found.value == pytest.approx(model.coef_[0], abs=1e-5)
-    assert found.converged
-    assert found.slope <= 1e-9
+    fit = exponential_form(forecasts, ridge=2.0)
+    assert fit.value == pytest.approx(model.coef_[0], abs=1e-5)
+    assert fit.converged
+    assert fit.slope <= 1e-9
 
 
 def test_a_forecaster_who_is_always_right_is_held_by_the_ridge_alone() -> None:
@@ -181,15 +183,15 @@ def test_a_forecaster_who_is_always_right_is_held_by_the_ridge_alone() -> None:
 def brute_wins(forecasts: Panel) -> Floats:
     """Game by game."""
     table, weight = forecasts.matrix(brier(forecasts)), forecasts.matrix(forecasts.weight)
-    people, asked = table.shape
-    wins = np.zeros((people, people))
-    for q in range(asked):
-        there = np.flatnonzero(~np.isnan(table[:, q]))
-        for i in there:
-            for j in there:
+    rows, columns = table.shape
+    wins = np.zeros((rows, rows))
+    for q in range(columns):
+        answered = np.flatnonzero(~np.isnan(table[:, q]))
+        for i in answered:
+            for j in answered:
                 if i != j:
                     won = 0.5 if abs(table[i, q] - table[j, q]) < 1e-9 else float(table[i, q] < table[j, q])
-                    wins[i, j] += won * np.nanmean(weight[:, q]) / (len(there) - 1)
+                    wins[i, j] += won * np.nanmean(weight[:, q]) / (len(answered) - 1)
     return wins
 
 
@@ -205,8 +207,8 @@ def test_pairwise_ability_is_bradley_and_terrys_maximum() -> None:
             share.append(wins[i, j] / games[-1])
     model = sm.GLM(share, np.array(design), family=sm.families.Binomial(), freq_weights=np.array(games)).fit()
     theta = np.append(model.params, 0.0)
-    found = pairwise_ability(forecasts, ridge=1e-9)
-    assert found.value == pytest.approx(theta - theta.mean(), abs=1e-6)
+    fit = pairwise_ability(forecasts, ridge=1e-9)
+    assert fit.value == pytest.approx(theta - theta.mean(), abs=1e-6)
 
 
 @pytest.mark.parametrize("cells", [1, 40, 10**6])
@@ -217,8 +219,8 @@ def test_wins_are_those_of_every_game_whatever_the_size_of_the_block(
     monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", cells)
     answers = np.bincount(forecasts.question, minlength=40)
     shared = forecasts.take(answers[forecasts.question] > 1)
-    found = win_matrix(pairwise_comparisons(shared, shared.forecaster), 5)
-    assert found == pytest.approx(brute_wins(forecasts), abs=1e-12)
+    wins = win_matrix(pairwise_comparisons(shared, shared.forecaster), 5)
+    assert wins == pytest.approx(brute_wins(forecasts), abs=1e-12)
 
 
 def test_equal_scores_are_half_a_win_each_however_they_were_rounded() -> None:
@@ -231,9 +233,9 @@ def test_equal_scores_are_half_a_win_each_however_they_were_rounded() -> None:
 def test_standard_errors_are_those_of_the_leave_one_event_out_jackknife() -> None:
     forecasts = synthetic(5, 120, 6, missing=0.3, event_size=2).panel
     event = forecasts.questions.event[forecasts.question]
-    found = pairwise_ability(forecasts)
-    left = np.stack([pairwise_ability(forecasts.take(event != e)).value for e in range(60)]) - found.value
-    assert found.se == pytest.approx(np.sqrt(59 / 60 * np.square(left).sum(axis=0)), rel=0.05)
+    fit = pairwise_ability(forecasts)
+    jackknife = np.stack([pairwise_ability(forecasts.take(event != e)).value for e in range(60)]) - fit.value
+    assert fit.se == pytest.approx(np.sqrt(59 / 60 * np.square(jackknife).sum(axis=0)), rel=0.05)
 
 
 def test_intervals_hold_the_truth_at_the_nominal_rate() -> None:
@@ -249,8 +251,8 @@ def test_intervals_hold_the_truth_at_the_nominal_rate() -> None:
 
 
 def test_pairwise_ability_finds_the_order_of_skill() -> None:
-    made = synthetic(10, 3000, 8)
-    assert np.corrcoef(pairwise_ability(made.panel).value, -made.noise)[0, 1] > 0.95
+    world = synthetic(10, 3000, 8)
+    assert np.corrcoef(pairwise_ability(world.panel).value, -world.noise)[0, 1] > 0.95
 
 
 def test_who_never_loses_is_said_to_be_separable() -> None:
@@ -262,7 +264,9 @@ def test_who_never_loses_is_said_to_be_separable() -> None:
     assert np.isnan(ability.se).all()
     assert ability.value[0] > 1 > ability.value[1:].max()
     # One tie with each is enough to bound the distance.
-    tied = pairwise_ability(panel(rows + [r for n in ("ann", "bob", "cyd") for r in rows_of(n, "tie", [0.5, 0.5], 0)]))
+    tied = pairwise_ability(
+        panel(rows + [row for n in ("ann", "bob", "cyd") for row in rows_of(n, "tie", [0.5, 0.5], 0)])
+    )
     assert not tied.separable
     assert (tied.se > 0).all()
 
@@ -308,6 +312,6 @@ def test_one_forecaster_and_one_question() -> None:
     assert np.isnan(pairwise_ability(alone).value).all()
     single = panel(rows_of("ann", "q", [0.3, 0.7], 0) + rows_of("bob", "q", [0.6, 0.4], 0))
     assert pool_weights(single, 0.0).weight == pytest.approx([0, 1], abs=1e-7)
-    found = pairwise_ability(single)
-    assert found.separable
-    assert found.value[0] == pytest.approx(-found.value[1])
+    fit = pairwise_ability(single)
+    assert fit.separable
+    assert fit.value[0] == pytest.approx(-fit.value[1])

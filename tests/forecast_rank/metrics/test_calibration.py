@@ -29,7 +29,7 @@ KINDS: tuple[Kind, Kind] = ("width", "count")
 
 def binary(probabilities: list[float], outcomes: list[float]) -> Panel:
     """One forecaster's plain binary forecasts."""
-    return from_arrays([[[p] for p in probabilities]], [[o] for o in outcomes], exclusive=False)
+    return from_arrays([[[p] for p in probabilities]], [[happened] for happened in outcomes], exclusive=False)
 
 
 @pytest.mark.parametrize("bins", [2, 3, 4, 5, 6, 7, 8, 10, 12, 20, 25, 40, 50, 100])
@@ -59,9 +59,9 @@ def test_curve_by_hand() -> None:
 
 
 def test_equal_width_is_scikit_learns_curve() -> None:
-    made = synthetic(1, 3000, seed=21, exclusive=0, options=(1,)).panel
-    outcome, forecast = sklearn_calibration.calibration_curve(made.outcome, made.probability, n_bins=10)
-    curve = reliability_curve(made)
+    panel = synthetic(1, 3000, seed=21, exclusive=0, options=(1,)).panel
+    outcome, forecast = sklearn_calibration.calibration_curve(panel.outcome, panel.probability, n_bins=10)
+    curve = reliability_curve(panel)
     assert curve.forecast[0] == pytest.approx(forecast)
     assert curve.outcome[0] == pytest.approx(outcome)
 
@@ -88,10 +88,10 @@ def test_equal_probabilities_stay_in_one_bin_of_equal_counts() -> None:
 
 
 @pytest.mark.parametrize("bins", [1, 3, 10, 40])
-@pytest.mark.parametrize("stated", ["many digits", "one digit", "grid", "beside the grid", "long shots", "certain"])
-def test_equal_counts_are_those_of_sorted_pairs(bins: int, stated: str) -> None:
-    made = synthetic(6, 60, seed=bins, missing=0.5, exclusive=0.5).panel
-    p, on_grid = made.probability, np.round(made.probability * GRID) / GRID
+@pytest.mark.parametrize("kind", ["many digits", "one digit", "grid", "beside the grid", "long shots", "certain"])
+def test_equal_counts_are_those_of_sorted_pairs(bins: int, kind: str) -> None:
+    panel = synthetic(6, 60, seed=bins, missing=0.5, exclusive=0.5).panel
+    p, on_grid = panel.probability, np.round(panel.probability * GRID) / GRID
     probability = {
         "many digits": p,
         "one digit": np.round(p, 1),
@@ -99,33 +99,35 @@ def test_equal_counts_are_those_of_sorted_pairs(bins: int, stated: str) -> None:
         "beside the grid": np.clip(on_grid + np.resize([-1e-10, 1e-12, 0, 1e-10, -1e-12], len(p)), 0, 1),
         "long shots": p**20,
         "certain": np.round(p),
-    }[stated]
-    made = replace(made, probability=probability)
-    found = bin_pairs(made, bins, "count")
+    }[kind]
+    panel = replace(panel, probability=probability)
+    bin_table = bin_pairs(panel, bins, "count")
     for person in range(6):
-        own = probability[made.forecaster[made.cell_forecast] == person]
-        ordered = np.sort(own)
-        cuts = [ordered[k * len(own) // bins] for k in range(bins)]
+        own_rows = probability[panel.forecaster[panel.cell_forecast] == person]
+        ordered = np.sort(own_rows)
+        cuts = [ordered[k * len(own_rows) // bins] for k in range(bins)]
         cuts = [cut for k, cut in enumerate(cuts) if k == 0 or cut - cuts[k - 1] > 1e-9 / bins]
-        assert found.edges[person, : len(cuts) + 1].tolist() == [*cuts, ordered[-1]]
-        assert np.isnan(found.edges[person, len(cuts) + 1 :]).all()
-        bin_of = [sum(value >= cut - 1e-9 / bins for cut in cuts[1:]) for value in own]
-        assert found.code[made.forecaster[made.cell_forecast] == person].tolist() == [person * bins + b for b in bin_of]
+        assert bin_table.edges[person, : len(cuts) + 1].tolist() == [*cuts, ordered[-1]]
+        assert np.isnan(bin_table.edges[person, len(cuts) + 1 :]).all()
+        bin_of = [sum(value >= cut - 1e-9 / bins for cut in cuts[1:]) for value in own_rows]
+        assert bin_table.code[panel.forecaster[panel.cell_forecast] == person].tolist() == [
+            person * bins + b for b in bin_of
+        ]
 
 
 def test_each_forecaster_has_bins_of_equal_counts_of_his_own() -> None:
-    made = synthetic(6, 200, seed=23, exclusive=0.5).panel
-    together = reliability_curve(made, kind="count")
+    panel = synthetic(6, 200, seed=23, exclusive=0.5).panel
+    together = reliability_curve(panel, kind="count")
     for person in range(6):
-        alone = reliability_curve(made.take(made.forecaster == person), kind="count")
+        alone = reliability_curve(panel.take(panel.forecaster == person), kind="count")
         for table, part in zip(together, alone, strict=True):
             assert table[person] == pytest.approx(part[person], nan_ok=True)
 
 
 def test_intervals_are_wilsons() -> None:
-    made = synthetic(1, 500, seed=24, exclusive=0, options=(1,)).panel
-    curve = reliability_curve(made, level=0.9)
-    happened = np.bincount(np.minimum((made.probability * 10).astype(int), 9), made.outcome)
+    panel = synthetic(1, 500, seed=24, exclusive=0, options=(1,)).panel
+    curve = reliability_curve(panel, level=0.9)
+    happened = np.bincount(np.minimum((panel.probability * 10).astype(int), 9), panel.outcome)
     low, high = proportion.proportion_confint(happened, curve.pairs[0], alpha=0.1, method="wilson")
     assert curve.low[0] == pytest.approx(low)
     assert curve.high[0] == pytest.approx(high)
@@ -155,29 +157,29 @@ def test_errors_by_hand() -> None:
     assert np.isnan(max_calibration_error(binary([0.3], [0]), least=2))[0]
 
 
-def drawn(made: Panel, generator: np.random.Generator) -> Panel:
+def drawn(panel: Panel, generator: np.random.Generator) -> Panel:
     """The panel of one forecaster with outcomes that happen just as likely as was said."""
-    outcome = np.zeros(len(made.questions.outcome))
-    for i in range(len(made)):
-        cells = slice(made.offsets[i], made.offsets[i + 1])
-        options, chances = made.cell_option[cells], made.probability[cells]
-        if made.exclusive[i]:
+    outcome = np.zeros(len(panel.questions.outcome))
+    for i in range(len(panel)):
+        cells = slice(panel.offsets[i], panel.offsets[i + 1])
+        options, chances = panel.cell_option[cells], panel.probability[cells]
+        if panel.exclusive[i]:
             outcome[generator.choice(options, p=chances / chances.sum())] = 1
         else:
             outcome[options] = generator.random(len(options)) < chances
-    return replace(made, questions=replace(made.questions, outcome=outcome))
+    return replace(panel, questions=replace(panel.questions, outcome=outcome))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("exclusive", [0.0, 1.0])
 def test_noise_floor_is_the_error_of_outcomes_drawn_from_the_forecasts(kind: Kind, exclusive: float) -> None:
-    made = synthetic(1, 300, seed=25, exclusive=exclusive, options=(0, 0, 0, 1), weighted=True).panel
+    panel = synthetic(1, 300, seed=25, exclusive=exclusive, options=(0, 0, 0, 1), weighted=True).panel
     generator = np.random.default_rng(26)
-    errors = [ece(drawn(made, generator), kind=kind)[0] for _ in range(120)]
-    floor = ece_noise_floor(made, kind=kind)[0]
+    errors = [ece(drawn(panel, generator), kind=kind)[0] for _ in range(120)]
+    floor = ece_noise_floor(panel, kind=kind)[0]
     assert floor == pytest.approx(np.mean(errors), rel=0.06)
     # What the probabilities alone decide: outcomes do not move it.
-    assert ece_noise_floor(drawn(made, generator), kind=kind)[0] == pytest.approx(floor)
+    assert ece_noise_floor(drawn(panel, generator), kind=kind)[0] == pytest.approx(floor)
 
 
 def test_options_that_exclude_each_other_in_one_bin_take_noise_from_each_other() -> None:
@@ -219,19 +221,19 @@ def test_forecasts_of_nothing_but_0_and_1_have_no_noise() -> None:
     st.sampled_from(KINDS),
 )
 def test_murphys_parts_add_up(pairs: list[tuple[int, float]], bins: int, kind: Kind) -> None:
-    forecasts = binary([p / 1000 for p, _ in pairs], [o for _, o in pairs])
+    forecasts = binary([p / 1000 for p, _ in pairs], [happened for _, happened in pairs])
     parts = murphy_decomposition(forecasts, bins, kind)
     total = parts.reliability - parts.resolution + parts.uncertainty
     total = total + parts.within_bin_variance - parts.within_bin_covariance
     assert total == pytest.approx(parts.brier, abs=1e-14)
-    assert parts.brier == pytest.approx([np.mean([(p / 1000 - o) ** 2 for p, o in pairs])])
+    assert parts.brier == pytest.approx([np.mean([(p / 1000 - happened) ** 2 for p, happened in pairs])])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_murphys_parts_add_up_to_the_brier_score_whatever_the_options_and_weights(kind: Kind) -> None:
-    made = synthetic(7, 150, seed=28, exclusive=0.5, weighted=True).panel
-    parts = murphy_decomposition(made, 7, kind)
-    assert parts.brier == pytest.approx(made.forecaster_means(brier(made)), abs=1e-15)
+    panel = synthetic(7, 150, seed=28, exclusive=0.5, weighted=True).panel
+    parts = murphy_decomposition(panel, 7, kind)
+    assert parts.brier == pytest.approx(panel.forecaster_means(brier(panel)), abs=1e-15)
     total = parts.reliability - parts.resolution + parts.uncertainty
     assert total + parts.within_bin_variance - parts.within_bin_covariance == pytest.approx(parts.brier, abs=1e-14)
 
@@ -247,16 +249,16 @@ def test_murphys_parts_by_hand() -> None:
 
 
 def test_uncertainty_is_the_variance_of_a_coin_of_the_base_rate() -> None:
-    made = synthetic(1, 300, seed=29, exclusive=0, options=(1,)).panel
-    rate = made.outcome.mean()
-    assert murphy_decomposition(made).uncertainty == pytest.approx([rate * (1 - rate)])
+    panel = synthetic(1, 300, seed=29, exclusive=0, options=(1,)).panel
+    rate = panel.outcome.mean()
+    assert murphy_decomposition(panel).uncertainty == pytest.approx([rate * (1 - rate)])
 
 
 def test_recalibration_is_scikit_learns_logistic_regression() -> None:
-    made = synthetic(4, 400, seed=30, exclusive=0.5, weighted=True).panel
-    fitted = recalibration_line(made)
+    panel = synthetic(4, 400, seed=30, exclusive=0.5, weighted=True).panel
+    fitted = recalibration_line(panel)
     for person in range(4):
-        mine = made.take(made.forecaster == person)
+        mine = panel.take(panel.forecaster == person)
         logit = np.log(mine.probability / (1 - mine.probability))
         model = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
             logit[:, None], mine.outcome, sample_weight=mine.spread(mine.weight / mine.sizes)
@@ -291,13 +293,13 @@ def test_recalibration_takes_fractions_and_certainties() -> None:
     ],
 )
 def test_recalibration_is_not_defined_without_overlap(probabilities: list[float], outcomes: list[float]) -> None:
-    both = panel(
-        [row for j, (p, o) in enumerate(zip(probabilities, outcomes, strict=True))
-         for row in rows_of("ann", f"a{j}", [p], [o], exclusive=False)]
-        + [row for j, (p, o) in enumerate([(0.2, 1), (0.8, 0), (0.2, 0), (0.8, 1), (0.8, 1)])
-           for row in rows_of("bob", f"b{j}", [p], [o], exclusive=False)]
+    joint_panel = panel(
+        [row for j, (p, happened) in enumerate(zip(probabilities, outcomes, strict=True))
+         for row in rows_of("ann", f"a{j}", [p], [happened], exclusive=False)]
+        + [row for j, (p, happened) in enumerate([(0.2, 1), (0.8, 0), (0.2, 0), (0.8, 1), (0.8, 1)])
+           for row in rows_of("bob", f"b{j}", [p], [happened], exclusive=False)]
     )  # fmt: skip
-    fitted = recalibration_line(both)
+    fitted = recalibration_line(joint_panel)
     assert np.isnan(fitted[0]).all()
     assert np.isfinite(fitted[1]).all()
 

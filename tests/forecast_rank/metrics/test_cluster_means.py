@@ -59,8 +59,8 @@ class TestClusterMeans:
 
     def test_clusters_without_units_take_no_part(self) -> None:
         bare, padded = ([3.0, 5.0, 1.0], [1, 2, 1]), ([0.0, 3.0, 5.0, 0.0, 1.0], [0, 1, 2, 0, 1])
-        one, other = (cluster_means([total], [observed], [2]) for total, observed in (bare, padded))
-        assert np.concatenate(one) == pytest.approx(np.concatenate(other))
+        one, second = (cluster_means([total], [observed], [2]) for total, observed in (bare, padded))
+        assert np.concatenate(one) == pytest.approx(np.concatenate(second))
 
     def test_one_cluster_and_none_have_no_error_and_constant_ones_no_interval(self) -> None:
         means = cluster_means([[3.0, 0.0], [0.0, 0.0], [0.3, 0.6]], [[2, 0], [0, 0], [1, 2]], [2, 0, 1])
@@ -77,23 +77,23 @@ class TestClusterMeans:
         assert np.concatenate(observed_means(table)) == pytest.approx(np.concatenate(by_hand))
 
     @pytest.mark.parametrize(
-        ("sums", "observed", "units", "named"),
+        ("sums", "observed", "units", "message"),
         [
             ([[1.0, 2.0]], [[1, 0]], [1], "sums: not 0 in a cluster"),
             ([[1.0]], [[1, 1]], [1], "shapes"),
             ([[1.0]], [[1]], [1, 1], "shapes"),
         ],
     )
-    def test_bad_argument_is_named(self, sums: list, observed: list, units: list, named: str) -> None:
-        with pytest.raises(ValueError, match=named):
+    def test_bad_argument_is_named(self, sums: list, observed: list, units: list, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
             cluster_means(sums, observed, units)
 
     def test_overlapping_units_hold_the_truth_where_a_t_interval_over_units_does_not(self) -> None:
         worlds = overlapping(np.random.default_rng(6), 600, 12)
-        held = np.abs(observed_means(worlds).value) <= np.ptp(observed_means(worlds).intervals(), axis=1) / 2
+        hits = np.abs(observed_means(worlds).value) <= np.ptp(observed_means(worlds).intervals(), axis=1) / 2
         sums = np.nansum(worlds, axis=2)
         reach = stats.t(11).ppf(0.975) * sums.std(axis=1, ddof=1) / 12**0.5
-        assert held.mean() > 0.95
+        assert hits.mean() > 0.95
         assert (np.abs(sums.mean(axis=1)) <= reach).mean() < 0.75
 
 
@@ -106,19 +106,19 @@ class TestPairedByCluster:
         """
         first = [[2.0, 3.0, nan], [nan, 2.0, 1.0], [nan, nan, 9.0]]
         second = [[1.0, 1.0, nan], [nan, 0.0, 1.0], [nan, nan, nan]]
-        found = paired_by_cluster([first, second])
+        tests = paired_by_cluster([first, second])
         error = (2 / 3 * 107 / 9) ** 0.5 / 2
-        assert (found.n.tolist(), found.events.tolist(), found.difference.tolist()) == ([2], [3], [2.5])
-        assert found.se == pytest.approx([error])
-        assert found.p == pytest.approx([2 * stats.t(289 / 257).sf(2.5 / error)])
+        assert (tests.n.tolist(), tests.events.tolist(), tests.difference.tolist()) == ([2], [3], [2.5])
+        assert tests.se == pytest.approx([error])
+        assert tests.p == pytest.approx([2 * stats.t(289 / 257).sf(2.5 / error)])
 
     def test_pairs_without_a_common_unit_have_no_test_and_equal_ones_p_of_1(self) -> None:
         alone = [[nan, nan], [5.0, 6.0]]
         one = [[1.0, 2.0], [nan, nan]]
-        found = paired_by_cluster([one, alone, one])
-        assert found.n.tolist() == [0, 1, 0]
-        assert np.isnan(found.p).tolist() == [True, False, True]
-        assert found.p_holm[1] == 1
+        tests = paired_by_cluster([one, alone, one])
+        assert tests.n.tolist() == [0, 1, 0]
+        assert np.isnan(tests.p).tolist() == [True, False, True]
+        assert tests.p_holm[1] == 1
 
     def test_seven_equals_are_seldom_told_apart_where_paired_tests_by_unit_claim_it_mostly(self) -> None:
         generator, worlds = np.random.default_rng(7), 60

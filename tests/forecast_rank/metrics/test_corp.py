@@ -69,14 +69,14 @@ MIDDLES = (np.arange(20_000) + 0.5) / 20_000
 def test_score_is_the_mean_of_the_definition() -> None:
     diagram = murphy_diagram(PANEL, [0.0, 0.25, 0.7, 1.0])
     weights = PANEL.spread(PANEL.weight / PANEL.sizes)
-    who = PANEL.spread(PANEL.forecaster)
+    row_owner = PANEL.spread(PANEL.forecaster)
     for k, t in enumerate(diagram.threshold.tolist()):
         regret = [
-            t if p > t and not o else 1 - t if p <= t and o else 0.0
-            for p, o in zip(PANEL.probability.tolist(), PANEL.outcome.tolist(), strict=True)
+            t if p > t and not happened else 1 - t if p <= t and happened else 0.0
+            for p, happened in zip(PANEL.probability.tolist(), PANEL.outcome.tolist(), strict=True)
         ]
         for person in range(4):
-            expected = np.average(np.array(regret)[who == person], weights=weights[who == person])
+            expected = np.average(np.array(regret)[row_owner == person], weights=weights[row_owner == person])
             assert diagram.score[person, k] == pytest.approx(expected)
 
 

@@ -29,8 +29,8 @@ def test_mean_is_over_the_days_with_a_forecast() -> None:
 
 
 def test_options_are_scored_in_the_mean_form() -> None:
-    stated = [[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]]
-    scores = daily_brier([0, 0], [0, 1], stated, [1, 0, 0], opened_at=0, closed_at=2, day=1)
+    vectors = [[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]]
+    scores = daily_brier([0, 0], [0, 1], vectors, [1, 0, 0], opened_at=0, closed_at=2, day=1)
     assert scores.brier == pytest.approx([(0.25 + 0.09 + 0.04) / 3 / 2])
 
 

@@ -28,8 +28,8 @@ def test_error_equals_the_oracle_and_the_statistic_is_corrected(horizon: int) ->
 
 
 def test_one_step_ahead_it_is_the_paired_t_test() -> None:
-    known = stats.ttest_rel(LOSS, OTHER)
-    assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((known.statistic, known.pvalue))
+    expected = stats.ttest_rel(LOSS, OTHER)
+    assert diebold_mariano(LOSS, OTHER)[3:] == pytest.approx((expected.statistic, expected.pvalue))
 
 
 def test_published_example_comes_out_to_its_last_digits() -> None:
@@ -41,10 +41,10 @@ def test_published_example_comes_out_to_its_last_digits() -> None:
     series = []
     for _ in range(3):
         pool, shuffled = list(range(100)), []
-        for left in range(100, 0, -1):
-            place = int(generator.random() * left)
+        for expected in range(100, 0, -1):
+            place = int(generator.random() * expected)
             shuffled.append(pool[place])
-            pool[place] = pool[left - 1]
+            pool[place] = pool[expected - 1]
         series.append(np.array(shuffled, dtype=np.float64))
     actual, first, second = series
     published = {1: (1.3275742446369585, 0.18737195617455585), 2: (1.2112523589452902, 0.22868210381769466),
@@ -71,15 +71,15 @@ def test_lag_takes_out_most_of_the_dependence_on_earlier_times() -> None:
     shocks = GENERATOR.normal(size=(1000, 123))
     series = np.sum([shocks[:, k : k + 120] for k in range(4)], axis=0)
     aware, naive = (
-        np.mean([diebold_mariano(row, np.zeros(120), horizon=h).p < 0.05 for row in series]) for h in (4, 1)
+        np.mean([diebold_mariano(row, np.zeros(120), horizon=horizon).p < 0.05 for row in series]) for horizon in (4, 1)
     )
     assert aware < 0.13
     assert naive > 0.25
 
 
 def test_losses_without_spread_have_no_error() -> None:
-    same = diebold_mariano([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
-    assert (same.difference, same.se, same.p) == (0, 0, 1)
+    result = diebold_mariano([0.1, 0.7, 0.3], [0.1, 0.7, 0.3])
+    assert (result.difference, result.se, result.p) == (0, 0, 1)
     shifted = diebold_mariano([0.1, 0.7, 0.3], [0.2, 0.8, 0.4])
     assert shifted.difference == pytest.approx(-0.1)
     assert shifted.se == 0
@@ -87,7 +87,7 @@ def test_losses_without_spread_have_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "other", "why"),
+    ("loss", "rival_loss", "why"),
     [
         ([1.0, np.nan, 2.0], [1.0, 2.0, 3.0], "loss: nan at 1 is not finite"),
         ([1.0, 2.0], [1.0, 2.0, 3.0], "other_loss: 3 numbers, not 2 as in loss"),
@@ -95,9 +95,9 @@ def test_losses_without_spread_have_no_error() -> None:
         ([1.0], [2.0], "horizon: from 1 to 0"),
     ],
 )
-def test_bad_series_is_named(loss: Any, other: Any, why: str) -> None:
+def test_bad_series_is_named(loss: Any, rival_loss: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        diebold_mariano(loss, other)
+        diebold_mariano(loss, rival_loss)
 
 
 @pytest.mark.parametrize("horizon", [0, 40])

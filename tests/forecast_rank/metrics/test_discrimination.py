@@ -11,7 +11,7 @@ from tests.lazy_modules import sklearn_metrics
 
 
 def binary(probability: list[float], outcome: list[float]) -> Panel:
-    return from_arrays([[[p] for p in probability]], [[o] for o in outcome], exclusive=False)
+    return from_arrays([[[p] for p in probability]], [[happened] for happened in outcome], exclusive=False)
 
 
 @pytest.mark.parametrize("exclusive", [0.0, 0.5, 1.0])
@@ -21,9 +21,9 @@ def test_area_equals_the_oracle(exclusive: float) -> None:
     coarse = np.round(panel.probability, 1)  # with ties
     panel.probability[:] = coarse
     for person, area in enumerate(auc(panel)):
-        own = panel.spread(panel.forecaster) == person
+        own_rows = panel.spread(panel.forecaster) == person
         assert area == pytest.approx(
-            sklearn_metrics.roc_auc_score(outcome[own], coarse[own], sample_weight=weight[own])
+            sklearn_metrics.roc_auc_score(outcome[own_rows], coarse[own_rows], sample_weight=weight[own_rows])
         )
 
 

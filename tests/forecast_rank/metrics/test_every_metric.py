@@ -144,9 +144,9 @@ def test_forecaster_without_forecasts_has_no_figure(name: str) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_names_and_order_do_not_matter(name: str, seed: int) -> None:
     forecasts = synthetic(6, 25, seed, missing=0.4, exclusive=0.5, priced=0.8, weighted=True, event_size=2).panel
-    other, who, _ = relabelled(forecasts, seed)
-    expected = FIGURES[name](forecasts)[who]
-    assert FIGURES[name](other) == pytest.approx(expected, rel=1e-5, abs=1e-6, nan_ok=True)
+    relabelled_panel, new_forecasters, _ = relabelled(forecasts, seed)
+    expected = FIGURES[name](forecasts)[new_forecasters]
+    assert FIGURES[name](relabelled_panel) == pytest.approx(expected, rel=1e-5, abs=1e-6, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name not in PENALISED])
@@ -166,9 +166,9 @@ def test_forecast_split_in_two_of_half_the_weight_is_the_same_forecast(name: str
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("exclusive", [0.0, 0.5, 1.0])
 def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(name: str, exclusive: float) -> None:
-    everything = synthetic(3, 30, seed=5, exclusive=exclusive, priced=0.7).panel
-    for i, together in enumerate(SCORES[name](everything)):
-        (alone,) = SCORES[name](everything.take(np.arange(len(everything)) == i))
+    full_panel = synthetic(3, 30, seed=5, exclusive=exclusive, priced=0.7).panel
+    for i, together in enumerate(SCORES[name](full_panel)):
+        (alone,) = SCORES[name](full_panel.take(np.arange(len(full_panel)) == i))
         assert together == pytest.approx(alone, abs=1e-12, nan_ok=True)
 
 
@@ -177,24 +177,24 @@ def test_scores_of_a_panel_are_those_of_its_forecasts_one_by_one(name: str, excl
 @pytest.mark.parametrize("happened", [True, False])
 def test_binary_question_is_the_same_as_one_option_or_as_two(name: str, p: float, happened: bool) -> None:
     single, double = [], []
-    for who, stated in (("ann", p), ("bob", 0.6)):
-        single += rows_of(who, "q", [stated], [happened], [0.72], [0.31], exclusive=False)
-        double += rows_of(who, "q", [stated, 1 - stated], int(not happened), [0.72, 0.31], [0.31, 0.72])
+    for forecaster, chance in (("ann", p), ("bob", 0.6)):
+        single += rows_of(forecaster, "q", [chance], [happened], [0.72], [0.31], exclusive=False)
+        double += rows_of(forecaster, "q", [chance, 1 - chance], int(not happened), [0.72, 0.31], [0.31, 0.72])
     expected = FIGURES[name](panel(double))
     assert FIGURES[name](panel(single)) == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", [*PENALISED, "adjusted", "adjusted_se"])
-@pytest.mark.parametrize(("people", "asked"), [(12, 80), (60, 8)])
+@pytest.mark.parametrize(("rows", "columns"), [(12, 80), (60, 8)])
 def test_sparse_tables_and_small_blocks_say_the_same(
-    name: str, people: int, asked: int, monkeypatch: pytest.MonkeyPatch
+    name: str, rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forecasts = synthetic(people, asked, 9, missing=0.6, exclusive=0.5, event_size=2).panel
-    whole = FIGURES[name](forecasts)
+    forecasts = synthetic(rows, columns, 9, missing=0.6, exclusive=0.5, event_size=2).panel
+    full_fit = FIGURES[name](forecasts)
     monkeypatch.setattr("forecast_rank.metrics.cluster_robust.DENSE", 0)
     monkeypatch.setattr("forecast_rank.metrics.pairwise_comparisons.BLOCK", 100)
     monkeypatch.setattr("forecast_rank.metrics.difficulty_adjustment.BLOCK", 20)
-    assert FIGURES[name](forecasts) == pytest.approx(whole, rel=1e-6, abs=1e-6, nan_ok=True)
+    assert FIGURES[name](forecasts) == pytest.approx(full_fit, rel=1e-6, abs=1e-6, nan_ok=True)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
@@ -208,7 +208,7 @@ def test_no_forecasts_have_no_stakes_and_no_stream(gamma: float) -> None:
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        *((lambda f=function, g=gamma: f(ONE, g), "gamma")
+        *((lambda f=function, aversion=gamma: f(ONE, aversion), "gamma")
           for function in (stakes, average_return, cash_stakes, log_wealth, certainty_equivalent)
           for gamma in (-0.1, 1.1, float("nan"))),
         (lambda: return_stream(ONE, np.zeros(1), 0), "step"),
@@ -222,7 +222,7 @@ def test_no_forecasts_have_no_stakes_and_no_stream(gamma: float) -> None:
         (lambda: murphy_decomposition(ONE, 10, "other"), "kind"),
         (lambda: reliability_curve(ONE, level=1.0), "level"),
         (lambda: recalibration_line(ONE, clip=0.5), "clip"),
-        *((lambda c=clip: log_score(ONE, c), "clip") for clip in (-0.1, 1.0)),
+        *((lambda bound=clip: log_score(ONE, bound), "clip") for clip in (-0.1, 1.0)),
         (lambda: brier_skill([-0.1], [0.25]), "own"),
         (lambda: brier_skill([0.1], [-0.25]), "reference"),
         (lambda: brier_skill_against(EMPTY, np.ones(2)), "reference"),

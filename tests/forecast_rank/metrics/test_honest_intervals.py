@@ -37,8 +37,8 @@ def share_held(intervals: Floats, truth: float) -> float:
 
 class TestStudentised:
     def test_draws_are_errors_of_resamples_over_their_own_standard_errors(self) -> None:
-        made = simulate("missing at random", forecasters=3, events=12, seed=1).panel
-        sums, counts = event_sums(made, brier(made)), resample_counts(12, 60, seed=2)
+        panel = simulate("missing at random", forecasters=3, events=12, seed=1).panel
+        sums, counts = event_sums(panel, brier(panel)), resample_counts(12, 60, seed=2)
         draws = studentised_draws(sums, counts)
         for row, draw in zip(counts, draws, strict=True):
             picked = np.repeat(np.arange(12), row)
@@ -90,9 +90,9 @@ class TestStudentised:
 class TestSimultaneousRanks:
     def test_ranges_are_those_of_holms_paired_tests(self) -> None:
         """All answered everything, so that the differences of means are those of the pairs."""
-        made = simulate("clustered", forecasters=7, events=150, seed=3).panel
-        scores = brier(made)
-        tests = paired_tests(made, scores)
+        panel = simulate("clustered", forecasters=7, events=150, seed=3).panel
+        scores = brier(panel)
+        tests = paired_tests(panel, scores)
         clear = tests.p_holm < 0.05
         better = np.bincount(tests.first, clear & (tests.difference > 0), 7)
         better += np.bincount(tests.second, clear & (tests.difference < 0), 7)
@@ -100,7 +100,7 @@ class TestSimultaneousRanks:
         worse += np.bincount(tests.second, clear & (tests.difference > 0), 7)
         assert clear.any()
         assert not clear.all()
-        ranges = simultaneous_rank_ranges(event_sums(made, scores))
+        ranges = simultaneous_rank_ranges(event_sums(panel, scores))
         assert ranges.tolist() == np.stack([1 + better, 7 - worse], axis=1).tolist()
 
     def test_ranges_equal_those_of_the_method_by_other_libraries(self) -> None:
@@ -125,14 +125,14 @@ class TestSimultaneousRanks:
         assert simultaneous_rank_ranges(table_sums(values), lower_is_better=False).tolist() == [[2, 2], [1, 1]]
 
     def test_ten_equals_may_all_be_first_where_percentile_ranks_deny_it(self) -> None:
-        denied, held, worlds = 0, 0, 60
+        denied, hits, worlds = 0, 0, 60
         for seed in range(worlds):
-            made = simulate("equal", events=50, seed=seed).panel
-            sums = event_sums(made, brier(made))
-            held += bool((simultaneous_rank_ranges(sums)[:, 0] == 1).all())
+            panel = simulate("equal", events=50, seed=seed).panel
+            sums = event_sums(panel, brier(panel))
+            hits += bool((simultaneous_rank_ranges(sums)[:, 0] == 1).all())
             draws = bootstrap_means(sums, resample_counts(50, 200, seed))
             denied += bool((rank_range(draws, sums.means)[:, 0] > 1).any())
-        assert held >= 55
+        assert hits >= 55
         assert denied >= 55
 
     def test_equal_rows_tie_whatever_rounding_does(self) -> None:
@@ -165,51 +165,51 @@ class TestUnbiasedEce:
         """The plug-in error is too high by 0.03 to 0.06 with 150 forecasts."""
         long = simulate("clustered", forecasters=4, events=4000, seed=77).panel
         truth, counts = ece(long), resample_counts(50, 200)
-        raw, estimates, held = [], [], []
+        raw, estimates, hits = [], [], []
         for seed in range(60):
-            made = simulate("clustered", forecasters=4, events=50, seed=seed).panel
-            value, interval = unbiased_ece(made, counts)
-            raw.append(ece(made))
+            panel = simulate("clustered", forecasters=4, events=50, seed=seed).panel
+            value, interval = unbiased_ece(panel, counts)
+            raw.append(ece(panel))
             estimates.append(value)
-            held.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
+            hits.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))
         assert (np.mean(raw, axis=0) - truth > 0.02).all()
         assert np.mean(estimates, axis=0) == pytest.approx(truth, abs=0.02)
-        assert (np.mean(held, axis=0) >= 0.9).all()
-        assert np.mean(held) >= 0.93
+        assert (np.mean(hits, axis=0) >= 0.9).all()
+        assert np.mean(hits) >= 0.93
 
     def test_interval_holds_the_estimate_and_begins_at_0_where_chance_explains_all(self) -> None:
         from_nothing = []
         for seed in range(10):
-            made = simulate("knowledge", forecasters=5, events=30, seed=seed).panel
-            value, interval = unbiased_ece(made, resample_counts(30))
+            panel = simulate("knowledge", forecasters=5, events=30, seed=seed).panel
+            value, interval = unbiased_ece(panel, resample_counts(30))
             assert ((interval[:, 0] <= value) & (value <= interval[:, 1])).all()
             from_nothing.append(interval[:, 0] == 0)
         assert np.mean(from_nothing) > 0.9
 
     def test_clear_error_is_kept(self) -> None:
         """Forecasts of 0.9 of which a half happen, in 400 events of their own: 0.4 more or less 1.96 x 0.025."""
-        made = table_panel(np.full((1, 400), 0.9), np.arange(400) % 2)
-        value, interval = unbiased_ece(made, resample_counts(400, 2000))
+        panel = table_panel(np.full((1, 400), 0.9), np.arange(400) % 2)
+        value, interval = unbiased_ece(panel, resample_counts(400, 2000))
         assert value == pytest.approx([0.4], abs=0.004)
         assert interval[0] == pytest.approx([0.351, 0.449], abs=0.008)
 
     def test_few_events_have_an_estimate_and_no_interval(self) -> None:
-        made = simulate("clustered", forecasters=2, events=3, seed=1).panel
-        value, interval = unbiased_ece(made, resample_counts(3))
+        panel = simulate("clustered", forecasters=2, events=3, seed=1).panel
+        value, interval = unbiased_ece(panel, resample_counts(3))
         assert (value >= 0).all()
         assert np.isnan(interval).all()
 
     def test_tails_beyond_the_draws_are_wider_still(self) -> None:
-        made = simulate("clustered", forecasters=2, events=40, seed=2).panel
+        panel = simulate("clustered", forecasters=2, events=40, seed=2).panel
         counts = resample_counts(40, 200)
-        usual, narrow = unbiased_ece(made, counts).interval, unbiased_ece(made, counts, level=0.9999).interval
+        usual, narrow = unbiased_ece(panel, counts).interval, unbiased_ece(panel, counts, level=0.9999).interval
         assert (narrow[:, 1] > usual[:, 1]).all()
 
     def test_counts_over_other_events_are_refused(self) -> None:
-        made = simulate("clustered", forecasters=2, events=4, seed=2).panel
+        panel = simulate("clustered", forecasters=2, events=4, seed=2).panel
         for function in (unbiased_ece, ece_draws):
             with pytest.raises(ValueError, match="counts: one column per event, 4"):
-                function(made, resample_counts(5, 4))
+                function(panel, resample_counts(5, 4))
 
 
 def table_panel(forecasts: Floats, outcomes: Floats):  # type: ignore[no-untyped-def]
@@ -221,8 +221,8 @@ def table_panel(forecasts: Floats, outcomes: Floats):  # type: ignore[no-untyped
 class TestModels:
     @pytest.mark.parametrize("world", ["clustered", "missing at random"])
     def test_sums_of_a_model_have_its_values_and_errors(self, world: str) -> None:
-        made = simulate(world, forecasters=6, events=60, seed=5).panel
-        adjusted, pairwise, irt = adjusted_brier(made, brier(made)), pairwise_ability(made), fit_irt(made)
+        panel = simulate(world, forecasters=6, events=60, seed=5).panel
+        adjusted, pairwise, irt = adjusted_brier(panel, brier(panel)), pairwise_ability(panel), fit_irt(panel)
         for sums, value, error in (
             (adjusted.sums, adjusted.value, adjusted.se),
             (pairwise.sums, pairwise.value, pairwise.se),
@@ -232,15 +232,15 @@ class TestModels:
             assert cluster_se(sums) == pytest.approx(error, rel=0.02)
 
     def test_adjusted_scores_are_plain_ones_where_all_answered_everything(self) -> None:
-        made = simulate("clustered", forecasters=5, events=20, seed=6).panel
-        plain, adjusted = event_sums(made, brier(made)), adjusted_brier(made, brier(made)).sums
+        panel = simulate("clustered", forecasters=5, events=20, seed=6).panel
+        plain, adjusted = event_sums(panel, brier(panel)), adjusted_brier(panel, brier(panel)).sums
         counts = resample_counts(20)
         assert adjusted.means == pytest.approx(plain.means)
         assert studentised_interval(adjusted, counts) == pytest.approx(studentised_interval(plain, counts), rel=1e-6)
 
     def test_resampled_ability_has_the_spread_of_its_standard_error(self) -> None:
-        made = simulate("clustered", forecasters=6, events=200, seed=7).panel
-        ability = pairwise_ability(made)
+        panel = simulate("clustered", forecasters=6, events=200, seed=7).panel
+        ability = pairwise_ability(panel)
         draws = bootstrap_means(ability.sums, resample_counts(200, 2000))
         assert draws.std(axis=0) == pytest.approx(ability.se, rel=0.08)
 
@@ -249,22 +249,22 @@ class TestSimulation:
     @pytest.mark.parametrize("world", WORLDS)
     def test_same_arguments_same_forecasts(self, world: str) -> None:
         first, again = (simulate(world, forecasters=4, events=9, seed=3).panel for _ in "ab")
-        other = simulate(world, forecasters=4, events=9, seed=4).panel
+        other_panel = simulate(world, forecasters=4, events=9, seed=4).panel
         assert first.probability.tolist() == again.probability.tolist()
-        assert first.probability.tolist() != other.probability.tolist()
+        assert first.probability.tolist() != other_panel.probability.tolist()
         assert len(np.unique(first.questions.event)) == 9
 
     @pytest.mark.parametrize("world", ["independent", "clustered", "knowledge", "missing at random", "heavy tails"])
     def test_skilled_score_better_in_the_long_run(self, world: str) -> None:
-        made = simulate(world, forecasters=4, events=4000, seed=1)
-        for scores in (-brier(made.panel), log_score(made.panel)):
-            assert np.argsort(-made.panel.forecaster_means(scores)).tolist() == [0, 1, 2, 3]
-        assert np.argsort(-made.skill).tolist() == [0, 1, 2, 3]
+        simulation = simulate(world, forecasters=4, events=4000, seed=1)
+        for scores in (-brier(simulation.panel), log_score(simulation.panel)):
+            assert np.argsort(-simulation.panel.forecaster_means(scores)).tolist() == [0, 1, 2, 3]
+        assert np.argsort(-simulation.skill).tolist() == [0, 1, 2, 3]
 
     def test_raw_scores_mislead_where_the_skilled_take_the_hard_questions(self) -> None:
-        made = simulate("missing with skill", forecasters=4, events=4000, seed=1).panel
-        raw = made.forecaster_means(brier(made))
-        adjusted = adjusted_brier(made, brier(made)).value
+        simulation = simulate("missing with skill", forecasters=4, events=4000, seed=1).panel
+        raw = simulation.forecaster_means(brier(simulation))
+        adjusted = adjusted_brier(simulation, brier(simulation)).value
         assert np.ptp(raw) < np.ptp(adjusted) / 2
         assert np.argsort(adjusted).tolist() == [0, 1, 2, 3]
 
@@ -289,12 +289,12 @@ class TestRanges:
     @pytest.mark.parametrize("questions", [5, 60])
     def test_no_interval_of_probabilities_leaves_its_scores_range(self, interval: str, questions: int) -> None:
         generator = np.random.default_rng(3)
-        people = {
+        entries = {
             "mostly": [0.999] * 59 + [0.0],
             "often": [0.95] * 58 + [0.0] * 2,
             "any": generator.random(60).tolist(),
         }
-        columns = {"question": [f"q{j}" for j in range(60)], "outcome": [1] * 60} | people
+        columns = {"question": [f"q{j}" for j in range(60)], "outcome": [1] * 60} | entries
         frame = pl.DataFrame(columns)[60 - questions :]
         ranges = {"log": (np.log(1e-6), 0), "brier": (0, 1), "adjusted_brier": (0, 1), "spherical": (0, 1)}
         content = fr.rank(frame, metrics=list(ranges), bootstrap=400, interval=interval).to_dict()
@@ -319,26 +319,26 @@ class TestConstantScores:
             "forecaster": ["a"] * 10 + ["b"] * 10, "question": [f"q{j}" for j in range(10)] * 2,
             "probability": [0.8] * 10 + [0.4] * 10, "outcome": [1] * 20,
         })  # fmt: skip
-        people = fr.rank(frame, bootstrap=200).to_dict()["forecasters"]
-        assert people["a"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
-        assert people["b"]["accuracy_ci"] == pytest.approx([0.0, 1 - 0.025**0.1])
+        entries = fr.rank(frame, bootstrap=200).to_dict()["forecasters"]
+        assert entries["a"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
+        assert entries["b"]["accuracy_ci"] == pytest.approx([0.0, 1 - 0.025**0.1])
 
     def test_equal_forecasters_share_their_ranks_whatever_rounding_does(self) -> None:
         chance, outcomes = np.random.default_rng(0), [j % 2 for j in range(8)]
         columns = {"question": [f"q{j}" for j in range(8)], "outcome": outcomes}
         columns |= {name: list(map(float, outcomes)) for name in ("first", "second")}
         columns |= {name: chance.random(8).tolist() for name in ("noise", "hiss")}
-        people = fr.rank(pl.DataFrame(columns), bootstrap=200).to_dict()["forecasters"]
+        entries = fr.rank(pl.DataFrame(columns), bootstrap=200).to_dict()["forecasters"]
         for name in ("first", "second"):
-            assert (people[name]["adjusted_brier"], people[name]["adjusted_brier_ci"]) == (0, None)
-            assert people[name]["rank_ranges"]["adjusted_brier"][0] == 1
+            assert (entries[name]["adjusted_brier"], entries[name]["adjusted_brier_ci"]) == (0, None)
+            assert entries[name]["rank_ranges"]["adjusted_brier"][0] == 1
 
     @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
     def test_constant_score_has_no_interval_and_a_reason(self, interval: str) -> None:
         columns = {"question": [f"q{j}" for j in range(10)], "outcome": [1] * 10, "a": [0.8] * 10, "b": [0.6] * 10}
         content = fr.rank(pl.DataFrame(columns), bootstrap=200, interval=interval).to_dict()
         for entry in content["forecasters"].values():
-            known = [ends for key, ends in entry.items() if key.endswith("_ci") and isinstance(ends, list)]
-            assert all(ends[0] < ends[1] for ends in known)
+            intervals = [ends for key, ends in entry.items() if key.endswith("_ci") and isinstance(ends, list)]
+            assert all(ends[0] < ends[1] for ends in intervals)
             assert entry["brier_ci"] is None
         assert content["no_interval"]["brier"] == "the score is the same on all events: a, b"

@@ -28,30 +28,30 @@ class Truth(NamedTuple):
     discrimination: Floats
 
 
-def drawn(people: int, asked: int, seed: int, missing: float = 0.2) -> Truth:
+def drawn(rows: int, columns: int, seed: int, missing: float = 0.2) -> Truth:
     """IrtResponses drawn from the model itself, as forecasts of what happened that have just these responses."""
     generator = np.random.default_rng(seed)
-    ability = generator.normal(size=people)
-    ability = (ability - ability.mean()) / (ability.std() if people > 1 else 1.0)
-    a, b = np.exp(generator.normal(0.2, 0.4, asked)), generator.normal(-3, 3, asked)
+    ability = generator.normal(size=rows)
+    ability = (ability - ability.mean()) / (ability.std() if rows > 1 else 1.0)
+    a, b = np.exp(generator.normal(0.2, 0.4, columns)), generator.normal(-3, 3, columns)
     chance = response_distribution(a * (ability[:, None] - b), a[None, :], SHAPE).chance
-    place = (generator.random((people, asked, 1)) > chance.cumsum(axis=2)).sum(axis=2)
+    place = (generator.random((rows, columns, 1)) > chance.cumsum(axis=2)).sum(axis=2)
     probability = 1 - np.sqrt(1 - ANCHORS[np.minimum(place, 5)])
-    probability[generator.random((people, asked)) < missing] = np.nan
-    return Truth(from_arrays(probability[:, :, None], np.ones((asked, 1)), exclusive=False), ability, b, a)
+    probability[generator.random((rows, columns)) < missing] = np.nan
+    return Truth(from_arrays(probability[:, :, None], np.ones((columns, 1)), exclusive=False), ability, b, a)
 
 
 def responses_of(forecasts: Panel) -> IrtResponses:
-    asked, question = np.unique(forecasts.question, return_inverse=True)
-    people, event = len(forecasts.forecasters), forecasts.questions.event[forecasts.question]
+    columns, question = np.unique(forecasts.question, return_inverse=True)
+    rows, event = len(forecasts.forecasters), forecasts.questions.event[forecasts.question]
     weight = forecasts.weight / forecasts.weight.mean()
-    return IrtResponses(people, len(asked), forecasts.forecaster, question, response(forecasts), weight, event)
+    return IrtResponses(rows, len(columns), forecasts.forecaster, question, response(forecasts), weight, event)
 
 
 def covers(value: Floats, truth: Floats, error: Floats) -> Floats:
     """Where an interval of 95 % holds the truth, of those that are there."""
-    known = ~np.isnan(error)
-    return np.abs(value - truth)[known] < 1.96 * error[known]
+    has_error = ~np.isnan(error)
+    return np.abs(value - truth)[has_error] < 1.96 * error[has_error]
 
 
 # The model
@@ -92,8 +92,8 @@ def test_a_questions_likelihood_and_difficulty_are_integrals(
     value: list[float], prior: tuple[float, float, float]
 ) -> None:
     """Adaptive integration over the difficulty of three responses: also where all are right and the prior is narrow."""
-    theta, (m, s, t), none = np.array([0.8, 0.1, -0.9]), prior, np.zeros(3, dtype=np.int64)
-    model = MarginalOverQuestions(IrtResponses(3, 1, np.arange(3), none, np.array(value), np.ones(3), none))
+    theta, (m, s, t), no_answers = np.array([0.8, 0.1, -0.9]), prior, np.zeros(3, dtype=np.int64)
+    model = MarginalOverQuestions(IrtResponses(3, 1, np.arange(3), no_answers, np.array(value), np.ones(3), no_answers))
     z = np.concatenate([theta, SHAPE[1:-1], [m, np.log(s), np.log(t)]])
     shares = anchor_shares(np.array(value))
     nodes, masses = np.polynomial.hermite_e.hermegauss(20)
@@ -136,15 +136,15 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
     data = responses_of(synthetic(6, 40, 3, missing=0.5).panel)
     z = MarginalOverQuestions(data).start + 0.1
     y = MarginalOverForecasters(data).start + 0.1
-    whole = MarginalOverQuestions(data).loss(z), MarginalOverQuestions(data).curvature(z, data)
+    full_fit = MarginalOverQuestions(data).loss(z), MarginalOverQuestions(data).curvature(z, data)
     swapped = MarginalOverForecasters(data).loss(y), MarginalOverForecasters(data).question_errors(y, data)
     monkeypatch.setattr("forecast_rank.metrics.cluster_robust.DENSE", 0)
     monkeypatch.setattr("forecast_rank.metrics.irt_marginal_over_questions.BLOCK", 3000)
     monkeypatch.setattr("forecast_rank.metrics.irt_marginal_over_forecasters.BLOCK", 300)
     sparse = MarginalOverQuestions(data).loss(z), MarginalOverQuestions(data).curvature(z, data)
     parted = MarginalOverForecasters(data).loss(y), MarginalOverForecasters(data).question_errors(y, data)
-    for one, other in ((whole, sparse), (swapped, parted)):
-        for first, second in zip(one[0] + one[1], other[0] + other[1], strict=True):
+    for one, counterpart in ((full_fit, sparse), (swapped, parted)):
+        for first, second in zip(one[0] + one[1], counterpart[0] + counterpart[1], strict=True):
             assert first == pytest.approx(second, rel=1e-9, abs=1e-12)
 
 
@@ -152,7 +152,7 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("people", "asked", "seeds", "integrated", "shares"),
+    ("forecasters", "columns", "seeds", "integrated", "shares"),
     [
         # 200 other fits: 0.944, 0.936 and 0.940, with standard errors for 25 of 0.014, 0.006 and 0.011.
         (12, 250, 25, "questions", ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97))),
@@ -160,31 +160,31 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_parameters_are_recovered_at_the_nominal_rate_by_either_integration(
-    people: int, asked: int, seeds: int, integrated: str, shares: tuple[tuple[float, float], ...]
+    forecasters: int, columns: int, seeds: int, integrated: str, shares: tuple[tuple[float, float], ...]
 ) -> None:
     hits: dict[str, list[Floats]] = {"ability": [], "difficulty": [], "discrimination": []}
     for seed in range(seeds):
-        made = drawn(people, asked, seed)
-        found = fit_irt(made.panel)
-        assert found.converged
-        assert found.integrated == integrated
+        world = drawn(forecasters, columns, seed)
+        fit = fit_irt(world.panel)
+        assert fit.converged
+        assert fit.integrated == integrated
         for name, rows in hits.items():
-            rows.append(covers(getattr(found, name), getattr(made, name), getattr(found, f"{name}_se")))
+            rows.append(covers(getattr(fit, name), getattr(world, name), getattr(fit, f"{name}_se")))
     for (name, rows), (least, most) in zip(hits.items(), shares, strict=True):
         assert least < np.concatenate(rows).mean() <= most, name
 
 
 def test_estimates_approach_the_truth() -> None:
-    made = drawn(12, 2500, 1)
-    found = fit_irt(made.panel)
-    assert np.corrcoef(found.ability, made.ability)[0, 1] > 0.99
-    assert np.corrcoef(found.difficulty, made.difficulty)[0, 1] > 0.9
-    assert np.abs(found.ability - made.ability).max() < 0.25
+    world = drawn(12, 2500, 1)
+    fit = fit_irt(world.panel)
+    assert np.corrcoef(fit.ability, world.ability)[0, 1] > 0.99
+    assert np.corrcoef(fit.difficulty, world.difficulty)[0, 1] > 0.9
+    assert np.abs(fit.ability - world.ability).max() < 0.25
 
 
 def test_both_ways_agree_where_both_can_be_used() -> None:
-    made = drawn(40, 60, 3, missing=0.0)
-    questions, forecasters = fit_irt(made.panel, "questions"), fit_irt(made.panel, "forecasters")
+    world = drawn(40, 60, 3, missing=0.0)
+    questions, forecasters = fit_irt(world.panel, "questions"), fit_irt(world.panel, "forecasters")
     assert np.corrcoef(questions.ability, forecasters.ability)[0, 1] > 0.995
     assert np.corrcoef(questions.difficulty, forecasters.difficulty)[0, 1] > 0.9
 
@@ -196,25 +196,25 @@ def test_errors_hold_for_forecasters_who_do_not_follow_the_model() -> None:
     ConnectedComponents of 100 hold it less often, 91 to 93 times in 100, as the docstring says.
     """
     forecasts = synthetic(8, 12_000, 3, missing=0.3, event_size=2).panel
-    whole, hits = fit_irt(forecasts), []
+    full_fit, hits = fit_irt(forecasts), []
     for part in range(30):
-        found = fit_irt(forecasts.take(forecasts.question // 400 == part), "questions")
-        hits.append(covers(found.ability, whole.ability, found.ability_se))
+        fit = fit_irt(forecasts.take(forecasts.question // 400 == part), "questions")
+        hits.append(covers(fit.ability, full_fit.ability, fit.ability_se))
     # Other panels: 0.935 to 0.957, with a standard error for 30 parts of 0.015.
     assert 0.90 < np.concatenate(hits).mean() < 0.99
 
 
 def test_skill_is_found_and_large_fits_go_by_way_of_a_sample() -> None:
-    made = synthetic(12, 3000, 4)
-    found = fit_irt(made.panel)
-    assert found.converged
-    assert np.corrcoef(found.ability, -made.noise)[0, 1] > 0.97
-    assert found.ability.mean() == pytest.approx(0, abs=1e-9)
-    assert found.ability.std() == pytest.approx(1)
-    model = MarginalOverQuestions(responses_of(made.panel))
-    loss, slope = model.loss(found.parameters)
-    assert np.abs(slope).max() / len(made.panel) < 1e-6
-    assert model.penalty(found.parameters)[0] - loss == pytest.approx(found.log_likelihood)
+    world = synthetic(12, 3000, 4)
+    fit = fit_irt(world.panel)
+    assert fit.converged
+    assert np.corrcoef(fit.ability, -world.noise)[0, 1] > 0.97
+    assert fit.ability.mean() == pytest.approx(0, abs=1e-9)
+    assert fit.ability.std() == pytest.approx(1)
+    model = MarginalOverQuestions(responses_of(world.panel))
+    loss, slope = model.loss(fit.parameters)
+    assert np.abs(slope).max() / len(world.panel) < 1e-6
+    assert model.penalty(fit.parameters)[0] - loss == pytest.approx(fit.log_likelihood)
 
 
 def test_overconfidence_is_not_what_makes_ability() -> None:
@@ -225,8 +225,8 @@ def test_overconfidence_is_not_what_makes_ability() -> None:
     heard[6:] *= 2
     happened = generator.random(2000) < 1 / (1 + np.exp(-truth))
     forecasts = from_arrays((1 / (1 + np.exp(-heard)))[:, :, None], happened[:, None].astype(float), exclusive=False)
-    found = fit_irt(forecasts)
-    assert found.ability[:6].min() > found.ability[6:].max()
+    fit = fit_irt(forecasts)
+    assert fit.ability[:6].min() > fit.ability[6:].max()
 
 
 @pytest.mark.captured
@@ -253,30 +253,30 @@ def test_ability_correlates_more_with_pm_ranks_posterior_than_its_variational_fi
 # Invariance and edges
 
 
-@pytest.mark.parametrize(("people", "asked"), [(6, 40), (40, 6)])
-def test_names_order_and_scale_of_weights_do_not_matter(people: int, asked: int) -> None:
-    forecasts = synthetic(people, asked, 6, missing=0.3, weighted=True, event_size=2).panel
-    found = fit_irt(forecasts)
-    other, who, what = relabelled(forecasts, 1)
-    moved = fit_irt(other)
+@pytest.mark.parametrize(("rows", "columns"), [(6, 40), (40, 6)])
+def test_names_order_and_scale_of_weights_do_not_matter(rows: int, columns: int) -> None:
+    forecasts = synthetic(rows, columns, 6, missing=0.3, weighted=True, event_size=2).panel
+    fit = fit_irt(forecasts)
+    relabelled_panel, new_forecasters, new_questions = relabelled(forecasts, 1)
+    moved = fit_irt(relabelled_panel)
     scaled = fit_irt(replace(forecasts, weight=5 * forecasts.weight))
-    for name, order in (("ability", who), ("difficulty", what), ("discrimination", what)):
+    for name, order in (("ability", new_forecasters), ("difficulty", new_questions), ("discrimination", new_questions)):
         for column in (name, f"{name}_se"):
-            ours = getattr(found, column)
+            ours = getattr(fit, column)
             assert getattr(moved, column) == pytest.approx(ours[order], rel=5e-3, abs=5e-3, nan_ok=True)
             assert getattr(scaled, column) == pytest.approx(ours, rel=5e-3, abs=5e-3, nan_ok=True)
-    assert fit_irt(forecasts).ability.tolist() == found.ability.tolist()
+    assert fit_irt(forecasts).ability.tolist() == fit.ability.tolist()
 
 
 def test_nobody_one_and_two_forecasters_and_one_question() -> None:
-    nothing = fit_irt(EMPTY)
-    assert nothing.ability.tolist() == []
-    assert not nothing.converged
-    made = drawn(1, 30, 7, missing=0.0).panel
-    alone = fit_irt(made)
+    empty_fit = fit_irt(EMPTY)
+    assert empty_fit.ability.tolist() == []
+    assert not empty_fit.converged
+    panel = drawn(1, 30, 7, missing=0.0).panel
+    alone = fit_irt(panel)
     assert np.isnan(alone.ability).all()
     assert np.isnan(alone.difficulty).all()
-    assert (discrimination_weights(made, alone) == 1).all()
+    assert (discrimination_weights(panel, alone) == 1).all()
     two = fit_irt(drawn(2, 30, 7, missing=0.0).panel)
     assert np.abs(two.ability) == pytest.approx([1, 1])
     assert np.isnan(two.ability_se).all()
@@ -287,29 +287,29 @@ def test_nobody_one_and_two_forecasters_and_one_question() -> None:
 
 
 def test_equal_answers_leave_no_scale() -> None:
-    made = from_arrays(np.full((4, 10, 1), 0.7), np.ones((10, 1)), exclusive=False)
-    found = fit_irt(made)
-    assert np.isnan(found.ability).all()
-    assert (discrimination_weights(made, found) == 1).all()
+    panel = from_arrays(np.full((4, 10, 1), 0.7), np.ones((10, 1)), exclusive=False)
+    fit = fit_irt(panel)
+    assert np.isnan(fit.ability).all()
+    assert (discrimination_weights(panel, fit) == 1).all()
 
 
 def test_the_silent_and_the_unasked_have_no_figures() -> None:
-    made = drawn(6, 40, 8, missing=0.0).panel
-    found = fit_irt(made.take((made.forecaster != 2) & (made.question != 5)))
-    assert np.flatnonzero(np.isnan(found.ability)).tolist() == [2]
-    assert np.flatnonzero(np.isnan(found.difficulty)).tolist() == [5]
-    assert np.flatnonzero(np.isnan(found.discrimination_se)).tolist() == [5]
+    panel = drawn(6, 40, 8, missing=0.0).panel
+    fit = fit_irt(panel.take((panel.forecaster != 2) & (panel.question != 5)))
+    assert np.flatnonzero(np.isnan(fit.ability)).tolist() == [2]
+    assert np.flatnonzero(np.isnan(fit.difficulty)).tolist() == [5]
+    assert np.flatnonzero(np.isnan(fit.discrimination_se)).tolist() == [5]
 
 
 def test_a_forecaster_who_was_always_perfect_or_always_wrong_is_bounded() -> None:
-    made = drawn(6, 60, 9, missing=0.0)
-    table = made.panel.matrix(made.panel.probability)
+    world = drawn(6, 60, 9, missing=0.0)
+    table = world.panel.matrix(world.panel.probability)
     table[0], table[1] = 1.0, 0.0
-    found = fit_irt(from_arrays(table[:, :, None], np.ones((60, 1)), exclusive=False))
-    assert found.converged
-    assert found.ability.argmax() == 0
-    assert found.ability.argmin() == 1
-    assert np.isfinite(found.ability_se).all()
+    fit = fit_irt(from_arrays(table[:, :, None], np.ones((60, 1)), exclusive=False))
+    assert fit.converged
+    assert fit.ability.argmax() == 0
+    assert fit.ability.argmin() == 1
+    assert np.isfinite(fit.ability_se).all()
 
 
 # Brier weighted by discrimination
@@ -325,45 +325,47 @@ def test_weights_renormalise_per_forecaster() -> None:
 
 def test_own_answers_do_not_decide_what_counts() -> None:
     """ann answers one question quite differently: her weight for it stays as it was, to the little that fits move."""
-    made = drawn(20, 60, 10, missing=0.0).panel
-    found = fit_irt(made)
-    mine = np.flatnonzero((made.forecaster == 3) & (made.question == 7))[0]
-    changed = replace(made, probability=np.where(np.arange(len(made)) == mine, 1 - made.probability, made.probability))
-    before, after = (discrimination_weights(p, found, folds=20)[mine] for p in (made, changed))
+    panel = drawn(20, 60, 10, missing=0.0).panel
+    fit = fit_irt(panel)
+    mine = np.flatnonzero((panel.forecaster == 3) & (panel.question == 7))[0]
+    changed = replace(
+        panel, probability=np.where(np.arange(len(panel)) == mine, 1 - panel.probability, panel.probability)
+    )
+    before, after = (discrimination_weights(p, fit, folds=20)[mine] for p in (panel, changed))
     assert before == pytest.approx(after, rel=1e-12)
-    others = (made.question == 7) & (made.forecaster != 3)
-    moved = discrimination_weights(changed, found, folds=20) - discrimination_weights(made, found, folds=20)
-    assert np.abs(moved[others]).min() > 1e-3
+    remaining = (panel.question == 7) & (panel.forecaster != 3)
+    moved = discrimination_weights(changed, fit, folds=20) - discrimination_weights(panel, fit, folds=20)
+    assert np.abs(moved[remaining]).min() > 1e-3
 
 
 def test_left_out_forecasters_take_their_abilities_with_them() -> None:
-    made = drawn(5, 30, 14, missing=0.0).panel
-    found = fit_irt(made)
-    weights = discrimination_weights(made, found, folds=5)
+    panel = drawn(5, 30, 14, missing=0.0).panel
+    fit = fit_irt(panel)
+    weights = discrimination_weights(panel, fit, folds=5)
     for person in range(5):
-        others = made.take(made.forecaster != person)
-        codes = others.forecaster - (others.forecaster > person)
-        data = responses_of(others)._replace(forecasters=4, forecaster=codes)
-        telling = MarginalOverQuestions(data).questions_at(np.delete(found.parameters, person))[2]
-        assert weights[made.forecaster == person] == pytest.approx(telling)
+        remaining = panel.take(panel.forecaster != person)
+        codes = remaining.forecaster - (remaining.forecaster > person)
+        data = responses_of(remaining)._replace(forecasters=4, forecaster=codes)
+        telling = MarginalOverQuestions(data).questions_at(np.delete(fit.parameters, person))[2]
+        assert weights[panel.forecaster == person] == pytest.approx(telling)
 
 
-@pytest.mark.parametrize(("people", "asked"), [(12, 60), (80, 12)])
-def test_weights_are_higher_where_questions_tell_more(people: int, asked: int) -> None:
-    made = drawn(people, asked, 11, missing=0.0)
-    weights = made.panel.matrix(discrimination_weights(made.panel, fit_irt(made.panel)))
+@pytest.mark.parametrize(("rows", "columns"), [(12, 60), (80, 12)])
+def test_weights_are_higher_where_questions_tell_more(rows: int, columns: int) -> None:
+    world = drawn(rows, columns, 11, missing=0.0)
+    weights = world.panel.matrix(discrimination_weights(world.panel, fit_irt(world.panel)))
     assert (weights > 0).all()
-    assert stats.spearmanr(weights.mean(axis=0), made.discrimination)[0] > 0.4
+    assert stats.spearmanr(weights.mean(axis=0), world.discrimination)[0] > 0.4
 
 
 def test_a_question_that_nobody_else_answered_has_the_mean_weight() -> None:
-    made = drawn(6, 40, 12, missing=0.0).panel
-    lonely = made.take((made.question != 5) | (made.forecaster == 2))
-    found: IrtFit = fit_irt(lonely)
-    weights = discrimination_weights(lonely, found, folds=6)
-    own = lonely.forecaster == 2
-    only = own & (lonely.question == 5)
-    assert weights[only] == pytest.approx([weights[own & ~only].mean()])
+    panel = drawn(6, 40, 12, missing=0.0).panel
+    lonely = panel.take((panel.question != 5) | (panel.forecaster == 2))
+    fit: IrtFit = fit_irt(lonely)
+    weights = discrimination_weights(lonely, fit, folds=6)
+    own_rows = lonely.forecaster == 2
+    only = own_rows & (lonely.question == 5)
+    assert weights[only] == pytest.approx([weights[own_rows & ~only].mean()])
 
 
 @pytest.mark.parametrize("s", [0.3, 1.0, 4.0])

@@ -21,20 +21,20 @@ def test_peer_scores_are_a_zero_sum() -> None:
 
 def test_time_weighted_scores_equal_a_second_computation_step_by_step() -> None:
     generator = np.random.default_rng(9)
-    who, at = generator.integers(0, 4, 30), np.sort(generator.integers(-5, 100, 30)).astype(float)
-    stated = generator.uniform(0.05, 0.95, 30)
-    scores = time_weighted_scores(who, at, stated, opened_at=0, closed_at=90, options=3, spot_at=50.5)
-    standing, baseline, peer, coverage = np.full(4, np.nan), np.zeros(4), np.zeros(4), np.zeros(4)
+    name, at = generator.integers(0, 4, 30), np.sort(generator.integers(-5, 100, 30)).astype(float)
+    chances = generator.uniform(0.05, 0.95, 30)
+    scores = time_weighted_scores(name, at, chances, opened_at=0, closed_at=90, options=3, spot_at=50.5)
+    current, baseline, peer, coverage = np.full(4, np.nan), np.zeros(4), np.zeros(4), np.zeros(4)
     for tick in range(90):
         for k in np.flatnonzero(at <= tick):
-            standing[who[k]] = stated[k]
-        for i in np.flatnonzero(~np.isnan(standing)):
-            others = [np.log(standing[j]) for j in range(4) if j != i and not np.isnan(standing[j])]
-            baseline[i] += 100 * (1 + np.log(standing[i]) / np.log(3)) / 90
-            peer[i] += 100 * (np.log(standing[i]) - np.mean(others)) / 90 if others else 0
+            current[name[k]] = chances[k]
+        for i in np.flatnonzero(~np.isnan(current)):
+            logs = [np.log(current[j]) for j in range(4) if j != i and not np.isnan(current[j])]
+            baseline[i] += 100 * (1 + np.log(current[i]) / np.log(3)) / 90
+            peer[i] += 100 * (np.log(current[i]) - np.mean(logs)) / 90 if logs else 0
             coverage[i] += 1 / 90
         if tick == 50:
-            spot = peer_score(standing)
+            spot = peer_score(current)
     assert scores.baseline == pytest.approx(baseline)
     assert scores.peer == pytest.approx(peer)
     assert scores.coverage == pytest.approx(coverage)

@@ -63,11 +63,11 @@ def test_crps_of_fine_thresholds_is_that_of_the_distribution() -> None:
 
 
 def test_crps_of_cumulative_probabilities_is_the_integral_between_the_thresholds() -> None:
-    thresholds, stated = np.array([-2.0, -1.5, 0.5, 4.0]), np.array([0.1, 0.4, 0.4, 0.7])
+    thresholds, levels = np.array([-2.0, -1.5, 0.5, 4.0]), np.array([0.1, 0.4, 0.4, 0.7])
     middles = -2 + 6 * (np.arange(60_000) + 0.5) / 60_000
     for happened in (-9.0, -2.0, -1.7, 0.5, 1.0, 9.0):
-        gap = np.interp(middles, thresholds, stated) - (happened <= middles)
-        assert crps_cdf([happened], thresholds, [stated]) == pytest.approx([6 * np.square(gap).mean()], abs=1e-3)
+        gap = np.interp(middles, thresholds, levels) - (happened <= middles)
+        assert crps_cdf([happened], thresholds, [levels]) == pytest.approx([6 * np.square(gap).mean()], abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from tests.lazy_modules import multitest, sm, stats, statsmodels_power
 nan = np.nan
 
 
-def compared(values, event=None, weight=1.0, **asked) -> PairedComparisons:  # type: ignore[no-untyped-def]
-    return paired_tests(*scored(values, event, weight), **asked)
+def compared(values, event=None, weight=1.0, **options) -> PairedComparisons:  # type: ignore[no-untyped-def]
+    return paired_tests(*scored(values, event, weight), **options)
 
 
 def against_nobody(generator: np.random.Generator, gap: float, experiments: int, events: int) -> tuple:
@@ -28,34 +28,34 @@ def against_nobody(generator: np.random.Generator, gap: float, experiments: int,
     with an sd of 0.1 of which half the variance is shared by the four questions of an event."""
     event = np.arange(4 * events) // 4
     shared = generator.normal(0, 0.1 * 0.5**0.5, (experiments, events))[:, event]
-    own = generator.normal(0, 0.1 * 0.5**0.5, (experiments, 4 * events))
-    return np.concatenate([np.zeros((1, 4 * events)), gap + shared + own]), event
+    idiosyncratic = generator.normal(0, 0.1 * 0.5**0.5, (experiments, 4 * events))
+    return np.concatenate([np.zeros((1, 4 * events)), gap + shared + idiosyncratic]), event
 
 
 class TestPairs:
     def test_by_hand(self) -> None:
         """Differences -.1, -.2, -.3 by one event each: mean -.2, s = .1, se = .1/sqrt(3), t = -3.4641 with 2."""
-        found = compared([[0.1, 0.1, 0.1], [0.2, 0.3, 0.4]])
-        assert (found.first.tolist(), found.second.tolist()) == ([0], [1])
-        assert (found.n.tolist(), found.events.tolist()) == ([3], [3])
-        assert found.difference == pytest.approx([-0.2])
-        assert found.se == pytest.approx([0.1 / 3**0.5])
-        assert found.p == pytest.approx([0.0741799], abs=1e-7)
-        assert found.questions_needed.tolist() == [np.ceil(3 * (0.1 / 3**0.5 * 2.8015852 / 0.01) ** 2)]
-        assert found.questions_more.tolist() == [found.questions_needed[0] - 3]
+        pairs = compared([[0.1, 0.1, 0.1], [0.2, 0.3, 0.4]])
+        assert (pairs.first.tolist(), pairs.second.tolist()) == ([0], [1])
+        assert (pairs.n.tolist(), pairs.events.tolist()) == ([3], [3])
+        assert pairs.difference == pytest.approx([-0.2])
+        assert pairs.se == pytest.approx([0.1 / 3**0.5])
+        assert pairs.p == pytest.approx([0.0741799], abs=1e-7)
+        assert pairs.questions_needed.tolist() == [np.ceil(3 * (0.1 / 3**0.5 * 2.8015852 / 0.01) ** 2)]
+        assert pairs.questions_more.tolist() == [pairs.questions_needed[0] - 3]
 
     def test_every_pair_once_in_order(self) -> None:
-        found = compared(np.random.default_rng(0).random((4, 9)))
-        pairs = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+        tests = compared(np.random.default_rng(0).random((4, 9)))
+        pairs = list(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
         assert pairs == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
     def test_is_scipys_paired_t_test_where_events_hold_one_question(self) -> None:
         values = np.random.default_rng(1).random((3, 25))
         values[1] += 0.2
-        found = compared(values)
-        for one, other, gap, p in zip(found.first, found.second, found.difference, found.p, strict=True):
-            theirs = stats.ttest_rel(values[one], values[other])
-            assert (gap, p) == (pytest.approx(values[one].mean() - values[other].mean()), pytest.approx(theirs.pvalue))
+        pairs = compared(values)
+        for one, second, gap, p in zip(pairs.first, pairs.second, pairs.difference, pairs.p, strict=True):
+            theirs = stats.ttest_rel(values[one], values[second])
+            assert (gap, p) == (pytest.approx(values[one].mean() - values[second].mean()), pytest.approx(theirs.pvalue))
 
     def test_is_statsmodels_for_clustered_weighted_differences(self) -> None:
         """Events in no order, weights of the two averaged, only what both answered."""
@@ -67,25 +67,25 @@ class TestPairs:
         fit = sm.WLS(
             (values[0] - values[1])[common], np.ones(common.sum()), weights=weight.mean(axis=0)[common]
         ).fit(cov_type="cluster", cov_kwds={"groups": event[common]}, use_t=True)  # fmt: skip
-        found = compared(values, event, weight)
-        assert (found.n[0], found.events[0]) == (56, len(set(event[common])))
-        assert found.difference == pytest.approx(fit.params)
-        assert (found.se, found.p) == (pytest.approx(fit.bse), pytest.approx(fit.pvalues))
+        pairs = compared(values, event, weight)
+        assert (pairs.n[0], pairs.events[0]) == (56, len(set(event[common])))
+        assert pairs.difference == pytest.approx(fit.params)
+        assert (pairs.se, pairs.p) == (pytest.approx(fit.bse), pytest.approx(fit.pvalues))
 
     def test_only_common_questions_count(self) -> None:
         """The first looks worse on the whole, since only it took the hard question."""
-        found = compared([[0.1, 0.2, 0.3, 0.9], [0.2, 0.3, 0.5, nan]])
-        assert (found.n.tolist(), found.difference.tolist()) == ([3], pytest.approx([-0.4 / 3]))
+        pairs = compared([[0.1, 0.2, 0.3, 0.9], [0.2, 0.3, 0.5, nan]])
+        assert (pairs.n.tolist(), pairs.difference.tolist()) == ([3], pytest.approx([-0.4 / 3]))
 
     def test_difference_is_that_of_shared_resamples(self) -> None:
-        made = synthetic(5, 400, 3, event_size=4, missing=0).panel
-        brier = made.sum_cells(np.square(made.probability - made.outcome)) / made.sizes
-        sums = event_sums(made, brier)
+        panel = synthetic(5, 400, 3, event_size=4, missing=0).panel
+        brier = panel.sum_cells(np.square(panel.probability - panel.outcome)) / panel.sizes
+        sums = event_sums(panel, brier)
         draws = bootstrap_means(sums, resample_counts(100, 4000))
-        found = paired_tests(made, brier)
-        away = draws[:, found.first] - draws[:, found.second]
-        assert away.mean(axis=0) == pytest.approx(found.difference, abs=0.002)
-        assert away.std(axis=0) == pytest.approx(found.se, rel=0.06)
+        pairs = paired_tests(panel, brier)
+        away = draws[:, pairs.first] - draws[:, pairs.second]
+        assert away.mean(axis=0) == pytest.approx(pairs.difference, abs=0.002)
+        assert away.std(axis=0) == pytest.approx(pairs.se, rel=0.06)
 
     def test_sees_what_two_separate_intervals_do_not(self) -> None:
         """What both find hard cancels: 0.02 apart under noise of 0.3 that they share."""
@@ -96,27 +96,27 @@ class TestPairs:
         assert stats.ttest_ind(*values).pvalue > 0.3
 
     def test_size_of_the_block_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = synthetic(7, 60, 5, event_size=3).panel
-        values = np.random.default_rng(5).random(len(made))
-        whole = paired_tests(made, values)
+        panel = synthetic(7, 60, 5, event_size=3).panel
+        values = np.random.default_rng(5).random(len(panel))
+        tests = paired_tests(panel, values)
         monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", 130)
-        for one, other in zip(whole, paired_tests(made, values), strict=True):
-            assert one == pytest.approx(other, rel=1e-12)
+        for one, second in zip(tests, paired_tests(panel, values), strict=True):
+            assert one == pytest.approx(second, rel=1e-12)
 
     def test_who_is_called_first_only_turns_the_sign(self) -> None:
         values = np.random.default_rng(6).random((2, 30))
         event = np.arange(30) // 3
-        one, other = compared(values, event), compared(values[::-1], event)
-        assert one.difference == pytest.approx(-other.difference)
-        assert (one.se, one.p) == (pytest.approx(other.se), pytest.approx(other.p))
+        one, second = compared(values, event), compared(values[::-1], event)
+        assert one.difference == pytest.approx(-second.difference)
+        assert (one.se, one.p) == (pytest.approx(second.se), pytest.approx(second.p))
 
     def test_false_alarms_come_as_often_as_stated_where_questions_cluster(self) -> None:
         """1,000 experiments without a difference: three standard errors of a share of 0.05 are 0.021."""
         alarms, blind = [], []
         for seed in range(10):
             values, event = against_nobody(np.random.default_rng(seed), 0.0, experiments=100, events=40)
-            found, apart = compared(values, event), compared(values)
-            alarms.append((found.p < 0.05)[found.first == 0])
+            pairs, apart = compared(values, event), compared(values)
+            alarms.append((pairs.p < 0.05)[pairs.first == 0])
             blind.append((apart.p < 0.05)[apart.first == 0])
         assert np.mean(alarms) == pytest.approx(0.05, abs=0.021)
         assert np.mean(blind) > 0.12
@@ -124,30 +124,30 @@ class TestPairs:
 
 class TestDegenerate:
     def test_twins_do_not_differ(self) -> None:
-        found = compared([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
-        assert (found.difference.tolist(), found.se.tolist(), found.p.tolist()) == ([0], [0], [1])
-        assert np.isnan(found.questions_needed).all()
+        pairs = compared([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
+        assert (pairs.difference.tolist(), pairs.se.tolist(), pairs.p.tolist()) == ([0], [0], [1])
+        assert np.isnan(pairs.questions_needed).all()
 
     def test_same_difference_everywhere_leaves_nothing_to_test_by(self) -> None:
         values = np.random.default_rng(0).random(9)
-        found = compared([values, values + 0.1])
-        assert (found.difference, found.se.tolist()) == (pytest.approx([-0.1]), [0])
-        assert np.isnan([found.p, found.p_holm, found.questions_needed, found.questions_more]).all()
+        pairs = compared([values, values + 0.1])
+        assert (pairs.difference, pairs.se.tolist()) == (pytest.approx([-0.1]), [0])
+        assert np.isnan([pairs.p, pairs.p_holm, pairs.questions_needed, pairs.questions_more]).all()
 
     def test_those_with_nothing_in_common_are_not_compared(self) -> None:
-        found = compared([[0.1, nan, 0.2], [nan, 0.3, nan], [0.2, nan, 0.4]])
-        assert (found.n.tolist(), found.events.tolist()) == ([0, 2, 0], [0, 2, 0])
-        assert np.isnan(found.p).tolist() == np.isnan(found.difference).tolist() == [True, False, True]
-        assert found.p_holm[1] == found.p[1]
+        pairs = compared([[0.1, nan, 0.2], [nan, 0.3, nan], [0.2, nan, 0.4]])
+        assert (pairs.n.tolist(), pairs.events.tolist()) == ([0, 2, 0], [0, 2, 0])
+        assert np.isnan(pairs.p).tolist() == np.isnan(pairs.difference).tolist() == [True, False, True]
+        assert pairs.p_holm[1] == pairs.p[1]
 
     def test_one_common_event_has_a_difference_and_no_test(self) -> None:
-        found = compared([[0.1, 0.2], [0.3, 0.2]], [0, 0])
-        assert (found.n.tolist(), found.events.tolist(), found.difference.tolist()) == ([2], [1], pytest.approx([-0.1]))
-        assert np.isnan([found.se, found.p, found.questions_needed]).all()
+        pairs = compared([[0.1, 0.2], [0.3, 0.2]], [0, 0])
+        assert (pairs.n.tolist(), pairs.events.tolist(), pairs.difference.tolist()) == ([2], [1], pytest.approx([-0.1]))
+        assert np.isnan([pairs.se, pairs.p, pairs.questions_needed]).all()
 
     def test_ruin_is_compared_with_nobody(self) -> None:
-        found = compared([[0.1, 0.5, 0.3], [0.2, -np.inf, 0.1], [0.3, 0.4, 0.1]])
-        assert np.isnan(found.difference).tolist() == np.isnan(found.p).tolist() == [True, False, True]
+        pairs = compared([[0.1, 0.5, 0.3], [0.2, -np.inf, 0.1], [0.3, 0.4, 0.1]])
+        assert np.isnan(pairs.difference).tolist() == np.isnan(pairs.p).tolist() == [True, False, True]
 
     def test_no_forecasts_or_one_forecaster_make_no_pairs(self) -> None:
         assert all(len(column) == 0 for column in paired_tests(EMPTY, np.zeros(0)))
@@ -167,8 +167,8 @@ class TestCorrections:
     @given(p_values())
     def test_holm_is_its_definition(self, p: list[float]) -> None:
         """The largest, over those as small or smaller, of p times the number that is not smaller than it."""
-        steps = {value: min(1.0, value * sum(other >= value for other in p)) for value in p}
-        expected = [max(step for value, step in steps.items() if value <= own) for own in p]
+        steps = {value: min(1.0, value * sum(other_p >= value for other_p in p)) for value in p}
+        expected = [max(step for value, step in steps.items() if value <= p_value) for p_value in p]
         assert holm(p) == pytest.approx(expected, abs=1e-12)
 
     @given(p_values())
@@ -177,16 +177,16 @@ class TestCorrections:
 
     @pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
     def test_what_was_not_tested_counts_for_nothing(self, correct) -> None:  # type: ignore[no-untyped-def]
-        found = correct([0.02, nan, 0.01, nan, 0.5])
-        assert np.isnan(found).tolist() == [False, True, False, True, False]
-        assert found[[0, 2, 4]].tolist() == correct([0.02, 0.01, 0.5]).tolist()
+        pairs = correct([0.02, nan, 0.01, nan, 0.5])
+        assert np.isnan(pairs).tolist() == [False, True, False, True, False]
+        assert pairs[[0, 2, 4]].tolist() == correct([0.02, 0.01, 0.5]).tolist()
         assert np.isnan(correct([nan])).all()
         assert correct([]).shape == (0,)
 
     def test_pairs_are_corrected_for_all_pairs(self) -> None:
-        found = compared(np.random.default_rng(3).random((6, 40)))
-        assert found.p_holm == pytest.approx(multitest.multipletests(found.p, method="holm")[1])
-        assert found.p_bh == pytest.approx(multitest.multipletests(found.p, method="fdr_bh")[1])
+        pairs = compared(np.random.default_rng(3).random((6, 40)))
+        assert pairs.p_holm == pytest.approx(multitest.multipletests(pairs.p, method="holm")[1])
+        assert pairs.p_bh == pytest.approx(multitest.multipletests(pairs.p, method="fdr_bh")[1])
 
 
 class TestPower:
@@ -195,26 +195,30 @@ class TestPower:
         assert questions_needed(400, 0.01).tolist() == 3140
 
     def test_is_statsmodels_for_independent_questions(self) -> None:
-        needed = questions_needed(50, 0.3 / 50**0.5, difference=0.02)
-        assert needed == pytest.approx(statsmodels_power.tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002)
+        question_count = questions_needed(50, 0.3 / 50**0.5, difference=0.02)
+        assert question_count == pytest.approx(
+            statsmodels_power.tt_solve_power(0.02 / 0.3, power=0.8, alpha=0.05), rel=0.002
+        )
 
     def test_so_many_questions_find_the_difference_four_times_in_five(self) -> None:
         """The figure of a pilot with many events, tried on 600 new seasons: three standard errors are 0.05."""
         values, event = against_nobody(np.random.default_rng(20), 0.0, experiments=1, events=5000)
-        needed = int(compared(values, event).questions_needed[0])
-        assert needed == pytest.approx(7.8489 * (0.01 * (0.5 + 0.5 * 4)) / 0.01**2, rel=0.05)
-        found = []
+        question_count = int(compared(values, event).questions_needed[0])
+        assert question_count == pytest.approx(7.8489 * (0.01 * (0.5 + 0.5 * 4)) / 0.01**2, rel=0.05)
+        pairs = []
         for seed in range(6):
-            values, event = against_nobody(np.random.default_rng(seed), 0.01, experiments=100, events=needed // 4)
+            values, event = against_nobody(
+                np.random.default_rng(seed), 0.01, experiments=100, events=question_count // 4
+            )
             result = compared(values, event)
-            found.append((result.p < 0.05)[result.first == 0])
-        assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+            pairs.append((result.p < 0.05)[result.first == 0])
+        assert np.mean(pairs) == pytest.approx(0.8, abs=0.05)
 
     def test_none_are_missing_when_there_are_enough(self) -> None:
         values = np.random.default_rng(1).normal(0, 0.01, (2, 500))
-        found = compared(values)
-        assert 0 < found.questions_needed[0] < 500
-        assert found.questions_more.tolist() == [0]
+        pairs = compared(values)
+        assert 0 < pairs.questions_needed[0] < 500
+        assert pairs.questions_more.tolist() == [0]
 
     def test_asks_what_it_is_told_to(self) -> None:
         values = np.random.default_rng(1).random((2, 50))

@@ -118,8 +118,8 @@ def test_the_suites_own_return_is_its_yes_only_form_and_splits_what_ties_at_0(
     forecasts: Panel, expected: dict[str, Any]
 ) -> None:
     for gamma in GAMMAS[1:]:
-        own = forecasts.forecaster_means(average_return(forecasts, gamma))
-        assert_close(own, forecasts, expected[f"aver_seed_yes_only_g{gamma}"]["scores"])
+        figures = forecasts.forecaster_means(average_return(forecasts, gamma))
+        assert_close(figures, forecasts, expected[f"aver_seed_yes_only_g{gamma}"]["scores"])
     tied = panel(rows_of("ann", "q", [0.5, 0.5], 1, odds=[0.5, 0.5]))
     assert returns.average_return(tied, 0, "yes_only").tolist() == [0.0]
     assert average_return(tied, 0).tolist() == [1.0]
@@ -132,8 +132,8 @@ def test_the_suites_own_return_where_options_are_not_exclusive_is_the_market_lev
     questions = replace(forecasts.questions, exclusive=np.zeros(len(forecasts.questions), dtype=bool))
     loose = replace(forecasts, questions=questions)
     for gamma in GAMMAS[1:]:
-        own = loose.forecaster_means(average_return(loose, gamma))
-        assert_close(own, loose, expected[f"aver_market_level_fixed_g{gamma}"]["scores"])
+        figures = loose.forecaster_means(average_return(loose, gamma))
+        assert_close(figures, loose, expected[f"aver_market_level_fixed_g{gamma}"]["scores"])
 
 
 def test_weights_are_normalised_unless_the_defect_is_asked_for() -> None:
@@ -179,8 +179,8 @@ def test_pool_weights_survive_what_makes_all_of_pm_ranks_undefined() -> None:
 
 
 def test_everything_by_name() -> None:
-    made = synthetic(5, 60, seed=6).panel
-    values = pm_rank.scores(made, (0, 0.25))
+    panel = synthetic(5, 60, seed=6).panel
+    values = pm_rank.scores(panel, (0, 0.25))
     assert list(values) == [
         "brier", "log", "spherical", "average_return:0", "average_return:0.25", "calibration", "pool_weight",
     ]  # fmt: skip

@@ -63,32 +63,38 @@ def test_options_that_are_not_exclusive_are_two_way_questions_averaged() -> None
     assert values == pytest.approx(expected)
 
 
-vectors = st.lists(st.integers(0, 50), min_size=2, max_size=6).filter(any).map(lambda v: [x / sum(v) for x in v])
+vectors = (
+    st.lists(st.integers(0, 50), min_size=2, max_size=6)
+    .filter(any)
+    .map(lambda vector: [x / sum(vector) for x in vector])
+)
 
 
-def expected_scores(score: Score, truth: Floats, other: Floats) -> tuple[float, float]:
+def expected_scores(score: Score, truth: Floats, forecast: Floats) -> tuple[float, float]:
     """What an honest forecaster and another expect of `score` if options happen by the truth, one of them each time."""
     count = len(truth)
-    every = from_arrays([[list(truth)] * count, [list(other)] * count], np.eye(count))
+    every = from_arrays([[list(truth)] * count, [list(forecast)] * count], np.eye(count))
     sums = np.bincount(every.forecaster, score(every) * truth[every.question])
     return float(sums[0]), float(sums[1])
 
 
 @given(vectors, st.data())
 def test_nobody_expects_more_than_who_says_the_truth(truth: list[float], data: st.DataObject) -> None:
-    other = data.draw(st.permutations(truth) | vectors.filter(lambda v: len(v) == len(truth)))
+    forecast = data.draw(st.permutations(truth) | vectors.filter(lambda vector: len(vector) == len(truth)))
     for score in [brier, brier_sum, *HIGHER]:
         sign = 1 if score in HIGHER else -1
-        honest, hedged = expected_scores(score, np.array(truth), np.array(other))
+        honest, hedged = expected_scores(score, np.array(truth), np.array(forecast))
         assert sign * honest >= sign * hedged - 1e-12
-        if max(abs(a - b) for a, b in zip(truth, other, strict=True)) > 1e-3:
+        if max(abs(a - b) for a, b in zip(truth, forecast, strict=True)) > 1e-3:
             assert sign * honest > sign * hedged
 
 
 @given(st.integers(0, 100), st.integers(0, 100))
-def test_nobody_expects_more_than_who_says_the_truth_of_options_that_are_not_exclusive(truth: int, other: int) -> None:
-    assume(truth != other)
-    probabilities = [[[truth / 100]] * 2, [[other / 100]] * 2]
+def test_nobody_expects_more_than_who_says_the_truth_of_options_that_are_not_exclusive(
+    truth: int, forecast: int
+) -> None:
+    assume(truth != forecast)
+    probabilities = [[[truth / 100]] * 2, [[forecast / 100]] * 2]
     both_directions = from_arrays(probabilities, [[1], [0]], exclusive=False)
     chances = np.array([truth / 100, 1 - truth / 100])[both_directions.question]
     for score, sign in ((brier, -1), (brier_sum, -1), (log_score, 1), (spherical, 1)):
@@ -107,17 +113,17 @@ def test_a_fractional_outcome_is_the_expected_score_but_for_brier_whose_target_i
 
 
 def test_scores_are_those_of_scikit_learn_and_scoringrules() -> None:
-    made = synthetic(1, 400, seed=3, missing=0, options=(0, 0, 1)).panel
-    probabilities, outcome = made.probability.reshape(-1, 4), made.outcome.reshape(-1, 4)
+    panel = synthetic(1, 400, seed=3, missing=0, options=(0, 0, 1)).panel
+    probabilities, outcome = panel.probability.reshape(-1, 4), panel.outcome.reshape(-1, 4)
     won = outcome.argmax(axis=1)
-    assert log_score(made).mean() == pytest.approx(-sklearn_metrics.log_loss(won, probabilities, labels=range(4)))
-    assert accuracy(made).mean() == pytest.approx(
+    assert log_score(panel).mean() == pytest.approx(-sklearn_metrics.log_loss(won, probabilities, labels=range(4)))
+    assert accuracy(panel).mean() == pytest.approx(
         sklearn_metrics.top_k_accuracy_score(won, probabilities, k=1, labels=range(4))
     )
-    assert brier_sum(made).mean() == pytest.approx(
+    assert brier_sum(panel).mean() == pytest.approx(
         sklearn_metrics.brier_score_loss(won, probabilities, labels=range(4), scale_by_half=False)
     )
-    assert brier(made) == pytest.approx(scoringrules.brier_score(outcome, probabilities).mean(axis=1))
+    assert brier(panel) == pytest.approx(scoringrules.brier_score(outcome, probabilities).mean(axis=1))
     binary = synthetic(1, 400, seed=4, missing=0, options=(1,)).panel
     assert brier(binary).mean() == pytest.approx(
         sklearn_metrics.brier_score_loss(binary.outcome[::2], binary.probability[::2])
@@ -205,31 +211,35 @@ def test_skill_against_a_perfect_reference_is_undefined() -> None:
 # --- Scores of plain arrays equal scikit-learn's where both have them, and refuse what they cannot score
 
 RANDOM = np.random.default_rng(3)
-P = RANDOM.uniform(0.05, 0.95, 40)
-Y = (RANDOM.uniform(size=40) < P).astype(int)
-W = RANDOM.uniform(0.5, 2, 40)
+PROB = RANDOM.uniform(0.05, 0.95, 40)
+WON = (RANDOM.uniform(size=40) < PROB).astype(int)
+WEIGHT = RANDOM.uniform(0.5, 2, 40)
 VECTORS = RANDOM.dirichlet(np.ones(4), 40)
 WINNERS = RANDOM.integers(0, 4, 40)
 
 
 def test_binary_scores_equal_scikit_learn() -> None:
-    for weight in (None, W):
-        assert fr.mean_brier(Y, P, sample_weight=weight) == pytest.approx(
-            sklearn_metrics.brier_score_loss(Y, P, sample_weight=weight)
+    for weight in (None, WEIGHT):
+        assert fr.mean_brier(WON, PROB, sample_weight=weight) == pytest.approx(
+            sklearn_metrics.brier_score_loss(WON, PROB, sample_weight=weight)
         )
-        ours = fr.mean_log_score(Y, P, sample_weight=weight)
-        assert ours == pytest.approx(-sklearn_metrics.log_loss(Y, P, sample_weight=weight))
+        ours = fr.mean_log_score(WON, PROB, sample_weight=weight)
+        assert ours == pytest.approx(-sklearn_metrics.log_loss(WON, PROB, sample_weight=weight))
 
 
 def test_scores_of_vectors_equal_their_formulas() -> None:
     happened = np.eye(4)[WINNERS]
-    expected = np.average(((VECTORS - happened) ** 2).mean(axis=1), weights=W)
-    assert fr.mean_brier(WINNERS, VECTORS, sample_weight=W) == pytest.approx(expected)
-    assert fr.mean_brier(happened, VECTORS, sample_weight=W) == pytest.approx(expected)
-    chosen = VECTORS[np.arange(40), WINNERS]
-    assert fr.mean_log_score(WINNERS, VECTORS) == pytest.approx(np.log(chosen).mean())
-    assert fr.mean_log_score(WINNERS, VECTORS, clip=0.2) == pytest.approx(np.log(np.maximum(chosen, 0.2)).mean())
-    assert fr.mean_spherical(WINNERS, VECTORS) == pytest.approx((chosen / np.linalg.norm(VECTORS, axis=1)).mean())
+    expected = np.average(((VECTORS - happened) ** 2).mean(axis=1), weights=WEIGHT)
+    assert fr.mean_brier(WINNERS, VECTORS, sample_weight=WEIGHT) == pytest.approx(expected)
+    assert fr.mean_brier(happened, VECTORS, sample_weight=WEIGHT) == pytest.approx(expected)
+    winner_probabilities = VECTORS[np.arange(40), WINNERS]
+    assert fr.mean_log_score(WINNERS, VECTORS) == pytest.approx(np.log(winner_probabilities).mean())
+    assert fr.mean_log_score(WINNERS, VECTORS, clip=0.2) == pytest.approx(
+        np.log(np.maximum(winner_probabilities, 0.2)).mean()
+    )
+    assert fr.mean_spherical(WINNERS, VECTORS) == pytest.approx(
+        (winner_probabilities / np.linalg.norm(VECTORS, axis=1)).mean()
+    )
 
 
 @pytest.mark.parametrize(

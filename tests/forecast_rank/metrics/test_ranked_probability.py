@@ -19,10 +19,10 @@ from tests.lazy_modules import pd
 def test_score_equals_the_oracle() -> None:
     generator = np.random.default_rng(2)
     for options in (3, 5, 8):
-        stated, happened = generator.dirichlet(np.ones(options), (2, 30)), generator.integers(options, size=30)
-        forecasts = from_arrays(stated, np.eye(options)[happened])
+        vectors, happened = generator.dirichlet(np.ones(options), (2, 30)), generator.integers(options, size=30)
+        forecasts = from_arrays(vectors, np.eye(options)[happened])
         expected = scoringrules.rps_score(
-            happened[forecasts.question] + 1, stated[forecasts.forecaster, forecasts.question]
+            happened[forecasts.question] + 1, vectors[forecasts.forecaster, forecasts.question]
         )
         assert ranked_probability(forecasts) == pytest.approx(expected / (options - 1))
 
@@ -66,21 +66,23 @@ class TestOrderOfOptions:
         frame["option"] = pd.Categorical(frame["option"], self.ORDER, ordered=True)
         enum = pl.DataFrame(self.COLUMNS).with_columns(pl.col("option").cast(pl.Enum(self.ORDER)))
         for source in (frame, enum, enum.lazy()):
-            found, text = self.score(source)
-            assert found == pytest.approx(self.INSIDE)
+            report, text = self.score(source)
+            assert report == pytest.approx(self.INSIDE)
             assert "options in the order of the categories of the column 'option'" in text
 
     def test_setting_gives_the_order_and_wins(self, tmp_path: Path) -> None:
         pl.DataFrame(self.COLUMNS).write_csv(tmp_path / "f.csv")
         enum = pl.DataFrame(self.COLUMNS).with_columns(pl.col("option").cast(pl.Enum(["medium", "low", "high"])))
         for source in (tmp_path / "f.csv", enum):
-            found, text = self.score(source, order="low,medium,high")
-            assert found == pytest.approx(self.INSIDE)
+            report, text = self.score(source, order="low,medium,high")
+            assert report == pytest.approx(self.INSIDE)
             assert "options in the order of the setting 'order'" in text
         with pytest.raises(fr.InvalidSetting, match="order: does not name 'high'"):
             self.score(enum, order="low,medium")
+        with pytest.raises(fr.InvalidSetting, match="order: names 'low' twice"):
+            self.score(enum, order="low,medium,high,low")
 
     def test_rows_give_the_order_otherwise(self) -> None:
-        found, text = self.score(pl.DataFrame(self.COLUMNS))
-        assert found == pytest.approx((0.25 + 0.09 + 0.25 + 0.49 + 0.25 + 0.09) / 6)
+        report, text = self.score(pl.DataFrame(self.COLUMNS))
+        assert report == pytest.approx((0.25 + 0.09 + 0.25 + 0.49 + 0.25 + 0.09) / 6)
         assert "options in the order of the rows of the question's first forecast" in text

@@ -37,8 +37,8 @@ def test_three_forecasters_by_hand() -> None:
     assert skill.ratio[0] == pytest.approx([1, 3 / 4, 5 / 7])
     assert skill.ratio[1] == pytest.approx([4 / 3, 1, 1 / 2])
     assert skill.common.tolist() == [[3, 2, 2], [2, 2, 1], [2, 1, 2]]
-    known = [(3 / 4 * 5 / 7) ** (1 / 3), (4 / 3 / 2) ** (1 / 3), (7 / 5 * 2) ** (1 / 3)]
-    assert skill.value == pytest.approx(known)
+    expected = [(3 / 4 * 5 / 7) ** (1 / 3), (4 / 3 / 2) ** (1 / 3), (7 / 5 * 2) ** (1 / 3)]
+    assert skill.value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -61,8 +61,8 @@ def test_who_shares_no_question_has_none_and_a_perfect_score_is_0() -> None:
     perfect = relative_skill(*scored([[0, 0], [1, 2]]))
     assert perfect.value.tolist() == [0, np.inf]
     assert perfect.log_sums.weights.sum() == 0, "without an error"
-    both = relative_skill(*scored([[0, 0], [0, 0]]))
-    assert np.isnan(both.value).all()
+    skills = relative_skill(*scored([[0, 0], [0, 0]]))
+    assert np.isnan(skills.value).all()
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf])
@@ -77,9 +77,9 @@ def test_error_is_that_of_leaving_one_event_out() -> None:
     table[0, 5] = np.nan
     event = np.repeat(np.arange(6), 2)
     without = np.log([pairwise(table[:, event != left_out]) for left_out in range(6)])
-    known = np.sqrt(5 / 6 * np.square(without - without.mean(axis=0)).sum(axis=0))
+    expected = np.sqrt(5 / 6 * np.square(without - without.mean(axis=0)).sum(axis=0))
     skill = relative_skill(*scored(table, event=event))
-    assert cluster_se(skill.log_sums) == pytest.approx(known)
+    assert cluster_se(skill.log_sums) == pytest.approx(expected)
     assert skill.log_sums.means == pytest.approx(np.log(skill.value))
 
 
@@ -88,10 +88,10 @@ def test_intervals_hold_in_simulated_worlds() -> None:
     scale = np.array([1, 1.1, 1.3, 1.6])
     true = np.log(scale) - np.log(scale).mean()
     counts = resample_counts(40, 300, 0)
-    held = []
+    hits = []
     for _ in range(100):
         hard = np.exp(generator.normal(size=40))
         table = scale[:, None] * hard * np.exp(generator.normal(0, 0.5, (4, 40)))
         ends = studentised_interval(relative_skill(*scored(table)).log_sums, counts, 0.95)
-        held.append((ends[:, 0] <= true) & (true <= ends[:, 1]))
-    assert 0.9 < np.mean(held) < 0.98
+        hits.append((ends[:, 0] <= true) & (true <= ends[:, 1]))
+    assert 0.9 < np.mean(hits) < 0.98

@@ -40,12 +40,12 @@ def best_by_solver(chances: Floats, price: Floats, gamma: float, cash: bool) -> 
     count = len(chances)
 
     def loss(dollar: Floats) -> float:
-        kept = dollar[count] if cash else 0.0
-        return -float(chances @ utility(np.maximum(kept + dollar[:count] / price, 1e-300), gamma))
+        cash_share = dollar[count] if cash else 0.0
+        return -float(chances @ utility(np.maximum(cash_share + dollar[:count] / price, 1e-300), gamma))
 
     size = count + cash
     starts = [np.full(size, 1 / size), *np.random.default_rng(1).dirichlet(np.ones(size), 4)]
-    found = [
+    optima = [
         optimize.minimize(
             loss,
             start,
@@ -56,7 +56,7 @@ def best_by_solver(chances: Floats, price: Floats, gamma: float, cash: bool) -> 
         )
         for start in starts
     ]
-    best = min(found, key=lambda result: result.fun)
+    best = min(optima, key=lambda result: result.fun)
     return -best.fun, best.x
 
 
@@ -77,30 +77,30 @@ def test_stakes_are_the_best_a_solver_finds(
     probabilities: list[float], price: list[float], gamma: float, cash: bool
 ) -> None:
     chances, ask = np.array(probabilities), np.array(price)
-    best, found = best_by_solver(chances, ask, gamma, cash)
-    yes, _, kept = (cash_stakes if cash else stakes)(single(probabilities, price), gamma)
-    mine = float(chances @ utility(kept[0] + yes / ask, gamma))
+    best, optimum = best_by_solver(chances, ask, gamma, cash)
+    yes, _, cash_share = (cash_stakes if cash else stakes)(single(probabilities, price), gamma)
+    mine = float(chances @ utility(cash_share[0] + yes / ask, gamma))
     assert mine >= best - 1e-9
     assert mine == pytest.approx(best, abs=1e-6)
-    assert yes == pytest.approx(found[: len(ask)], abs=5e-3)
+    assert yes == pytest.approx(optimum[: len(ask)], abs=5e-3)
 
 
 def greedy(probabilities: list[float], price: list[float], gamma: float) -> tuple[Floats, float]:
     """The definition word by word: options in order of p/q, added while p/q > R."""
     p, q = np.array(probabilities), np.array(price)
-    order, held = np.argsort(-p / q), []
+    order, picks = np.argsort(-p / q), []
     rate = 1.0
     for k in order:
         if p[k] / q[k] <= rate * (1 + 1e-12):
             break
-        held.append(k)
-        rest = [j for j in range(len(p)) if j not in held]
-        rate = p[rest].sum() / (1 - q[held].sum()) if rest else 0.0
-    pull = (p[held] / q[held]) ** (1 / gamma)
+        picks.append(k)
+        remaining_options = [j for j in range(len(p)) if j not in picks]
+        rate = p[remaining_options].sum() / (1 - q[picks].sum()) if remaining_options else 0.0
+    pull = (p[picks] / q[picks]) ** (1 / gamma)
     base = rate ** (1 / gamma)
-    scale = (1 - q[held].sum()) * base + (q[held] * pull).sum()
+    scale = (1 - q[picks].sum()) * base + (q[picks] * pull).sum()
     staked = np.zeros(len(p))
-    staked[held] = q[held] * (pull - base) / scale
+    staked[picks] = q[picks] * (pull - base) / scale
     return staked, base / scale
 
 
@@ -111,10 +111,10 @@ def test_what_is_worth_a_bet_is_found_in_any_order_of_options(data: st.DataObjec
     overround = data.draw(st.sampled_from([0.9, 1.02, 1.3]))
     p, q = np.array(counts) / sum(counts), overround * np.array(prices) / sum(prices)
     assume(q.max() < 1)
-    expected, kept = greedy(p.tolist(), q.tolist(), gamma)
+    expected, cash_share = greedy(p.tolist(), q.tolist(), gamma)
     yes, no, cash = cash_stakes(single(p.tolist(), q.tolist()), gamma)
     assert yes == pytest.approx(expected, abs=1e-9)
-    assert cash == pytest.approx([kept], abs=1e-9)
+    assert cash == pytest.approx([cash_share], abs=1e-9)
     assert not no.any()
 
 
@@ -131,10 +131,10 @@ def test_options_that_are_not_exclusive_are_markets_of_their_own() -> None:
     assert cash.tolist() == [0.0]
     assert average_return(forecasts, 0.5) == pytest.approx([yes[0] / 0.4 + no[1] / 0.5])
     assert average_return(forecasts, 0) == pytest.approx([0.5 / 0.4 + 0.5 / 0.5])
-    staked, kept, _ = cash_stakes(forecasts, 1)
+    staked, cash_share, _ = cash_stakes(forecasts, 1)
     kelly = (0.6 - 0.4) / 0.6, (0.7 - 0.5) / 0.5
     assert staked == pytest.approx([kelly[0] / 2, 0])
-    assert kept == pytest.approx([0, kelly[1] / 2])
+    assert cash_share == pytest.approx([0, kelly[1] / 2])
     wealth = 1 - kelly[0] + kelly[0] / 0.4, 1 - kelly[1] + kelly[1] / 0.5
     assert log_wealth(forecasts, 1) == pytest.approx([(np.log(wealth[0]) + np.log(wealth[1])) / 2])
 
@@ -234,10 +234,10 @@ def test_by_certainty_equivalent_nobody_expects_more_than_who_says_the_truth(
 ) -> None:
     """Outcomes as likely as ann's truth: fractional outcomes give expected utilities."""
     truth = forecasts.probability
-    other = np.array(data.draw(st.permutations(truth.tolist())))
+    forecast = np.array(data.draw(st.permutations(truth.tolist())))
     questions = replace(forecasts.questions, outcome=truth)
     honest = certainty_equivalent(replace(forecasts, questions=questions), gamma)
-    hedged = certainty_equivalent(replace(forecasts, questions=questions, probability=other), gamma)
+    hedged = certainty_equivalent(replace(forecasts, questions=questions, probability=forecast), gamma)
     assert honest[0] >= hedged[0] * (1 - 1e-9)
     assert honest[0] >= 1 - 1e-9  # cash can be kept
 
@@ -296,12 +296,12 @@ def test_ruin_is_infinite_counted_and_survived_by_certainty_equivalents_below_1(
 def test_beliefs_are_shares_of_their_sum() -> None:
     for gamma in (0.3, 1.0):
         for staking in (stakes, cash_stakes):
-            half, whole = (
+            half, full_stakes = (
                 staking(single([0.3, 0.2], [0.5, 0.55]), gamma),
                 staking(single([0.6, 0.4], [0.5, 0.55]), gamma),
             )
-            assert half.yes == pytest.approx(whole.yes)
-            assert half.cash == pytest.approx(whole.cash)
+            assert half.yes == pytest.approx(full_stakes.yes)
+            assert half.cash == pytest.approx(full_stakes.cash)
 
 
 def test_a_vector_of_zeros_has_no_stakes_and_keeps_its_cash() -> None:
@@ -362,9 +362,9 @@ def test_running_means_are_in_order_of_closing() -> None:
 
 
 def test_the_end_of_the_stream_is_the_mean() -> None:
-    made = synthetic(4, 55, seed=12, weighted=True, priced=0.8).panel
-    values = average_return(made, 0.5)
-    assert return_stream(made, values, 10).means[:, -1] == pytest.approx(made.forecaster_means(values))
+    panel = synthetic(4, 55, seed=12, weighted=True, priced=0.8).panel
+    values = average_return(panel, 0.5)
+    assert return_stream(panel, values, 10).means[:, -1] == pytest.approx(panel.forecaster_means(values))
 
 
 def test_sharpe_ratio_by_hand() -> None:
@@ -386,12 +386,12 @@ def test_sharpe_ratio_by_hand() -> None:
 
 
 def test_expectation_is_that_over_the_outcomes_of_the_stakes() -> None:
-    stated, odds = [0.5, 0.3, 0.2], [[0.35, 0.35, 0.35]]
-    panels = [from_arrays([[stated]], np.eye(3)[[k]], odds=odds) for k in range(3)]
+    vectors, odds = [0.5, 0.3, 0.2], [[0.35, 0.35, 0.35]]
+    panels = [from_arrays([[vectors]], np.eye(3)[[k]], odds=odds) for k in range(3)]
     stakes = cash_stakes(panels[0], 1)
     wealth = [stakes.cash[0] + stakes.yes[k] / 0.35 for k in range(3)]
     assert [realised_growth(one)[0] for one in panels] == pytest.approx(np.log(wealth))
-    assert expected_growth(panels[0])[0] == pytest.approx(np.dot(stated, np.log(wealth)))
+    assert expected_growth(panels[0])[0] == pytest.approx(np.dot(vectors, np.log(wealth)))
 
 
 def test_certain_forecasts_expect_no_ruin() -> None:

@@ -18,9 +18,9 @@ from tests.forecast_rank.panels import panel, rows_of, synthetic
 from tests.lazy_modules import sm
 
 
-@pytest.mark.parametrize(("own", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
-def test_skill_is_one_less_the_ratio(own: float, reference: float, skill: float) -> None:
-    assert brier_skill([own], [reference]).tolist() == [skill]
+@pytest.mark.parametrize(("score", "reference", "skill"), [(0.125, 0.25, 0.5), (0.25, 0.25, 0.0), (0.5, 0.25, -1.0)])
+def test_skill_is_one_less_the_ratio(score: float, reference: float, skill: float) -> None:
+    assert brier_skill([score], [reference]).tolist() == [skill]
 
 
 def test_skill_against_a_perfect_or_absent_reference_is_not_defined() -> None:
@@ -57,8 +57,8 @@ def test_each_forecast_is_judged_at_the_prices_it_saw() -> None:
 
 
 def test_who_repeats_the_market_has_no_alpha_and_no_skill_against_it() -> None:
-    made = synthetic(4, 80, seed=8, exclusive=0.5, priced=0.7).panel
-    market = references(made)
+    panel = synthetic(4, 80, seed=8, exclusive=0.5, priced=0.7).panel
+    market = references(panel)
     prices = market.take(market.forecaster == 0)
     assert alpha(prices) == pytest.approx(np.zeros(len(prices)), abs=1e-12)
     assert brier_skill_against(prices, market_brier(prices))[0] == pytest.approx(0)
@@ -78,12 +78,12 @@ def test_skill_counts_only_questions_that_have_a_reference() -> None:
 
 
 def test_error_of_alpha_is_that_of_a_regression_clustered_by_event() -> None:
-    made = synthetic(4, 120, seed=9, event_size=4, weighted=True, exclusive=0.6, priced=0.8).panel
-    mean, error = alpha_mean(made)
-    values = alpha(made)
+    panel = synthetic(4, 120, seed=9, event_size=4, weighted=True, exclusive=0.6, priced=0.8).panel
+    mean, error = alpha_mean(panel)
+    values = alpha(panel)
     for person in range(4):
-        mine = (made.forecaster == person) & ~np.isnan(values)
-        event, weight = made.questions.event[made.question[mine]], made.weight[mine]
+        mine = (panel.forecaster == person) & ~np.isnan(values)
+        event, weight = panel.questions.event[panel.question[mine]], panel.weight[mine]
         fit = sm.WLS(values[mine], np.ones(mine.sum()), weights=weight).fit(
             cov_type="cluster", cov_kwds={"groups": event}
         )

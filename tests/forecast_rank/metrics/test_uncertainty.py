@@ -48,46 +48,52 @@ def clustered(generator: np.random.Generator, experiments: int, events: int) -> 
     event = np.repeat(np.arange(events), generator.integers(1, 9, events))
     shared = generator.exponential(1, (experiments, events)) - 1
     values = shared[:, event] + generator.normal(0, 1, (experiments, len(event)))
-    made, flat = scored(values, event)
-    return event_sums(made, flat), table_sums(values)
+    data, flat = scored(values, event)
+    return event_sums(data, flat), table_sums(values)
 
 
 class TestEventSums:
     def test_by_hand(self) -> None:
         """0.3 weighs 2; the second question of event 0 went unanswered by the second forecaster."""
-        made, values = scored([[0.1, 0.3, 0.5], [0.2, nan, 0.4]], [0, 0, 1], [[1, 2, 1], [1, 1, 4]])
-        sums = event_sums(made, values)
+        data, values = scored([[0.1, 0.3, 0.5], [0.2, nan, 0.4]], [0, 0, 1], [[1, 2, 1], [1, 1, 4]])
+        sums = event_sums(data, values)
         assert sums.sums == pytest.approx(np.array([[0.7, 0.5], [0.2, 1.6]]))
         assert sums.weights.tolist() == [[3, 1], [1, 4]]
         assert sums.means == pytest.approx([0.3, 0.36])
         assert sums.events.tolist() == [2, 2]
 
     def test_means_are_those_of_the_panel(self) -> None:
-        made = synthetic(6, 90, 3, event_size=4, weighted=True).panel
-        values = np.random.default_rng(0).random(len(made))
+        data = synthetic(6, 90, 3, event_size=4, weighted=True).panel
+        values = np.random.default_rng(0).random(len(data))
         values[::7] = nan
-        assert event_sums(made, values).means == pytest.approx(made.forecaster_means(values))
+        assert event_sums(data, values).means == pytest.approx(data.forecaster_means(values))
 
     def test_value_that_is_not_defined_leaves_its_forecast_out(self) -> None:
-        made, _ = scored([[1.0, 1.0]])
-        sums = event_sums(made, np.array([0.4, nan]))
+        data, _ = scored([[1.0, 1.0]])
+        sums = event_sums(data, np.array([0.4, nan]))
         assert (sums.means.tolist(), sums.events.tolist(), sums.weights.tolist()) == ([0.4], [1], [[1, 0]])
 
     def test_event_that_nobody_forecast_is_not_drawn(self) -> None:
-        made, values = scored([[0.1, nan, 0.3]])
-        assert event_sums(made, values).weights.tolist() == [[1, 1]]
+        data, values = scored([[0.1, nan, 0.3]])
+        assert event_sums(data, values).weights.tolist() == [[1, 1]]
 
     def test_references_have_the_same_events_so_that_they_share_resamples(self) -> None:
         """Nobody answered on event 1 and nobody saw a price."""
-        made, values = scored([[0.1, nan, 0.3], [nan, nan, 0.5]])
-        others = references(made)
-        assert event_sums(made, values).weights.tolist() == [[1, 1], [0, 1]]
-        theirs = dict(zip(others.forecasters, event_sums(others, np.ones(len(others))).weights.tolist(), strict=True))
+        data, values = scored([[0.1, nan, 0.3], [nan, nan, 0.5]])
+        reference_panel = references(data)
+        assert event_sums(data, values).weights.tolist() == [[1, 1], [0, 1]]
+        theirs = dict(
+            zip(
+                reference_panel.forecasters,
+                event_sums(reference_panel, np.ones(len(reference_panel))).weights.tolist(),
+                strict=True,
+            )
+        )
         assert theirs == {"market": [0, 0], "uniform": [1, 1], "ensemble": [1, 1]}
 
     def test_ruin_leaves_its_forecaster_without_a_mean_and_the_others_alone(self) -> None:
-        made, values = scored([[0.1, -np.inf, 0.3], [0.5, 0.6, 0.7]])
-        sums = event_sums(made, values)
+        data, values = scored([[0.1, -np.inf, 0.3], [0.5, 0.6, 0.7]])
+        sums = event_sums(data, values)
         assert np.isnan(sums.means).tolist() == [True, False]
         assert np.isnan(percentile_interval(draws_of(sums))).tolist() == [[True, True], [False, False]]
         assert np.isnan(bca_interval(draws_of(sums), sums)).tolist() == [[True, True], [False, False]]
@@ -115,14 +121,14 @@ class TestResamples:
         assert np.cov(counts.T) == pytest.approx(np.eye(5) - 0.2, abs=0.03)
 
     def test_means_are_those_of_the_forecasts_drawn_one_by_one(self) -> None:
-        made = synthetic(3, 40, 5, event_size=3, weighted=True, missing=0.4).panel
-        values = np.random.default_rng(1).random(len(made))
-        sums, counts = event_sums(made, values), resample_counts(14, 450, seed=2)
-        event = made.questions.event[made.question]
+        data = synthetic(3, 40, 5, event_size=3, weighted=True, missing=0.4).panel
+        values = np.random.default_rng(1).random(len(data))
+        sums, counts = event_sums(data, values), resample_counts(14, 450, seed=2)
+        event = data.questions.event[data.question]
         for draw, row in zip(counts, bootstrap_means(sums, counts), strict=True):
             for person in range(3):
-                picked = np.repeat(np.arange(len(made)), np.where(made.forecaster == person, draw[event], 0))
-                assert row[person] == pytest.approx(np.average(values[picked], weights=made.weight[picked]))
+                picked = np.repeat(np.arange(len(data)), np.where(data.forecaster == person, draw[event], 0))
+                assert row[person] == pytest.approx(np.average(values[picked], weights=data.weight[picked]))
 
     def test_what_all_share_cancels_between_forecasters(self) -> None:
         """One resample for all: who is 0.1 worse on every event is 0.1 worse in every draw."""
@@ -156,14 +162,14 @@ class TestIntervals:
     @pytest.mark.parametrize("level", [0.8, 0.95])
     def test_bca_is_scipys_on_the_same_draws(self, seed: int, level: float) -> None:
         generator = np.random.default_rng(seed)
-        made, values = scored(generator.exponential(1, (3, 40)), np.arange(40) // 3, generator.uniform(1, 3, (3, 40)))
-        sums = event_sums(made, values)
+        data, values = scored(generator.exponential(1, (3, 40)), np.arange(40) // 3, generator.uniform(1, 3, (3, 40)))
+        sums = event_sums(data, values)
         draws = draws_of(sums, 999, seed)
         for person, interval in enumerate(bca_interval(draws, sums, level)):
             before = resampling.BootstrapResult(None, bootstrap_distribution=draws[:, person], standard_error=None)
             theirs = stats.bootstrap(
                 (sums.sums[person], sums.weights[person]),
-                lambda s, w, axis: s.sum(axis=axis) / w.sum(axis=axis),
+                lambda s, weights, axis: s.sum(axis=axis) / weights.sum(axis=axis),
                 paired=True, n_resamples=0, bootstrap_result=before, method="BCa", confidence_level=level,
             ).confidence_interval  # fmt: skip
             assert interval == pytest.approx([theirs.low, theirs.high], abs=1e-12)
@@ -226,9 +232,9 @@ class TestClusterSE:
 
     def test_size_of_the_block_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         sums = table_sums(np.random.default_rng(3).random((7, 20)))
-        whole = cluster_se(sums)
+        full_error = cluster_se(sums)
         monkeypatch.setattr("forecast_rank.metrics.blocks.CELLS", 50)
-        assert cluster_se(sums).tolist() == whole.tolist()
+        assert cluster_se(sums).tolist() == full_error.tolist()
 
     def test_is_statsmodels_for_weighted_clustered_values(self) -> None:
         generator = np.random.default_rng(5)
@@ -239,8 +245,8 @@ class TestClusterSE:
         assert cluster_se(sums) == pytest.approx(fit.bse)
 
     def test_bootstrap_gives_the_same(self) -> None:
-        made = synthetic(8, 900, 2, event_size=3, weighted=True).panel
-        sums = event_sums(made, np.square(made.probability - made.outcome)[made.offsets[:-1]])
+        data = synthetic(8, 900, 2, event_size=3, weighted=True).panel
+        sums = event_sums(data, np.square(data.probability - data.outcome)[data.offsets[:-1]])
         assert draws_of(sums, 4000).std(axis=0) == pytest.approx(cluster_se(sums), rel=0.05)
 
     def test_is_the_spread_of_the_mean_over_experiments(self) -> None:
@@ -293,9 +299,9 @@ class TestRanks:
         assert rank_range(draws, np.array([0.11, 0.19])).tolist() == [[1, 2], [1, 2]]
 
     def test_ranges_hold_the_true_ranks_and_the_best_is_likely_the_best(self) -> None:
-        made = synthetic(6, 3000, 9, missing=0.1).panel
-        brier = made.sum_cells(np.square(made.probability - made.outcome)) / made.sizes
-        sums = event_sums(made, brier)
+        data = synthetic(6, 3000, 9, missing=0.1).panel
+        brier = data.sum_cells(np.square(data.probability - data.outcome)) / data.sizes
+        sums = event_sums(data, brier)
         draws = draws_of(sums)
         ranges, best = rank_range(draws, sums.means), probability_best(draws, sums.means)
         assert all(low <= true <= high for true, (low, high) in enumerate(ranges, start=1))
@@ -343,7 +349,9 @@ class TestOneSample:
         values, clusters = np.random.default_rng(2).random(60), np.arange(60) // 3
         assert cluster_interval(values, clusters) == cluster_interval(values, clusters)
         assert cluster_interval(values, clusters) != cluster_interval(values, clusters, seed=1)
-        assert cluster_interval(values, [f"c{c}" for c in 1000 + clusters]) == cluster_interval(values, clusters)
+        assert cluster_interval(values, [f"c{cluster}" for cluster in 1000 + clusters]) == cluster_interval(
+            values, clusters
+        )
 
     def test_values_of_one_event_are_drawn_together_so_that_copies_add_no_certainty(self) -> None:
         values, events = np.random.default_rng(3).random(20), np.arange(20)
@@ -369,8 +377,8 @@ class TestOneSample:
     def test_bounded_interval_by_hand_of_unequal_events(self) -> None:
         """W = 2, 1, 1, 1 and S = 1, 1, 0, 1: w = 1.4, T = 6.4, mu = 3.7 / 6.4."""
         mu = 3.7 / 6.4
-        v = ((1 - 2 * mu) ** 2 + 2 * (1 - mu) ** 2 + mu**2 + 0.98 * (mu**2 + (1 - mu) ** 2)) / 6.4**2
-        k = mu * (1 - mu) / v - 1
+        variance = ((1 - 2 * mu) ** 2 + 2 * (1 - mu) ** 2 + mu**2 + 0.98 * (mu**2 + (1 - mu) ** 2)) / 6.4**2
+        k = mu * (1 - mu) / variance - 1
         expected = stats.beta(mu * k, (1 - mu) * k).ppf([0.025, 0.975])
         assert bounded_cluster_interval([1, 0, 1, 0, 1], list("aabcd")) == pytest.approx(tuple(expected))
 

@@ -24,16 +24,16 @@ FORMATS = ("csv", "parquet", "jsonl")
 JSON = '{"forecaster": "ann", "question": "%s", "option": "YES", "probability": %s, "outcome": 1}'
 
 
-def row(forecaster: str, question: str, option: str, probability: object, outcome: object, **rest: object) -> dict:
+def row(forecaster: str, question: str, option: str, probability: object, outcome: object, **fields: object) -> dict:
     names = HEADER.split(",")
-    return dict(zip(names, (forecaster, question, option, probability, outcome), strict=True)) | rest
+    return dict(zip(names, (forecaster, question, option, probability, outcome), strict=True)) | fields
 
 
-def pair(forecaster: str, question: str, p: float = 0.7, won: str = "a", **rest: object) -> list[dict]:
+def pair(forecaster: str, question: str, p: float = 0.7, won: str = "a", **fields: object) -> list[dict]:
     """A forecast of p on option a and the rest on b."""
     return [
-        row(forecaster, question, "a", p, int(won == "a"), **rest),
-        row(forecaster, question, "b", round(1 - p, 9), int(won == "b"), **rest),
+        row(forecaster, question, "a", p, int(won == "a"), **fields),
+        row(forecaster, question, "b", round(1 - p, 9), int(won == "b"), **fields),
     ]
 
 
@@ -101,7 +101,7 @@ class TestGoodRows:
             assert np.isnan(panel.odds[0])
             assert panel.no_odds.tolist()[1:] == [0.45, 0.45, 0.44, 0.44]
             assert [questions.event_names[e] for e in questions.event] == ["q1", "E"]
-            assert [questions.category_names[c] for c in questions.category] == ["", "Sports"]
+            assert [questions.category_names[category] for category in questions.category] == ["", "Sports"]
             assert questions.closed_at[0] == datetime(2026, 1, 2, tzinfo=UTC).timestamp()
             assert panel.made_at[0] == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
@@ -145,10 +145,10 @@ class TestGoodRows:
 
 
 class TestSeveralForecasts:
-    def times(self, tmp_path: Path, *made: str, closed: str = "2026-01-10T00:00:00Z") -> LoadedForecasts:
+    def times(self, tmp_path: Path, *made_at: str, closed: str = "2026-01-10T00:00:00Z") -> LoadedForecasts:
         rows = [
             row("ann", "q", "YES", round(0.1 * k, 1), 1, made_at=at, closed_at=closed)
-            for k, at in enumerate(made, start=1)
+            for k, at in enumerate(made_at, start=1)
         ]
         return read_forecasts(write(tmp_path, rows, "csv"))
 
@@ -247,8 +247,8 @@ class TestBadRows:
         rows[0] |= dict.fromkeys(changes) | {name: rows[0][name] for name in changes if name in rows[0]}
         reading = read_forecasts(write(tmp_path, rows, format))
         spelled = {"inf": "Infinity" if format == "jsonl" else "inf", "'NaN'": "'nan'" if format == "csv" else "'NaN'"}
-        for told, written in spelled.items():
-            why = why.replace(told, written)
+        for reason, written in spelled.items():
+            why = why.replace(reason, written)
         assert rejected(reading) == {first_row(format) + 2: why}
         assert reading.panel.questions.names == ["q0", "q1", "q3"]
 
@@ -348,7 +348,7 @@ class TestBadRows:
         }
 
     @pytest.mark.parametrize(
-        ("rows", "counted"),
+        ("rows", "expected"),
         [
             ([*pair("ann", "q", won="b"), *pair("bob", "q"), *pair("cy", "q"), *pair("ann", "r")],
              {("bob", "q"), ("cy", "q"), ("ann", "r")}),
@@ -360,10 +360,10 @@ class TestBadRows:
         ids=["of most forecasters", "of nobody at a tie", "each forecaster counts once"],
     )  # fmt: skip
     def test_outcomes_on_which_forecasters_differ_are_those(
-        self, tmp_path: Path, rows: list[dict], counted: set[tuple[str, str]]
+        self, tmp_path: Path, rows: list[dict], expected: set[tuple[str, str]]
     ) -> None:
         reading = read_forecasts(write(tmp_path, rows, "csv"))
-        assert set(forecasts_of(reading)) == counted
+        assert set(forecasts_of(reading)) == expected
         assert all("contradicts the question's other forecasts" in why for why in rejected(reading).values())
         assert {why.split()[0] for why in rejected(reading).values()} == {"outcome"}
 
@@ -377,10 +377,10 @@ class TestBadRows:
     ) -> None:
         rows = [item for name in ("ann", "bob", "cyd") for q in "pqr" for item in pair(name, q)]
         rows += [*pair("dan", "p"), *pair("dan", "q", won="b"), *(row("dan", "r", k, 0.5, k == "a") for k in "ac")]
-        whole = read_forecasts(pl.DataFrame(rows))
+        full_panel = read_forecasts(pl.DataFrame(rows))
         monkeypatch.setattr(validation, "_FORECASTS_AT_ONCE", 2)
         split = read_forecasts(pl.DataFrame(rows))
-        assert split.rejected == whole.rejected
+        assert split.rejected == full_panel.rejected
         assert {line.row for line in split.rejected} == {21, 22, 23, 24}
 
 
@@ -542,20 +542,22 @@ class TestForms:
             how="vertical_relaxed",
         )
         assert pieces.n_chunks() > 1
-        split, whole = read_forecasts(pieces).panel, read_forecasts(pieces.rechunk()).panel
+        split, full_panel = read_forecasts(pieces).panel, read_forecasts(pieces.rechunk()).panel
         for name in ("forecaster", "question", "probability", "odds", "no_odds"):
-            assert getattr(split, name).tolist() == pytest.approx(getattr(whole, name).tolist(), abs=0, nan_ok=True)
+            assert getattr(split, name).tolist() == pytest.approx(
+                getattr(full_panel, name).tolist(), abs=0, nan_ok=True
+            )
         assert split.questions.names == ["p", "q"]
-        assert split.questions.event_names == whole.questions.event_names
-        assert split.questions.closed_at.tolist() == whole.questions.closed_at.tolist()
+        assert split.questions.event_names == full_panel.questions.event_names
+        assert split.questions.closed_at.tolist() == full_panel.questions.closed_at.tolist()
         assert np.isnan(split.odds).sum() == 3
 
     @pytest.mark.parametrize("format", FORMATS)
     def test_a_file_that_names_no_options_holds_plain_binary_questions(self, tmp_path: Path, format: str) -> None:
-        named = [row("ann", "q1", "YES", 0.7, 1), row("ann", "q2", "YES", 0.2, 0), row("bob", "q1", "YES", 1.7, 1)]
-        bare = [{name: cell for name, cell in item.items() if name != "option"} for item in named]
+        named_rows = [row("ann", "q1", "YES", 0.7, 1), row("ann", "q2", "YES", 0.2, 0), row("bob", "q1", "YES", 1.7, 1)]
+        bare = [{name: cell for name, cell in item.items() if name != "option"} for item in named_rows]
         expected, reading = (
-            read_forecasts(write(tmp_path, named, format)),
+            read_forecasts(write(tmp_path, named_rows, format)),
             read_forecasts(write(tmp_path, bare, format)),
         )
         assert reading.panel.questions.option_names == expected.panel.questions.option_names == ["YES", "YES"]
@@ -576,7 +578,7 @@ class TestYearsOfTwoDigits:
     HEADING = "forecaster,question,probability,outcome,made_at,closed_at\n"
 
     @pytest.mark.parametrize(
-        ("made", "closed", "year"),
+        ("made_at", "closed", "year"),
         [
             ("8/31/11", "2011-09-30", 2011),
             ("31.8.11", "2011-09-30", 2011),
@@ -585,8 +587,8 @@ class TestYearsOfTwoDigits:
             ("1/31/69", "1969-02-01", 1969),
         ],
     )
-    def test_century_is_that_of_the_other_column(self, tmp_path: Path, made: str, closed: str, year: int) -> None:
-        reading = read_forecasts(text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{made},{closed}\n"))
+    def test_century_is_that_of_the_other_column(self, tmp_path: Path, made_at: str, closed: str, year: int) -> None:
+        reading = read_forecasts(text(tmp_path, f"{self.HEADING}ann,q,0.7,1,{made_at},{closed}\n"))
         assert datetime.fromtimestamp(reading.panel.made_at[0], UTC).year == year
 
     @pytest.mark.parametrize(

@@ -38,15 +38,17 @@ COLUMNS = (
 def files(draw: st.DrawFn) -> list[dict]:
     """Rows of which many make whole forecasts, and some are changed, lost or repeated."""
     rows = draw(st.lists(ROW, max_size=4))
-    for who in ("ann", "bob", "cy", "dan"):
-        for what, options, won in (("q1", "ab", 0), ("q2", "a", 0), ("q3", "abc", 1)):
-            made = draw(st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-06T00:00:00Z"]))
-            said = draw(st.sampled_from([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [1.0, 0.0, 0.0]]))
-            shares = said[: len(options) - 1] + [1 - sum(said[: len(options) - 1])]
+    for forecaster in ("ann", "bob", "cy", "dan"):
+        for question, options, won in (("q1", "ab", 0), ("q2", "a", 0), ("q3", "abc", 1)):
+            made_at = draw(
+                st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-06T00:00:00Z"])
+            )
+            vectors = draw(st.sampled_from([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [1.0, 0.0, 0.0]]))
+            shares = vectors[: len(options) - 1] + [1 - sum(vectors[: len(options) - 1])]
             winner = won if draw(st.integers(0, 7)) else won + 1
             for k, option in enumerate(options):
-                row = {"forecaster": who, "question": what, "option": option, "made_at": made}
-                row |= {"probability": shares[k] if len(options) > 1 else said[0], "outcome": int(k == winner)}
+                row = {"forecaster": forecaster, "question": question, "option": option, "made_at": made_at}
+                row |= {"probability": shares[k] if len(options) > 1 else vectors[0], "outcome": int(k == winner)}
                 if draw(st.integers(0, 15)):
                     rows.append(row | draw(st.sampled_from([{}, {"closed_at": CLOSED}])))
     rows += draw(st.lists(st.sampled_from(rows), max_size=2)) if rows else []
@@ -70,13 +72,13 @@ def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
             if bad
         }
     pairs: dict[tuple[str, str], dict[str, list[int]]] = {}
-    seen = set()
+    keys_so_far = set()
     for k, row in enumerate(rows, start=1):
-        whole = tuple(map(row.get, COLUMNS))
-        if row["forecaster"] and whole not in seen:
-            seen.add(whole)
-            made = pairs.setdefault((row["question"], row["forecaster"]), {})
-            made.setdefault(row.get("made_at") or "", []).append(k)
+        row_key = tuple(map(row.get, COLUMNS))
+        if row["forecaster"] and row_key not in keys_so_far:
+            keys_so_far.add(row_key)
+            versions = pairs.setdefault((row["question"], row["forecaster"]), {})
+            versions.setdefault(row.get("made_at") or "", []).append(k)
 
     def cells(places: list[int], name: str, usual: object = None) -> list:
         return [usual if rows[k - 1].get(name) is None else rows[k - 1][name] for k in places]
@@ -96,16 +98,16 @@ def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
 
     closes = {row["question"]: CLOSED for row in rows if row["forecaster"] and row.get("closed_at") is not None}
     latest, bad = {}, set()
-    for (question, who), forecasts in pairs.items():
+    for (question, forecaster), forecasts in pairs.items():
         in_time = [at for at in forecasts if not (at and closes.get(question) and at >= CLOSED)]
         if in_time and not faulty & set(forecasts[max(in_time)]):
-            latest[question, who] = forecasts[max(in_time)]
+            latest[question, forecaster] = forecasts[max(in_time)]
         else:
-            bad.add((question, who))
+            bad.add((question, forecaster))
 
     def version(places: list[int]) -> tuple:
-        told = sorted(zip(cells(places, "option"), cells(places, "outcome"), strict=True))
-        return tuple(told), len(places) > 1 and cells(places, "exclusive", 1)[0] == 1
+        told_outcomes = sorted(zip(cells(places, "option"), cells(places, "outcome"), strict=True))
+        return tuple(told_outcomes), len(places) > 1 and cells(places, "exclusive", 1)[0] == 1
 
     for question in {question for question, _ in latest}:
         voices: dict[tuple, set[tuple[str, str]]] = {}
@@ -118,16 +120,16 @@ def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
             if len(leading) > 1 or supporters is not leading[0]:
                 bad |= supporters
 
-    counted = {
-        (who, question): dict(zip(cells(places, "option"), cells(places, "probability"), strict=True))
-        for (question, who), places in latest.items()
-        if (question, who) not in bad
+    accepted = {
+        (forecaster, question): dict(zip(cells(places, "option"), cells(places, "probability"), strict=True))
+        for (question, forecaster), places in latest.items()
+        if (question, forecaster) not in bad
     }
     for pair, forecasts in pairs.items():
         for places in forecasts.values():
             if pair in bad or faulty & set(places):
                 faulty |= set(places)
-    return counted, faulty
+    return accepted, faulty
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -140,6 +142,6 @@ def test_the_fast_reader_follows_the_rules(rows: list[dict], tmp_path_factory: p
     rows = [*rows, {"forecaster": "zed", "question": "q9", "option": "YES", "probability": 0.5, "outcome": 1}]
     path.write_text("\n".join(map(json.dumps, rows)))
     reading = read_forecasts(path)
-    counted, rejected = by_rule(rows)
-    assert stated_probabilities(reading.panel) == counted
+    accepted, rejected = by_rule(rows)
+    assert stated_probabilities(reading.panel) == accepted
     assert {item.row for item in reading.rejected} == rejected

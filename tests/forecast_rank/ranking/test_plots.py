@@ -33,8 +33,8 @@ ALL = [
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    made = synthetic(4, 80, seed=2)
-    return drawable(made.panel, QUICK)
+    world = synthetic(4, 80, seed=2)
+    return drawable(world.panel, QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -85,23 +85,23 @@ def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any],
 
 
 def test_forest_plot_and_matrix_show_the_figures(report: dict[str, Any]) -> None:
-    made = fr.Report(report)
-    forest = made.plot_scores("brier")
+    report_object = fr.Report(report)
+    forest = report_object.plot_scores("brier")
     order = report["rankings"]["brier"]
     assert [label.get_text() for label in forest.get_yticklabels()] == order[::-1]
     drawn = [list(line.get_xdata()) for line in forest.lines if len(line.get_xdata()) == 2]
     assert [report["forecasters"][name]["brier_ci"] for name in order[::-1]] == drawn[: len(order)]
-    matrix = made.plot_pairs().images[0].get_array()
+    matrix = report_object.plot_pairs().images[0].get_array()
     pair = report["pairs"][0]
     cell = order.index(pair["first"]), order.index(pair["second"])
     assert matrix[cell] == pytest.approx(pair["difference"])
     with pytest.raises(ValueError, match="no figures for scores_elo"):
-        made.plot_scores("elo")
+        report_object.plot_scores("elo")
 
 
 def test_only_what_has_figures_is_drawn(tmp_path: Path) -> None:
-    made = synthetic(3, 30, seed=2, priced=0).panel
-    files = draw(drawable(made, replace(QUICK, metrics=("log", "average_return"))), tmp_path)
+    panel = synthetic(3, 30, seed=2, priced=0).panel
+    files = draw(drawable(panel, replace(QUICK, metrics=("log", "average_return"))), tmp_path)
     assert [file.stem for file in files] == ["scores_log", "scores_accuracy", "ranks", "agreement"]
 
 
@@ -112,10 +112,10 @@ def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
-    made = synthetic(14, 40, seed=2).panel
+    panel = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
     metrics = ("brier", "average_return", "calibration", "thurstone_mosteller", "irt")
-    files = draw(drawable(replace(made, forecasters=names), replace(QUICK, metrics=metrics)), tmp_path)
+    files = draw(drawable(replace(panel, forecasters=names), replace(QUICK, metrics=metrics)), tmp_path)
     assert {name for name in ALL if not name.startswith("scores_")} <= {file.stem for file in files}
     assert "<b>&" in words(tmp_path / "ranks.svg")
     assert "the best 12 of 14" in words(tmp_path / "reliability.svg")

@@ -75,9 +75,9 @@ class TestShape:
     def test_wins_are_ranked_only_where_they_are_asked_for(self, forecasts: Panel, report: dict[str, Any]) -> None:
         assert report["forecasters"]["f00"]["bt_ability"] is not None
         assert not {"bradley_terry"} & {*report["rankings"], *report["agreement"]["spearman"]}
-        asked = rank_panel(forecasts, replace(QUICK, metrics=("bradley_terry",)))
-        assert set(asked["rankings"]) == {"bradley_terry"}
-        assert any(note.startswith("Bradley–Terry counts wins, not margins") for note in asked["notes"])
+        columns = rank_panel(forecasts, replace(QUICK, metrics=("bradley_terry",)))
+        assert set(columns["rankings"]) == {"bradley_terry"}
+        assert any(note.startswith("Bradley–Terry counts wins, not margins") for note in columns["notes"])
 
     def test_few_questions_give_scores_without_a_rank(self) -> None:
         rows = answers(ann=[0.9, 0.8, 0.7, 0.9, 0.8], bob=[0.6, 0.5, 0.6, 0.7, 0.5], zoe=[1.0])
@@ -134,20 +134,20 @@ class TestShape:
         assert json.loads(json.dumps(report, allow_nan=False)) == report
 
     def test_progress_ends_when_all_is_done(self, forecasts: Panel) -> None:
-        seen: list[tuple[int, int, str]] = []
-        rank_panel(forecasts, replace(QUICK, metrics=("brier", "alpha")), lambda *step: seen.append(step))
-        assert [done for done, _, _ in seen] == list(range(len(seen)))
-        assert seen[-1][0] == seen[-1][1]
+        progress_calls: list[tuple[int, int, str]] = []
+        rank_panel(forecasts, replace(QUICK, metrics=("brier", "alpha")), lambda *step: progress_calls.append(step))
+        assert [finished_count for finished_count, _, _ in progress_calls] == list(range(len(progress_calls)))
+        assert progress_calls[-1][0] == progress_calls[-1][1]
 
     def test_parts_side_by_side_make_the_same_report(
         self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(threads, "MANY_FORECASTS", 0)
-        seen: list[str] = []
-        together = rank_panel(forecasts, QUICK, lambda done, of, caption: seen.append(caption))
-        same = json.dumps(together) == json.dumps(report)
-        assert same, "not the same bytes"  # a comparison of both would be long
-        assert seen[0] == "Brier scores and pairs"
+        captions: list[str] = []
+        together = rank_panel(forecasts, QUICK, lambda finished_count, of, caption: captions.append(caption))
+        equal = json.dumps(together) == json.dumps(report)
+        assert equal, "not the same bytes"  # a comparison of both would be long
+        assert captions[0] == "Brier scores and pairs"
 
     def test_what_several_figures_take_is_computed_once(
         self, forecasts: Panel, report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -172,8 +172,8 @@ class TestShape:
             forecasts.forecaster_means(log_wealth(forecasts)),
         )
         for gammas in (("0.5",), ("1", "0"), ("0", "1.0")):
-            found = rank_panel(forecasts, replace(QUICK, metrics=("average_return",), gammas=gammas))["forecasters"]
-            entries = [found[name] for name in forecasts.forecasters]
+            figures = rank_panel(forecasts, replace(QUICK, metrics=("average_return",), gammas=gammas))["forecasters"]
+            entries = [figures[name] for name in forecasts.forecasters]
             assert [entry["expected_growth"] for entry in entries] == means[0].tolist()
             assert [entry["realised_growth"] for entry in entries] == means[1].tolist()
 
@@ -244,8 +244,8 @@ class TestFigures:
             *rows_of("ann", "q2", [0.8, 0.2], 0, category="Politics"),
             *rows_of("ann", "q3", [0.6, 0.4], 0, category="Politics"),
         ]
-        found = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]["ann"]["brier_by_category"]
-        assert found == pytest.approx({"Sports": 0.01, "Politics": 0.1})
+        figures = rank_panel(panel(rows), replace(QUICK, metrics=("brier",)))["forecasters"]["ann"]["brier_by_category"]
+        assert figures == pytest.approx({"Sports": 0.01, "Politics": 0.1})
 
     def test_the_best_in_truth_leads(self) -> None:
         skilled = synthetic(5, 800, seed=1, noise=(0.1, 2.0))
@@ -265,9 +265,10 @@ class TestFigures:
     def test_the_same_seed_gives_the_same_report(self, forecasts: Panel) -> None:
         settings = replace(QUICK, metrics=("brier",))
         assert rank_panel(forecasts, settings) == rank_panel(forecasts, settings)
-        other = rank_panel(forecasts, replace(settings, seed=1))
+        other_report = rank_panel(forecasts, replace(settings, seed=1))
         assert (
-            other["forecasters"]["f00"]["brier_ci"] != rank_panel(forecasts, settings)["forecasters"]["f00"]["brier_ci"]
+            other_report["forecasters"]["f00"]["brier_ci"]
+            != rank_panel(forecasts, settings)["forecasters"]["f00"]["brier_ci"]
         )
 
     def test_no_resamples_no_intervals(self, forecasts: Panel) -> None:
@@ -297,8 +298,8 @@ class TestFigures:
     @pytest.mark.parametrize("events", [39, 40])
     def test_averaged_returns_need_forty_events_for_an_interval(self, events: int) -> None:
         generator = np.random.default_rng(2)
-        said, happened = generator.uniform(0.1, 0.9, (3, events, 1)), generator.uniform(size=(events, 1)) < 0.5
-        forecasts = from_arrays(said, happened, odds=np.full((events, 1), 0.5), exclusive=False)
+        vectors, happened = generator.uniform(0.1, 0.9, (3, events, 1)), generator.uniform(size=(events, 1)) < 0.5
+        forecasts = from_arrays(vectors, happened, odds=np.full((events, 1), 0.5), exclusive=False)
         report = rank_panel(forecasts, replace(QUICK, metrics=("brier", "average_return")))
         entry, name = report["forecasters"]["f0"], "average_return:1"
         band = report["curves"]["average_return"]["1"]["bands"]["f0"]
@@ -308,14 +309,14 @@ class TestFigures:
         assert report["no_interval"].get(name) == ("fewer than 40 events: f0, f1, f2" if events < 40 else None)
 
     def test_intervals_of_abilities_hold_them_in_units_free_of_errors(self) -> None:
-        settings, held, without_stretch = replace(QUICK, metrics=("irt",)), [], []
+        settings, hits, without_stretch = replace(QUICK, metrics=("irt",)), [], []
         for seed in range(20):
-            made = simulate("independent", forecasters=10, events=50, seed=seed)
-            report, fit = rank_panel(made.panel, settings), fit_irt(made.panel)
+            world = simulate("independent", forecasters=10, events=50, seed=seed)
+            report, fit = rank_panel(world.panel, settings), fit_irt(world.panel)
             low, high = report["forecasters"]["f0"]["irt_ability_ci"]
-            held.append(low <= BEST <= high)
+            hits.append(low <= BEST <= high)
             without_stretch.append(abs(fit.ability[0] - BEST) <= 2 * fit.ability_se[0])
-        assert np.mean(held) >= 0.95
+        assert np.mean(hits) >= 0.95
         assert np.mean(without_stretch) <= 0.85
 
     def test_equals_may_all_be_the_ablest(self) -> None:
@@ -333,8 +334,8 @@ class TestFigures:
 
     def test_all_right_is_not_certain(self) -> None:
         """Ten of ten by Clopper and Pearson: .025^(1/10); a score that is always the same has no interval."""
-        made = panel(answers(ann=[0.9] * 10, bob=[0.4] * 5 + [0.8] * 5))
-        entries = rank_panel(made, replace(QUICK, metrics=("brier",)))["forecasters"]
+        sample = panel(answers(ann=[0.9] * 10, bob=[0.4] * 5 + [0.8] * 5))
+        entries = rank_panel(sample, replace(QUICK, metrics=("brier",)))["forecasters"]
         assert entries["ann"]["accuracy"] == 1
         assert entries["ann"]["accuracy_ci"] == pytest.approx([0.025**0.1, 1.0])
         assert entries["ann"]["brier_ci"] is None
@@ -345,13 +346,13 @@ class TestFigures:
             assert all(entry["rank_ranges"][ranking][0] == 1 for entry in report["forecasters"].values()), ranking
 
     def test_the_other_kind_of_interval(self, forecasts: Panel) -> None:
-        found = [
+        results = [
             rank_panel(forecasts, replace(QUICK, metrics=("log",), interval=kind))["forecasters"]["f00"]["log_ci"]
             for kind in ("percentile", "bca", "studentised")
         ]
-        assert len({tuple(ends) for ends in found}) == 3
-        assert found[0] == pytest.approx(found[1], abs=0.1)
-        assert found[2][1] - found[2][0] > found[0][1] - found[0][0]
+        assert len({tuple(ends) for ends in results}) == 3
+        assert results[0] == pytest.approx(results[1], abs=0.1)
+        assert results[2][1] - results[2][0] > results[0][1] - results[0][0]
 
 
 class TestFits:
@@ -379,17 +380,17 @@ class TestFits:
         )
         fitted = replace(QUICK, metrics=("brier", "adjusted_brier", "irt"))
         guest = rank_panel(forecasts, fitted)["references"]["ensemble"]
-        own, rest = (rank_panel(double, fitted)["forecasters"][name] for name in ("double", "f00"))
+        figures, other_figures = (rank_panel(double, fitted)["forecasters"][name] for name in ("double", "f00"))
         best = rank_panel(forecasts, fitted)["forecasters"]["f00"]
-        assert guest["adjusted_brier"] == pytest.approx(own["adjusted_brier"])
+        assert guest["adjusted_brier"] == pytest.approx(figures["adjusted_brier"])
         assert guest["adjusted_brier"] == pytest.approx(guest["brier"])
         # The unit differs, so only the places do not: above or below the best one in both.
-        assert (guest["irt_ability"] > best["irt_ability"]) == (own["irt_ability"] > rest["irt_ability"])
+        assert (guest["irt_ability"] > best["irt_ability"]) == (figures["irt_ability"] > other_figures["irt_ability"])
 
     def test_guests_are_moved_onto_the_forecasters_scale(self) -> None:
-        own, error = np.array([0.0, 2.0, np.nan]), np.array([0.1, 0.2, np.nan])
+        abilities, error = np.array([0.0, 2.0, np.nan]), np.array([0.1, 0.2, np.nan])
         joint, joint_error = np.array([10.0, 11.0, 5.0, 12.0]), np.array([0.3, 0.3, 0.3, 0.4])
-        value, errors = with_references(own, error, joint, joint_error)
+        value, errors = with_references(abilities, error, joint, joint_error)
         assert value.tolist() == pytest.approx([0.0, 2.0, np.nan, 12 - 9.5], nan_ok=True)
         assert errors.tolist() == pytest.approx([0.1, 0.2, np.nan, 0.4], nan_ok=True)
 
@@ -406,8 +407,8 @@ class TestFits:
         }
 
     def test_what_can_not_be_compared_is_said(self) -> None:
-        stated = 0.5 + 0.05 * np.arange(6)
-        rows = [*answers(ann=stated, bob=stated), *rows_of("zoe", "other", [0.9, 0.1], 0)]
+        vectors = 0.5 + 0.05 * np.arange(6)
+        rows = [*answers(ann=vectors, bob=vectors), *rows_of("zoe", "other", [0.9, 0.1], 0)]
         report = rank_panel(panel(rows), replace(QUICK, metrics=("adjusted_brier", "thurstone_mosteller")))
         assert report["forecasters"]["zoe"]["tm_ability"] is None
         assert report["forecasters"]["zoe"]["adjusted_brier"] is None
@@ -448,10 +449,10 @@ class TestFits:
         monkeypatch.setattr(scoreboard, "MOST_EVENTS_OF_BINS", 40)
         merged = rank_panel(forecasts, replace(QUICK, metrics=("calibration",)))["forecasters"]
         for name, entry in merged.items():
-            known = report["forecasters"][name]
-            assert entry["ece"] == known["ece"]
-            assert entry["ece_ci"] == pytest.approx(known["ece_ci"], abs=0.03)
-            assert entry["ece_ci"] != known["ece_ci"]
+            expected = report["forecasters"][name]
+            assert entry["ece"] == expected["ece"]
+            assert entry["ece_ci"] == pytest.approx(expected["ece_ci"], abs=0.03)
+            assert entry["ece_ci"] != expected["ece_ci"]
 
     @pytest.mark.parametrize("interval", ["studentised", "percentile", "bca"])
     def test_groups_of_events_are_resampled_where_events_are_many(
@@ -462,11 +463,11 @@ class TestFits:
         monkeypatch.setattr(figure_table, "MOST_EVENTS", 40)
         groups = rank_panel(forecasts, settings)["forecasters"]
         for name, entry in groups.items():
-            known = events[name]
-            assert (entry["brier"], entry["brier_se"]) == (known["brier"], known["brier_se"])
-            assert entry["brier_ci"] == pytest.approx(known["brier_ci"], abs=known["brier_se"])
-            assert entry["brier_ci"] != known["brier_ci"]
-            assert entry["rank_ranges"] == known["rank_ranges"]
+            expected = events[name]
+            assert (entry["brier"], entry["brier_se"]) == (expected["brier"], expected["brier_se"])
+            assert entry["brier_ci"] == pytest.approx(expected["brier_ci"], abs=expected["brier_se"])
+            assert entry["brier_ci"] != expected["brier_ci"]
+            assert entry["rank_ranges"] == expected["rank_ranges"]
 
     def test_convergence_is_shown(self, report: dict[str, Any]) -> None:
         pool = report["models"]["pool_weight"]
@@ -553,10 +554,10 @@ class TestNothingToSay:
         assert report["forecasters"]["ann"]["log"] < -6
 
     def test_ruined_forecasters_are_ranked_last_and_compared(self) -> None:
-        stated = {"ann": (1.0, 0.8), "bob": (0.9, 0.7), "cy": (0.6, 0.6)}
+        vectors = {"ann": (1.0, 0.8), "bob": (0.9, 0.7), "cy": (0.6, 0.6)}
         rows = [
             row
-            for name, probabilities in stated.items()
+            for name, probabilities in vectors.items()
             for question, p in zip("qr", probabilities, strict=True)
             for row in rows_of(name, question, [p, 1 - p], int(question == "q"), [0.6, 0.5])
         ]
@@ -619,9 +620,9 @@ def test_models_are_fitted_to_many_forecasters_only_where_asked_for() -> None:
     assert "pool_weight" not in usual.to_dict()["forecasters"]["f0"]
     note = "item response theory and the weighted Brier score are fitted only where asked for"
     assert note in usual.to_text()
-    named = fr.rank(pl.DataFrame(table), bootstrap=10, metrics="brier,irt")
-    assert "irt" in named.to_dict()["rankings"]
-    assert note not in named.to_text()
+    report = fr.rank(pl.DataFrame(table), bootstrap=10, metrics="brier,irt")
+    assert "irt" in report.to_dict()["rankings"]
+    assert note not in report.to_text()
 
 
 class TestPairsOfTheFirst:
@@ -631,17 +632,21 @@ class TestPairsOfTheFirst:
     }  # fmt: skip
 
     def test_pairs_are_those_among_the_first_and_the_report_says_so(self, tmp_path: Path) -> None:
-        whole = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=50)
+        full_report = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=50)
         part = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=50, pairs=3, metrics="brier,log", plots=tmp_path)
         names = [{pair["first"], pair["second"]} for pair in part.to_dict()["pairs"]]
         assert names == [{"best", "second"}, {"best", "third"}, {"second", "third"}]
-        of_whole = {(pair["first"], pair["second"]): pair for pair in whole.to_dict()["pairs"]}
+        of_whole = {(pair["first"], pair["second"]): pair for pair in full_report.to_dict()["pairs"]}
         for pair in part.to_dict()["pairs"]:
-            same = of_whole[pair["first"], pair["second"]]
-            assert (pair["difference"], pair["p"], pair["n"]) == (same["difference"], same["p"], same["n"])
+            full_pair = of_whole[pair["first"], pair["second"]]
+            assert (pair["difference"], pair["p"], pair["n"]) == (
+                full_pair["difference"],
+                full_pair["p"],
+                full_pair["n"],
+            )
         note = "pairs are compared among the first 3 of 4 forecasters by the Brier score; --pairs N compares more"
         assert note in part.to_text()
-        assert (len(of_whole), whole.to_dict()["settings"]["pairs"]) == (6, 50)
+        assert (len(of_whole), full_report.to_dict()["settings"]["pairs"]) == (6, 50)
         assert part.to_markdown("pairs").count("best – second") == 1
 
     @pytest.mark.parametrize("pairs", [0, 1])

@@ -124,9 +124,12 @@ class TestPolystrat:
         summary = imported("polystrat", file)
         assert (summary["rows"], summary["rejected"]) == (len(lines) + 11, 11)
         assert {why for _, why in rejections()} == {"p_yes is null: nothing was stated"}
-        said = {(f"{r['mech_model']} · {r['mech_tool']}", r["condition_id"]) for r in map(json.loads, lines)}
-        assert {row[:2] for row in stored()} == said
-        assert leaderboard()["data"]["forecasts"] == len(said)
+        content = {
+            (f"{record['mech_model']} · {record['mech_tool']}", record["condition_id"])
+            for record in map(json.loads, lines)
+        }
+        assert {row[:2] for row in stored()} == content
+        assert leaderboard()["data"]["forecasts"] == len(content)
 
 
 class TestForecastBench:
@@ -153,8 +156,8 @@ class TestForecastBench:
         assert leaderboard()["references"]["market"]["n"] == 76
 
     def files(self, tmp_path: Path, *forecasts: dict[str, Any], resolutions: list[dict[str, Any]]) -> list[Path]:
-        said = {"model": "Panel", "forecast_due_date": "2026-01-01", "forecasts": list(forecasts)}
-        for name, content in (("said.json", said), ("resolved.json", {"resolutions": resolutions})):
+        vectors = {"model": "Panel", "forecast_due_date": "2026-01-01", "forecasts": list(forecasts)}
+        for name, content in (("said.json", vectors), ("resolved.json", {"resolutions": resolutions})):
             (tmp_path / name).write_text(json.dumps(content))
         return [tmp_path / "said.json", tmp_path / "resolved.json"]
 
@@ -162,10 +165,10 @@ class TestForecastBench:
         def says(user: str, p: Any, date: str = "2026-02-01") -> dict[str, Any]:
             return {"id": "x", "source": "fred", "forecast": p, "resolution_date": date, "user": user}
 
-        stated = [says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5)]
+        values = [says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5)]
         resolution = {**self.RESOLUTION, "id": "x", "source": "fred", "resolved_to": 1.0}
         later = says("a", 0.6, "2026-03-01")
-        imported("forecastbench", *self.files(tmp_path, *stated, later, resolutions=[resolution]))
+        imported("forecastbench", *self.files(tmp_path, *values, later, resolutions=[resolution]))
         assert stored() == [
             ("Panel (median)", "fred:x by 2026-02-01", "YES", 0.4, 1.0),
             ("Panel (median)", "fred:x by 2026-03-01", "YES", 0.6, None),
@@ -229,8 +232,8 @@ class TestKalshiBench:
 
     def test_question_id_on_two_rows_tells_nothing_apart(self, tmp_path: Path) -> None:
         def row(question: str) -> dict[str, Any]:
-            said = "<answer>yes</answer><confidence>65</confidence>"
-            return {"question_id": question, "raw_output": said, "predicted_probability": 0.1, "error": None}
+            content = "<answer>yes</answer><confidence>65</confidence>"
+            return {"question_id": question, "raw_output": content, "predicted_probability": 0.1, "error": None}
 
         failed = {**row("KXD"), "raw_output": "", "error": "timeout"}
         file = written(tmp_path / "tier1__model_x.jsonl", row("KXA"), row("KXB"), row("KXA"), failed)
@@ -257,10 +260,10 @@ class TestKalshiBench:
             for line, text in enumerate(file.read_text().splitlines(), start=1)
         }
         for row in ImportedForecast.objects.all():
-            said = texts[row.forecaster, row.row].rpartition("</think>")[2]
-            stated = {float(number) for number in re.findall(r"<confidence>\s*([\d.]+)", said)}
-            assert stated == {round(100 * row.probability, 6)}, "the number itself, never 1 minus it"
-            answered_yes = "<answer>yes" in said.lower()
+            content = texts[row.forecaster, row.row].rpartition("</think>")[2]
+            values = {float(number) for number in re.findall(r"<confidence>\s*([\d.]+)", content)}
+            assert values == {round(100 * row.probability, 6)}, "the number itself, never 1 minus it"
+            answered_yes = "<answer>yes" in content.lower()
             assert row.probability == 0.5 or answered_yes == (row.probability > 0.5)
 
 
@@ -279,21 +282,28 @@ class TestGoodJudgmentOpen:
         return [tmp_path / "metadata.json", tmp_path / "predictions.json"]
 
     def test_predictions_meet_their_problem_whatever_the_kind_of_its_id(self, tmp_path: Path) -> None:
-        said = {"problem_id": 3940, "username": "ann", "timestamp": "2026-01-01T10:00:00Z", "prediction": [0.75, 0.25]}
-        later = {**said, "timestamp": "2026-01-02T10:00:00Z", "prediction": [1.0, 0.0]}
-        late = {**said, "timestamp": "2026-02-02T10:00:00Z", "prediction": [0.0, 1.0]}
-        summary = imported("gjo", *self.files(tmp_path, said, later, late, {**said, "problem_id": 7, "username": "bo"}))
+        content = {
+            "problem_id": 3940,
+            "username": "ann",
+            "timestamp": "2026-01-01T10:00:00Z",
+            "prediction": [0.75, 0.25],
+        }
+        later = {**content, "timestamp": "2026-01-02T10:00:00Z", "prediction": [1.0, 0.0]}
+        late = {**content, "timestamp": "2026-02-02T10:00:00Z", "prediction": [0.0, 1.0]}
+        summary = imported(
+            "gjo", *self.files(tmp_path, content, later, late, {**content, "problem_id": 7, "username": "bo"})
+        )
         assert (summary["rows"], summary["rejected"], summary["open_questions"]) == (4, 0, 1)
         assert leaderboard()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
         assert ImportedQuestion.objects.get(question="3940").happened == ["Ada"]
 
     @pytest.mark.parametrize("name", ["end_date", "end_time"])
     def test_problem_closes_at_the_date_of_its_metadata(self, tmp_path: Path, name: str) -> None:
-        said = {"problem_id": 1, "username": "ann", "timestamp": "2026-01-01", "prediction": [0.75, 0.25]}
+        content = {"problem_id": 1, "username": "ann", "timestamp": "2026-01-01", "prediction": [0.75, 0.25]}
         problem = {**self.PROBLEMS[0], "problem_id": "1", "metadata": {name: "2026-01-02"}}
-        late = {**said, "timestamp": "2026-01-03", "prediction": [1.0, 0.0]}
+        late = {**content, "timestamp": "2026-01-03", "prediction": [1.0, 0.0]}
         (tmp_path / "metadata.json").write_text(json.dumps([problem]))
-        (tmp_path / "predictions.json").write_text(json.dumps([said, late]))
+        (tmp_path / "predictions.json").write_text(json.dumps([content, late]))
         reading = fr.read([tmp_path / "predictions.json", tmp_path / "metadata.json"], "gjo")
         assert reading.panel.probability.tolist() == [0.75, 0.25]
 
@@ -336,11 +346,11 @@ class TestProphetArena:
         assert (summary["rejected"], summary["warnings"]) == (0, [])
         assert ImportedQuestion.objects.exclude(title="").count() == summary["questions"]
         imported("long", folder / "S.csv")
-        ours, known = leaderboard("prophet_csv-s_prophet"), leaderboard("long-s")
-        for name, entry in known["forecasters"].items():
+        ours, expected = leaderboard("prophet_csv-s_prophet"), leaderboard("long-s")
+        for name, entry in expected["forecasters"].items():
             for key in ("n", "brier", "log", "average_return", "alpha", "ece"):
                 assert ours["forecasters"][name][key] == pytest.approx(entry[key]), (name, key)
-        assert ours["rankings"] == known["rankings"]
+        assert ours["rankings"] == expected["rankings"]
 
     def table(self, tmp_path: Path, *records: dict[str, Any]) -> Path:
         import csv
@@ -350,7 +360,9 @@ class TestProphetArena:
             writer = csv.DictWriter(opened, fieldnames=list(records[0]))
             writer.writeheader()
             for record in records:
-                writer.writerow({k: v if isinstance(v, str) else json.dumps(v) for k, v in record.items()})
+                writer.writerow(
+                    {k: value if isinstance(value, str) else json.dumps(value) for k, value in record.items()}
+                )
         return path
 
     def record(self, **changed: Any) -> dict[str, Any]:
@@ -410,12 +422,14 @@ class TestProphetArena:
             "metadata": {"category": "Sports"}, "resolved_outcome": {"value": ["B"]},
         }  # fmt: skip
 
-        def says(who: str, **vector: Any) -> dict[str, Any]:
-            stated = [{"market": market, "probability": p} for market, p in vector.items()]
-            return {"task_id": "T", "predictor_name": who, "probabilities": stated}
+        def says(forecaster: str, **vector: Any) -> dict[str, Any]:
+            values = [{"market": market, "probability": p} for market, p in vector.items()]
+            return {"task_id": "T", "predictor_name": forecaster, "probabilities": values}
 
         tasks = written(tmp_path / "tasks.jsonl", task)
-        said = written(tmp_path / "said.jsonl", says("ann", A=0.25, B=0.75), says("bo", A=1), says("cem", A=0.5, C=0.5))
-        imported("prophet_tasks", tasks, said)
+        content = written(
+            tmp_path / "said.jsonl", says("ann", A=0.25, B=0.75), says("bo", A=1), says("cem", A=0.5, C=0.5)
+        )
+        imported("prophet_tasks", tasks, content)
         assert leaderboard()["forecasters"]["ann"]["brier"] == pytest.approx(0.0625)
         assert rejections() == [(2, "'B' has no probability"), (3, "'C' is none of the task's outcomes")]

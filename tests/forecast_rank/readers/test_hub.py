@@ -115,9 +115,9 @@ class TestOutputTypes:
             f"x,2026-01-03,cdf,{threshold},{happened}" for threshold, happened in (("1.0", 0), ("2.0", 1), (3, 1))
         ]
         report = self.ranked(tmp_path, output, oracle, metrics="brier,ranked_probability")
-        known = (0.2**2 + 0.4**2) / 3
-        assert report["forecasters"]["a"]["ranked_probability"] == pytest.approx(known)
-        assert report["forecasters"]["a"]["brier"] == pytest.approx(known)
+        expected = (0.2**2 + 0.4**2) / 3
+        assert report["forecasters"]["a"]["ranked_probability"] == pytest.approx(expected)
+        assert report["forecasters"]["a"]["brier"] == pytest.approx(expected)
 
     def test_pmf_options_exclude_each_other_and_have_the_order_that_is_named(self, tmp_path: Path) -> None:
         output = [f"a,x,2026-01-03,pmf,{name},{p}" for name, p in (("high", 0.5), ("low", 0.2), ("medium", 0.3))]
@@ -209,13 +209,13 @@ class TestFaults:
         assert "no file holds target data" in capsys.readouterr().err
         assert self.run(hub / "target-data") == 2
         assert "no file holds model output" in capsys.readouterr().err
-        other = tmp_path / "other.csv"
-        other.write_text("a,b\n1,2\n")
-        assert self.run(hub, other) == 2
-        assert f"{other} is neither a model output" in capsys.readouterr().err
-        other.write_text(lines(HEADINGS, "x,2026-01-03,0,2026-01-03,t,median,,4"))
-        assert self.run(hub, other) == 2
-        assert f"{other} has no column model_id" in capsys.readouterr().err
+        other_file = tmp_path / "other.csv"
+        other_file.write_text("a,b\n1,2\n")
+        assert self.run(hub, other_file) == 2
+        assert f"{other_file} is neither a model output" in capsys.readouterr().err
+        other_file.write_text(lines(HEADINGS, "x,2026-01-03,0,2026-01-03,t,median,,4"))
+        assert self.run(hub, other_file) == 2
+        assert f"{other_file} has no column model_id" in capsys.readouterr().err
 
     @pytest.mark.parametrize("output_type", ["quantile", "sample", "cdf", "mean", "pmf"])
     def test_target_data_of_other_tasks_leave_nothing_to_rank(
@@ -240,15 +240,15 @@ class TestFaults:
 
 class TestTables:
     def test_parquet_files_give_the_same_report(self, hub: Path, tmp_path: Path) -> None:
-        known = fr.rank(hub, format="hub", bootstrap=50).to_dict()
+        expected = fr.rank(hub, format="hub", bootstrap=50).to_dict()
         for file in hub.rglob("*.csv"):
             frame = pl.read_csv(
                 file, null_values="NA", schema_overrides={"location": pl.String, "output_type_id": pl.String}
             )
             frame.write_parquet(file.with_suffix(".parquet"))
             file.unlink()
-        found = fr.rank(hub, format="hub", bootstrap=50).to_dict()
-        assert found["forecasters"] == known["forecasters"]
+        report = fr.rank(hub, format="hub", bootstrap=50).to_dict()
+        assert report["forecasters"] == expected["forecasters"]
 
     def test_missing_cells_of_r_and_of_parquet_are_the_same(self, tmp_path: Path) -> None:
         output = {"model_id": "a", "location": None, "week": "1", "output_type": "median", "output_type_id": None}
@@ -263,9 +263,9 @@ class TestTables:
         assert (
             "tasks of one reference_date are one event; --columns event=COLUMN names another column" in usual["notes"]
         )
-        named = fr.rank(hub, format="hub", bootstrap=0, columns="event=target_end_date", horizon=1).to_dict()
-        assert named["data"]["events"] == 8
-        assert [pair["dm_times"] for pair in named["pairs"]] == [8, 8, 8], "target_end_date is when a task closed"
+        report = fr.rank(hub, format="hub", bootstrap=0, columns="event=target_end_date", horizon=1).to_dict()
+        assert report["data"]["events"] == 8
+        assert [pair["dm_times"] for pair in report["pairs"]] == [8, 8, 8], "target_end_date is when a task closed"
 
     def test_explanation_is_printed_before_the_ranking(self, hub: Path, capsys: pytest.CaptureFixture) -> None:
         assert main([str(hub), "--format", "hub", "--explain", "--bootstrap", "0"]) == 0

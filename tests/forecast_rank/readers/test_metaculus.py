@@ -82,9 +82,9 @@ class TestDownload:
             "Question Weight": "1.0",
         } | changed  # fmt: skip
 
-    def forecast(self, number: int, who: str, p: Any, day: int, end: str = "", **changed: Any) -> dict[str, Any]:
+    def forecast(self, number: int, name: str, p: Any, day: int, end: str = "", **changed: Any) -> dict[str, Any]:
         return {
-            "Question ID": number, "Forecaster ID": f"1{len(who)}", "Forecaster Username": who, "Is Bot": "False",
+            "Question ID": number, "Forecaster ID": f"1{len(name)}", "Forecaster Username": name, "Is Bot": "False",
             "Start Time": f"2026-01-{day:02} 00:00:00+00:00", "End Time": end, "Forecaster Count": "",
             "Probability Yes": p, "Probability Yes Per Category": "",
         } | changed  # fmt: skip
@@ -180,11 +180,11 @@ def test_published_file_is_read_but_for_annulled_questions() -> None:
     assert len(reading.rejected) == 7
     panel = reading.panel
     with FILE.open(newline="") as file:
-        counted = [line for line in csv.DictReader(file) if line["resolution"] != "annulled"]
-    assert len(panel) == len({(line["question_id"], line["forecaster"]) for line in counted})
-    assert len(panel.questions) == len({line["question_id"] for line in counted})
+        open_lines = [line for line in csv.DictReader(file) if line["resolution"] != "annulled"]
+    assert len(panel) == len({(line["question_id"], line["forecaster"]) for line in open_lines})
+    assert len(panel.questions) == len({line["question_id"] for line in open_lines})
     latest = max(
-        (line for line in counted if (line["question_id"], line["forecaster"]) == ("35387", "pro_01")),
+        (line for line in open_lines if (line["question_id"], line["forecaster"]) == ("35387", "pro_01")),
         key=lambda line: line["forecast_timestamp"],
     )
     assert stated_probabilities(panel)["pro_01", "35387"] == {"YES": float(latest["probability_yes"])}

@@ -85,9 +85,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, dj
                 play_season(venue)
                 assert Market.objects.filter(status="resolved").count() == 2
                 assert run("verify_ledger", END).code == 0
-                both = ("csv", "parquet")
+                formats = ("csv", "parquet")
                 for name, options in (
-                    ("whole", {"format": both, "zip": True}),
+                    ("whole", {"format": formats, "zip": True}),
                     ("cohort", {"cohort": 1}),
                     ("day", {"day": SUNDAY + WEEK}),
                 ):

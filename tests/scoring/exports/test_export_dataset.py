@@ -93,12 +93,14 @@ def test_archive_describes_itself_in_frictionless_and_croissant(exported: Path) 
         for key in resource["schema"].get("foreignKeys", ()):
             target = {row[key["reference"]["fields"]] for row in rows[key["reference"]["resource"]]}
             assert {row[key["fields"]] for row in rows[resource["name"]]} - {None} <= target
-    trades = next(each for each in package["resources"] if each["name"] == "trades")["schema"]
+    trades = next(
+        table_of_archive for table_of_archive in package["resources"] if table_of_archive["name"] == "trades"
+    )["schema"]
     assert trades["primaryKey"] == "id"
     assert {"fields": "market", "reference": {"resource": "markets", "fields": "id"}} in trades["foreignKeys"]
     croissant = json.loads((folder / "croissant.json").read_text())
     assert croissant["conformsTo"] == "http://mlcommons.org/croissant/1.0"
-    assert {each["@id"]: each["sha256"] for each in croissant["distribution"]} == {
+    assert {table_of_archive["@id"]: table_of_archive["sha256"] for table_of_archive in croissant["distribution"]} == {
         path: listed["sha256"] for path, listed in files.items() if path.startswith("csv/")
     }
     fields = {field["@id"]: field for records in croissant["recordSet"] for field in records["field"]}
@@ -122,11 +124,11 @@ def test_archive_holds_terms_of_reuse_and_methodologies(exported: Path) -> None:
 def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:
     folder = exported / "cohort"
     assert {row["cohort"] for row in table_rows(folder, "agents")} == {1}
-    own = {row["id"] for row in table_rows(folder, "agents")}
+    agent_ids = {row["id"] for row in table_rows(folder, "agents")}
     for name in ("trades", "positions", "journal", "snapshots", "settlements", "brier_scores", "decisions"):
         agents = {row["agent"] for row in table_rows(folder, name)}
         assert agents
-        assert agents <= own, name
+        assert agents <= agent_ids, name
     assert {row["week"] for row in table_rows(folder, "decisions")} == {1, 2}
 
 

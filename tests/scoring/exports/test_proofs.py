@@ -56,10 +56,10 @@ def test_changed_cell_of_every_column_is_found(sound: Path, table: str, column: 
         changed[number][column] = changed_cell(declared, column, rows[number][column])
         rewrite(sound, table, lambda cells, new=changed: cells.__setitem__(slice(None), new), record=own_proof)
         checks = [name for name in CHECKS if name not in OF_THE_RECORD] if own_proof else ["record"]
-        found = first_violation(sound, checks)
+        violation = first_violation(sound, checks)
         for name, contents in saved.items():
             (sound / name).write_bytes(contents)
-        assert found, f"{table}.{column}, row {number + 1}: {rows[number][column]!r} -> {changed[number][column]!r}"
+        assert violation, f"{table}.{column}, row {number + 1}: {rows[number][column]!r} -> {changed[number][column]!r}"
 
 
 def first_violation(folder: Path, checks: list[str]) -> str | None:
@@ -71,14 +71,18 @@ def first_violation(folder: Path, checks: list[str]) -> str | None:
 
 
 def chosen_rows(folder: Path, table: str, rows: Cells, *, recomputed: bool) -> list[int]:
-    held = [place for place, row in enumerate(rows) if recomputed or is_in_a_task_record(folder, table, row)]
-    places = held or list(range(len(rows)))
+    indexes = [place for place, row in enumerate(rows) if recomputed or is_in_a_task_record(folder, table, row)]
+    places = indexes or list(range(len(rows)))
     return sorted({places[0], places[-1]}) if places else []
 
 
 def is_in_a_task_record(folder: Path, table: str, row: dict[str, str]) -> bool:
     def ids(name: str, column: str = "id", **where: str) -> set[str]:
-        return {r[column] for r in read_cells(folder, name) if all(r[key] == value for key, value in where.items())}
+        return {
+            record[column]
+            for record in read_cells(folder, name)
+            if all(record[key] == value for key, value in where.items())
+        }
 
     completed = {
         "decision": ids("decisions", status="completed"),
@@ -90,7 +94,9 @@ def is_in_a_task_record(folder: Path, table: str, row: dict[str, str]) -> bool:
         kind = "decision" if row["decision"] else "elicitation"
         return row["result"] not in ("sent", "lost") and row["late"] == "false" and row[kind] in completed[kind]
     if table == "instructions":
-        of_completed = {r["id"] for r in read_cells(folder, "calls") if r["decision"] in completed["decision"]}
+        of_completed = {
+            record["id"] for record in read_cells(folder, "calls") if record["decision"] in completed["decision"]
+        }
         return row["call"] in of_completed
     if table == "questions":
         return row["id"] in ids("question_entries", "question")
@@ -100,9 +106,9 @@ def is_in_a_task_record(folder: Path, table: str, row: dict[str, str]) -> bool:
 
 
 def changed_cell(table: ArchiveTable, column: str, text: str) -> str:
-    kind = next(each.kind for each in table.columns if each.name == column)
-    if allowed := vocabulary(table, column):
-        return str(min(allowed - {text, ""}))
+    kind = next(field.kind for field in table.columns if field.name == column)
+    if words_of_column := vocabulary(table, column):
+        return str(min(words_of_column - {text, ""}))
     if kind == "json":
         return json.dumps(changed_json(json.loads(text) if text else None))
     if not text:

@@ -65,9 +65,9 @@ def test_intervals_of_bets_are_those_of_the_library() -> None:
     for number in (3, 4, 9, 60, 300):
         values, events = generator.random(number) ** 3, generator.integers(0, max(5, number // 2), number)
         for sample in (values, values > 0.5, np.ones(number)):
-            due = bounded_cluster_interval(sample, events)
+            expected = bounded_cluster_interval(sample, events)
             computed = intervals.bounded_interval(sample.tolist(), events.tolist())
-            assert computed == (due if due is None else pytest.approx(list(due), abs=1e-10))
+            assert computed == (expected if expected is None else pytest.approx(list(expected), abs=1e-10))
 
 
 def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None:
@@ -86,9 +86,9 @@ def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None
         told_apart += tests.rank_ranges[0] == (1, 1)
         for family in families.values():
             error, half = intervals.return_error(family)
-            due = return_error(family)
-            assert error == (due.standard_error and pytest.approx(due.standard_error, rel=1e-12))
-            interval = due.interval
+            expected = return_error(family)
+            assert error == (expected.standard_error and pytest.approx(expected.standard_error, rel=1e-12))
+            interval = expected.interval
             assert half == (interval and pytest.approx((interval[1] - interval[0]) / 2, rel=1e-10))
     assert told_apart >= 1
 
@@ -96,9 +96,9 @@ def test_intervals_and_rank_ranges_of_returns_are_those_of_the_library() -> None
 def test_signature_is_checked_against_a_published_key(exported: Path, copy: Copy) -> None:
     key = json.loads((exported / "day" / "anchor.json").read_text())["public_key"]
     assert run_alone(exported / "day", "--key", key).returncode == 3
-    other = run_alone(exported / "day", "--key", "00" * 32)
-    assert other.returncode == 1
-    assert f"anchor.json: it is signed by {key}" in other.stdout
+    output_of_wrong_key = run_alone(exported / "day", "--key", "00" * 32)
+    assert output_of_wrong_key.returncode == 1
+    assert f"anchor.json: it is signed by {key}" in output_of_wrong_key.stdout
     folder = copy("day")
     document = json.loads((folder / "anchor.json").read_text())
     document["at"] = "2026-03-09T00:00:00.000000Z"
@@ -126,7 +126,7 @@ def every(column: str, value: str) -> Callable[[Cells], None]:
 
 def cell_of(rows: Cells, report: str, figure: str) -> dict[str, str]:
     """The first figure of a report that is above 0."""
-    return next(r for r in rows if (r["report"], r["figure"]) == (report, figure) and float(r["value"]) > 0)
+    return next(row for row in rows if (row["report"], row["figure"]) == (report, figure) and float(row["value"]) > 0)
 
 
 def turn_outcomes_round(rows: Cells) -> None:
@@ -188,8 +188,8 @@ def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
     keep_csv_alone(folder)
     rewrite(folder, table, forge, record=True)
     of_the_signature = "anchor.json: "
-    for found in (standalone_violations(folder), verify_archive(folder).violations):
-        assert [line for line in found if not line.startswith(of_the_signature)], found
+    for violations in (standalone_violations(folder), verify_archive(folder).violations):
+        assert [line for line in violations if not line.startswith(of_the_signature)], violations
 
 
 @pytest.mark.parametrize("table", ["prices", "markets", "families", "calls", "leaderboard_forecast"])
@@ -199,9 +199,9 @@ def test_both_verifiers_find_a_change_that_only_the_record_of_the_archive_shows(
     folder = copy("whole")
     keep_csv_alone(folder)
     rewrite(folder, table, cell(columns[table], '{"1":1}' if table == "leaderboard_forecast" else "1"))
-    due = f"{table}: its rows are not those in the record of this archive"
-    assert due in standalone_violations(folder)
-    assert due in verify_archive(folder).violations
+    expected = f"{table}: its rows are not those in the record of this archive"
+    assert expected in standalone_violations(folder)
+    assert expected in verify_archive(folder).violations
 
 
 def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
@@ -209,8 +209,8 @@ def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
     keep_csv_alone(folder)
     selection = {"cohort": None, "from": "2026-01-01T00:00:00.000000Z", "to": None}
     update_manifest(folder, selection=selection)
-    due = "leaderboard_trading: it has rows, and only an archive of everything has leaderboards"
-    assert due in standalone_violations(folder)
+    expected = "leaderboard_trading: it has rows, and only an archive of everything has leaderboards"
+    assert expected in standalone_violations(folder)
     assert run_alone(folder).returncode == 1
 
 
@@ -276,10 +276,10 @@ def test_folder_without_an_archive_and_one_beyond_a_limit_are_refused(
 ) -> None:
     alone = tmp_path_factory.mktemp("program") / "verify_arena.py"
     alone.write_text(program_text(), encoding="utf-8")
-    for folder, said in ((tmp_path / "none", "there is no such folder"), (tmp_path, "manifest.json: is missing")):
+    for folder, message in ((tmp_path / "none", "there is no such folder"), (tmp_path, "manifest.json: is missing")):
         command = [sys.executable, "-I", str(alone), str(folder)]
         ran = subprocess.run(command, capture_output=True, text=True)
-        assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
+        assert (ran.returncode, message in ran.stderr) == (2, True), ran.stderr
     with (tmp_path / "big.csv").open("wb") as file:
         file.truncate(2**32 + 1)
     ran = subprocess.run([sys.executable, "-I", str(alone), str(tmp_path)], capture_output=True, text=True)

@@ -37,7 +37,7 @@ def test_sound_archive_verifies_without_a_database(exported: Path, django_db_blo
     with django_db_blocker.block():
         ran = run("verify_export", None, exported / name)
     assert ran.code == 0, ran.stderr
-    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 32, True)
+    assert (ran["violations"], ran["checks"], ran["leaderboards"]) == (0, 33, True)
     assert (ran["proven_columns"], ran["unprovable_columns"], ran["proven_percent"]) == (COLUMNS, 0, "100.0")
     assert ran["recomputed_columns"] + ran["hashed_columns"] == COLUMNS
     assert ran["chain_links"] == 49
@@ -91,7 +91,7 @@ def is_damaged(folder: Path) -> bool:
         files = read_manifest(folder)["files"]
     except InvalidManifest:
         return True
-    return any(file_sha256(folder / name) != stated["sha256"] for name, stated in files.items())
+    return any(file_sha256(folder / name) != file_entry["sha256"] for name, file_entry in files.items())
 
 
 def test_flipped_bit_in_the_manifest_is_found(copy: Copy) -> None:
@@ -161,7 +161,7 @@ def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "value", "named"),
+    ("table", "column", "value", "message"),
     one_per_rule(
         [
             ("trades", "amount", "2400.00", "trading link"),
@@ -202,7 +202,7 @@ def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
     ),
 )
 def test_both_verifiers_find_a_forged_cell_although_manifest_hashes_match(
-    copy: Copy, table: str, column: str, value: str, named: str
+    copy: Copy, table: str, column: str, value: str, message: str
 ) -> None:
     folder = copy("whole")
     keep_csv_alone(folder)
@@ -213,7 +213,7 @@ def test_both_verifiers_find_a_forged_cell_although_manifest_hashes_match(
 
     rewrite(folder, table, forge, record=True)
     violations = verify_archive(folder).violations
-    assert any(named in line for line in violations), violations
+    assert any(message in line for line in violations), violations
     assert [line for line in standalone_violations(folder) if not line.startswith("anchor.json: ")]
 
 
@@ -275,7 +275,7 @@ def swap_ids(rows: Cells) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "forge", "named"),
+    ("table", "forge", "message"),
     [
         ("agents", forge_every("cash", lambda row: "99999.00"), "its journal ends at"),
         ("leaderboard_trading", forge_every("return_percent", lambda row: "999.0"), "states return_percent 999.0"),
@@ -298,12 +298,12 @@ def swap_ids(rows: Cells) -> None:
         ("trades", forge_every("market", lambda row: "99999"), "which does not exist"),
     ],
 )
-def test_clever_forgery_is_found(copy: Copy, table: str, forge: Callable[[Cells], object], named: str) -> None:
+def test_clever_forgery_is_found(copy: Copy, table: str, forge: Callable[[Cells], object], message: str) -> None:
     folder = copy("whole")
     keep_csv_alone(folder)
     rewrite(folder, table, forge, record=True)
     violations = verify_archive(folder).violations
-    assert any(named in line for line in violations), violations
+    assert any(message in line for line in violations), violations
     assert not any("record of this archive" in line for line in violations), violations
 
 
@@ -320,7 +320,7 @@ def test_selection_in_the_manifest_turns_no_check_off(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "table", "column", "value", "named"),
+    ("name", "table", "column", "value", "message"),
     [
         ("day", "trades", "executed_at", "2026-04-01T00:00:00.000000Z", "is outside the window"),
         ("day", "decisions", "decided_at", "2026-03-08T00:05:00.000000Z", "is outside the window"),
@@ -329,13 +329,13 @@ def test_selection_in_the_manifest_turns_no_check_off(copy: Copy) -> None:
     ],
 )
 def test_row_outside_the_selection_is_a_violation(
-    copy: Copy, name: str, table: str, column: str, value: str, named: str
+    copy: Copy, name: str, table: str, column: str, value: str, message: str
 ) -> None:
     folder = copy(name)
     rewrite(folder, table, lambda rows: rows[0].__setitem__(column, value), record=True)
     ran = run("verify_export", None, folder)
     assert ran.code == 1
-    assert any(named in line for line in verify_archive(folder).violations)
+    assert any(message in line for line in verify_archive(folder).violations)
 
 
 def test_missing_file_is_a_violation(copy: Copy) -> None:

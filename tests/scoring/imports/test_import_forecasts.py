@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Callable[..., Path]:
+def write_file(tmp_path: Path) -> Callable[..., Path]:
     """Writes another file of the long form."""
 
     def write(*rows: str, name: str = "others.csv", header: str = ROWS.splitlines()[0]) -> Path:
@@ -52,13 +52,13 @@ def other(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def test_file_without_a_row_is_a_failure_as_in_rank(other: Callable[..., Path], capsys: Any) -> None:
+def test_file_without_a_row_is_a_failure_as_in_rank(write_file: Callable[..., Path], capsys: Any) -> None:
     with pytest.raises(SystemExit) as end:
-        call_command("import_forecasts", other(), "--format", "long", "--at", "2026-03-08T00:00:00Z")
+        call_command("import_forecasts", write_file(), "--format", "long", "--at", "2026-03-08T00:00:00Z")
     assert end.value.code == 1
     assert "others.csv: there is no row to import" in capsys.readouterr().err
     with pytest.raises(SystemExit) as end:
-        call_command("rank", other())
+        call_command("rank", write_file())
     assert end.value.code == 1
 
 
@@ -84,10 +84,10 @@ def test_provenance_names_the_file_and_its_contents(file: Path) -> None:
 def test_the_leaderboard_is_what_rank_says_of_the_file(file: Path, tmp_path: Path) -> None:
     imported("long", file)
     call_command("rank", str(file), "--out", str(tmp_path / "report.json"), stdout=StringIO())
-    wanted = json.loads((tmp_path / "report.json").read_text())
+    report = json.loads((tmp_path / "report.json").read_text())
     stored = leaderboard()
     for part in ("forecasters", "references", "rankings", "pairs", "agreement", "curves"):
-        assert stored[part] == wanted[part]
+        assert stored[part] == report[part]
     assert set(stored["references"]) == {"market", "uniform", "ensemble"}
     assert list(import_leaderboard_drift(at=NOW)) == []
     assert not Leaderboard.objects.exists(), "the arena's own leaderboards know nothing of it"
@@ -106,19 +106,19 @@ def test_same_contents_again_change_nothing_and_say_so(file: Path, tmp_path: Pat
     assert (after.computed_at, after.report) == (before.computed_at, before.report)
 
 
-def test_second_file_of_a_collection_adds(file: Path, other: Callable[..., Path]) -> None:
+def test_second_file_of_a_collection_adds(file: Path, write_file: Callable[..., Path]) -> None:
     imported("long", file, collection="mine")
-    summary = imported("long", other("cem,q2,YES,0.3,0,0.3,,"), collection="mine")
+    summary = imported("long", write_file("cem,q2,YES,0.3,0,0.3,,"), collection="mine")
     assert (summary["added"], summary["forecasters"], collection().slug) == (1, 3, "mine")
     assert leaderboard()["rankings"]["brier"] == ["ann", "cem", "bob"]
     assert leaderboard()["forecasters"]["cem"]["brier"] == pytest.approx(0.09)
 
 
 def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
-    file: Path, other: Callable[..., Path]
+    file: Path, write_file: Callable[..., Path]
 ) -> None:
     imported("long", file, collection="mine")
-    again = other("ann,q2,YES,0.9,0,0.3,,", "ann,q1,a,0.9,1,0.6,2026-01-05,", "ann,q1,b,0.1,0,0.45,2026-01-05,")
+    again = write_file("ann,q2,YES,0.9,0,0.3,,", "ann,q1,a,0.9,1,0.6,2026-01-05,", "ann,q1,b,0.1,0,0.45,2026-01-05,")
     summary = imported("long", again, collection="mine")
     assert (summary["rows"], summary["rejected"], summary["added"]) == (3, 1, 2)
     assert rejections() == [(2, "forecasts.csv has this forecast already")]
@@ -126,15 +126,15 @@ def test_forecast_that_another_file_has_stated_is_refused_with_its_source(
     assert leaderboard()["data"]["superseded"] == 2, "a later forecast stands for the earlier one"
 
 
-def test_collections_do_not_mix(file: Path, other: Callable[..., Path]) -> None:
+def test_collections_do_not_mix(file: Path, write_file: Callable[..., Path]) -> None:
     imported("long", file)
-    imported("long", other("ann,q2,YES,0.9,0,0.3,,"))
+    imported("long", write_file("ann,q2,YES,0.9,0,0.3,,"))
     assert set(ImportCollection.objects.values_list("slug", flat=True)) == {"long-forecasts", "long-others"}
     assert set(leaderboard("long-others")["forecasters"]) == {"ann"}
 
 
-def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., Path]) -> None:
-    mixed = other(
+def test_bad_rows_are_named_by_line_and_the_rest_is_taken(write_file: Callable[..., Path]) -> None:
+    mixed = write_file(
         "ann,q1,a,0.7,1,,,",
         "ann,q1,b,0.4,0,,,",
         "bob,q2,YES,1.5,0,,,",
@@ -154,16 +154,16 @@ def test_bad_rows_are_named_by_line_and_the_rest_is_taken(other: Callable[..., P
     assert "probability 1.5 is outside [0, 1]" in printed("long", mixed)
 
 
-def test_question_without_an_outcome_is_open_and_not_scored(other: Callable[..., Path]) -> None:
-    some = other("ann,q1,YES,0.7,,,,", "ann,q2,YES,0.2,0,,,", "ann,q3,a,0.5,1,,,", "ann,q3,b,0.5,,,,")
-    summary = imported("long", some)
+def test_question_without_an_outcome_is_open_and_not_scored(write_file: Callable[..., Path]) -> None:
+    file = write_file("ann,q1,YES,0.7,,,,", "ann,q2,YES,0.2,0,,,", "ann,q3,a,0.5,1,,,", "ann,q3,b,0.5,,,,")
+    summary = imported("long", file)
     assert (summary["added"], summary["open_questions"]) == (2, 1)
     assert [why for _, why in rejections()] == ["the outcome of some options is missing"] * 2
     assert leaderboard()["forecasters"]["ann"]["n"] == 1
 
 
-def test_fractional_outcome_needs_its_flag(other: Callable[..., Path]) -> None:
-    file = other("ann,q1,YES,0.7,0.25,,,")
+def test_fractional_outcome_needs_its_flag(write_file: Callable[..., Path]) -> None:
+    file = write_file("ann,q1,YES,0.7,0.25,,,")
     with pytest.raises(SystemExit) as end:
         imported("long", file)
     assert end.value.code == 1
@@ -173,10 +173,10 @@ def test_fractional_outcome_needs_its_flag(other: Callable[..., Path]) -> None:
 
 
 def test_files_that_contradict_each_other_are_settled_on_the_leaderboard(
-    file: Path, other: Callable[..., Path]
+    file: Path, write_file: Callable[..., Path]
 ) -> None:
     imported("long", file, collection="mine")
-    imported("long", other("cem,q2,YES,0.3,1,0.3,,"), collection="mine")
+    imported("long", write_file("cem,q2,YES,0.3,1,0.3,,"), collection="mine")
     assert leaderboard()["data"]["rejected"] == 1
     assert "cem" not in leaderboard()["forecasters"]
 
@@ -188,7 +188,7 @@ def import_file(file: Path, progress: Callable[[int, int], None]) -> None:
 
 
 def test_import_that_broke_off_is_completed(
-    file: Path, monkeypatch: pytest.MonkeyPatch, other: Callable[..., Path]
+    file: Path, monkeypatch: pytest.MonkeyPatch, write_file: Callable[..., Path]
 ) -> None:
     monkeypatch.setattr(imports, "BATCH", 2)
     written_batches = []
@@ -207,12 +207,12 @@ def test_import_that_broke_off_is_completed(
     assert ImportedForecast.objects.count() == 6
 
 
-def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, other: Callable[..., Path]) -> None:
+def test_batches_part_no_forecast(monkeypatch: pytest.MonkeyPatch, write_file: Callable[..., Path]) -> None:
     monkeypatch.setattr(imports, "BATCH", 3)
     rows = [f"f{k},q{k % 3},{option},0.25,{int(option == 'a')},,," for k in range(5) for option in "abcd"]
-    file = other(*reversed(rows))
+    file = write_file(*reversed(rows))
     sizes: list[int] = []
-    import_file(file, lambda done, of: sizes.append(done))
+    import_file(file, lambda finished_count, of: sizes.append(finished_count))
     assert sizes == [0, 4, 8, 12, 16, 20]
     first = ImportedForecast.objects.filter(forecaster="f1").order_by("pk")
     assert [row.option for row in first] == ["d", "c", "b", "a"], "options keep the order of the file"
@@ -273,17 +273,17 @@ def rows(name: str, *chances: float) -> str:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    people, models = tmp_path / "people.csv", tmp_path / "models.csv"
-    people.write_text(HEADER + rows("median of people", 0.9, 0.8, 0.95, 0.85, 0.9, 0.92))
+    human_file, models = tmp_path / "people.csv", tmp_path / "models.csv"
+    human_file.write_text(HEADER + rows("median of people", 0.9, 0.8, 0.95, 0.85, 0.9, 0.92))
     models.write_text(
         HEADER + rows("alpha", 0.6, 0.5, 0.7, 0.6, 0.55, 0.6) + rows("beta", 0.5, 0.3, 0.4, 0.5, 0.4, 0.5)
     )
-    return people, models
+    return human_file, models
 
 
 def test_gap_is_the_paired_difference_of_the_best_model_and_people(client: Client, files: tuple[Path, Path]) -> None:
-    people, models = files
-    imported("long", people, collection="Shared", people=[])
+    human_file, models = files
+    imported("long", human_file, collection="Shared", people=[])
     slug = imported("long", models, collection="Shared")["collection"]
     gap = leaderboard(slug)["people_gap"]
     assert (gap["model"], gap["people"], gap["n"], gap["events"]) == ("alpha", "median of people", 6, 6)
@@ -295,7 +295,9 @@ def test_gap_is_the_paired_difference_of_the_best_model_and_people(client: Clien
     assert gap["p_adjusted"] < 0.05
     page = get_page(client, f"/imports/{slug}/")
     assert "median of people people" in visible_text(element(page, "table.board"))
-    assert "median of people forecasts better than alpha" in visible_text(element(page, "figure.intervals"))
+    sentence = visible_text(element(page, "figure.intervals"))
+    assert "median of people forecasts better than alpha" in sentence
+    assert "Whether the model was shown the market’s prices is not known." in sentence
     assert any("charts/people.csv" in link for link in links(page))
     for extension in ("csv", "png", "svg"):
         assert client.get(f"/imports/{slug}/charts/people.{extension}").status_code == 200

@@ -29,10 +29,10 @@ def slug(tmp_path: Path) -> str:
 
 def test_page_shows_leaderboard_references_provenance_and_refusals(client: Client, slug: str) -> None:
     page = client.get(f"/imports/{slug}/").content.decode()
-    for shown in ("&lt;b&gt;Mine&lt;/b&gt;", "&lt;i&gt;ann&lt;/i&gt;", "bob", "<em>market</em>", "<em>uniform</em>"):
-        assert shown in page
-    for shown in ("<em>ensemble</em>", "mine.csv", "SHA-256", "probability 1.5 is outside [0, 1]", "rain", "wind"):
-        assert shown in page
+    for text in ("&lt;b&gt;Mine&lt;/b&gt;", "&lt;i&gt;ann&lt;/i&gt;", "bob", "<em>market</em>", "<em>uniform</em>"):
+        assert text in page
+    for text in ("<em>ensemble</em>", "mine.csv", "SHA-256", "probability 1.5 is outside [0, 1]", "rain", "wind"):
+        assert text in page
     assert "<i>ann" not in page
     assert page.index("&lt;i&gt;ann") < page.index(">bob<"), "the best stands first"
     assert f"/api/v1/imports/{slug}/" in page

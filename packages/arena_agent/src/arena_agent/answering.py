@@ -217,5 +217,6 @@ def _stated_instructions(answer: Mapping[str, Any]) -> list[Bet | Sell]:
             for field_name in fields:
                 if field_name not in item:
                     raise FaultyAnswer(f"{name}[{index}].{field_name} is missing")
-            instructions.append(kind(*(item[field_name] for field_name in fields)))
+            reason = [item["reason"]] if kind is Bet and "reason" in item else []
+            instructions.append(kind(*(item[field_name] for field_name in fields), *reason))
     return instructions

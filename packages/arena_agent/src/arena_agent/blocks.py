@@ -56,6 +56,8 @@ def _questions(blocks: Mapping[str, str]) -> tuple[Question, ...]:
             prices=row["prices"] and _prices(row["prices"]),
             closes=row["closes"],
             event=row.get("event"),
+            spread=row.get("spread") and _prices(row["spread"]),
+            volume_24h=row.get("volume_24h_usd"),
             evidence=tuple(evidence.get(row["question_id"], ())),
         )
         for row in _rows(blocks, "QUESTIONS")
@@ -73,6 +75,8 @@ def _markets(blocks: Mapping[str, str]) -> tuple[Market, ...]:
             closes=row["closes"],
             event=row.get("event"),
             rules=row.get("rules") or "",
+            spread=row.get("spread"),
+            volume_24h=row.get("volume_24h_usd"),
         )
         for row in _rows(blocks, "MARKETS")
     )

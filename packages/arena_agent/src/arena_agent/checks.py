@@ -69,7 +69,7 @@ def check_forecast(question: Question, answer: Any, path: str = "forecasts[0]") 
         probabilities = _normalise(question, _match_options(question, numbers))
     except Refusal as fault:
         raise Refusal(f"question {question.id}: {fault}") from None
-    return CheckedQuestion({"question_id": question.id, "probabilities": values, "rationale": rationale}, probabilities)
+    return CheckedQuestion({"question_id": question.id, "rationale": rationale, "probabilities": values}, probabilities)
 
 
 def _probability(value: Any, path: str) -> tuple[Any, Decimal]:
@@ -186,7 +186,9 @@ def _read_bet(bet: Bet, path: str) -> _StatedBet:
     market_id = _id(bet.market.id if isinstance(bet.market, Market) else bet.market, f"{path}.market_id")
     side = _text(bet.side, f"{path}.side")
     amount = _decimal(bet.amount, f"{path}.amount", _DOLLARS, "500 or 500.00")
-    return _StatedBet(market_id, side, amount, {"market_id": market_id, "side": side, "amount": f"{amount:f}"})
+    reason = _optional_text(bet.reason, f"{path}.reason")
+    body = {"market_id": market_id, "side": side} | ({"reason": reason} if reason else {})
+    return _StatedBet(market_id, side, amount, body | {"amount": f"{amount:f}"})
 
 
 def _read_sale(sale: Sell, path: str) -> _StatedSale:

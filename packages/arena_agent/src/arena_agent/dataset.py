@@ -36,6 +36,12 @@ class Dataset:
         return str(self.manifest.get("board_condition", ""))
 
     @property
+    def names(self) -> dict[str, str]:
+        """The display names of forecasters, by the names under which their forecasts stand."""
+        names = self.manifest.get("names")
+        return {str(slug): str(name) for slug, name in names.items()} if isinstance(names, dict) else {}
+
+    @property
     def forecasts(self) -> Path:
         """The file of everyone's forecasts."""
         return self.folder / FORECASTS

@@ -62,6 +62,7 @@ def evaluate(
         "track": card.track,
         "dataset": dataset.sha256,
         "condition": condition or None,
+        "names": dataset.names,
         "faults": {"count": len(faults), "first": faults[:FAULTS_SHOWN]},
         "caution": CAUTION,
     }
@@ -260,7 +261,9 @@ def _long_form(
     if repeated.height:
         task, question = repeated.sort(key).row(0)[:2]
         raise InvalidDataset(f"{TASKS}: the task {task} asks question {question} twice")
-    resolved = _with_outcomes(options, dataset)
+    # Sorted by name, questions stand in the order in which they were asked: sums are those of the arena's board.
+    place = pl.struct("task", "question_id").rle_id().cast(pl.String).str.zfill(7)
+    resolved = _with_outcomes(options.with_columns(place.alias("place")), dataset)
     agent_forecasts = pl.DataFrame(answer_columns, schema=texts | {"probability": pl.Float64}).insert_column(
         0, pl.lit(agent).alias("forecaster")
     )
@@ -280,12 +283,13 @@ def _long_form(
     rows = rows.join(times_asked, on=["forecaster", "question_id"], maintain_order="left")
     return rows.select(
         "forecaster",
-        pl.concat_str("task", "question_id", separator="/").alias("question"),
+        pl.concat_str("place", "task", "question_id", separator="/").alias("question"),
         "option",
         "probability",
         "outcome",
         _bettable("odds"),
         _bettable("no_odds"),
+        "quote",
         "event",
         "category",
         (1 / pl.col("times")).alias("weight"),
@@ -306,7 +310,7 @@ def _with_outcomes(options: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
 
     columns: dict[str, Any] = {
         "task": pl.String, "question_id": pl.String, "option": pl.String, "outcome": pl.Int8, "category": pl.String,
-        "event": pl.String, "odds": pl.Float64, "no_odds": pl.Float64,
+        "event": pl.String, "odds": pl.Float64, "no_odds": pl.Float64, "quote": pl.Float64,
     }  # fmt: skip
 
     def rows() -> Iterator[list[Any]]:
@@ -331,5 +335,7 @@ def _with_outcomes(options: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
         ]
     )
     return joined.with_columns(
-        pl.coalesce("odds", "price").alias("odds"), pl.coalesce("event", "question_id").alias("event")
+        pl.coalesce("odds", "price").alias("odds"),
+        pl.coalesce("quote", "price").alias("quote"),
+        pl.coalesce("event", "question_id").alias("event"),
     ).drop("price")

@@ -19,7 +19,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its options; `prices` is None where the task shows none."""
+    """A question with its options; prices, spreads and volume are None where the task shows none."""
 
     id: str
     text: str
@@ -30,6 +30,8 @@ class Question:
     closes: str | None = None
     event: str | None = None
     evidence: tuple[Evidence, ...] = ()
+    spread: Mapping[str, float | None] | None = None
+    volume_24h: float | None = None
 
     def even(self) -> dict[str, float]:
         """The forecast of someone who knows nothing: equal shares, or one half each if options are not exclusive."""
@@ -56,6 +58,8 @@ class Market:
     closes: str | None = None
     event: str | None = None
     rules: str = ""
+    spread: float | None = None
+    volume_24h: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A probability for each option, and the reasons in words."""
+    """A probability for each option, and the rationale in words."""
 
     probabilities: Mapping[str, Any]
     rationale: str = ""
@@ -97,11 +101,12 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """A bet of `amount` dollars on one side of a market, which is given whole or by its id."""
+    """A bet of `amount` dollars on one side of a market, which is given whole or by its id; `reason` says why."""
 
     market: Market | str | int
     side: str
     amount: Decimal | float | str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,16 +144,14 @@ class TaskRecords:
         }  # fmt: skip
 
     def position(self, row: Row) -> int:
-        position: int = self.entries[row["entry"]]["position"]
-        return position
+        return int(self.entries[row["entry"]]["position"])
 
     def question(self, row: Row) -> Row:
         return {"question": self.questions[self.entries[row["entry"]]["question"]]["options_sha256"]}
 
 
 def by_sequence(row: Row) -> int:
-    sequence: int = row["sequence"]
-    return sequence
+    return int(row["sequence"])
 
 
 def check_record(archive: ArchiveTables, violations: Violations) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents, mismatches
 
@@ -66,8 +66,7 @@ class CostedAccount:
     without_book: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MarketResult:
+class MarketResult(NamedTuple):
     """When a market was resolved or cancelled, and the outcome that pays; None if it was cancelled."""
 
     at: Any

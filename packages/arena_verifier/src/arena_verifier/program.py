@@ -5,6 +5,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - the SHA-256 of every file, the hash chains over decisions, forecasts and archives, and their signature;
 - the receipts of external agents: their chain and signatures, and that each answer is here as it was received;
 - that prompts, universes and question sets are those whose hashes the chains hold;
+- forecasts, their samples, and the searches behind them, against the raw answers wherever these are plain JSON;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
 - the returns after costs, by the captured order books, and of the reports scores by days ahead, costs and risk;
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from arena_verifier.agents_boards import check_agents_boards
+from arena_verifier.answers import check_forecasts, check_searches
 from arena_verifier.chains import WEEKLY, check_chains, check_record
 from arena_verifier.condition_differences import check_condition_differences
 from arena_verifier.files import MAX_CELL, ArchiveTables, CsvArchive, UnreadableArchive, check_files
@@ -33,7 +35,6 @@ from arena_verifier.portfolios import check_agents, check_snapshots
 from arena_verifier.receipts import check_receipts
 from arena_verifier.report_figures import check_report_figures
 from arena_verifier.rows import Violations
-from arena_verifier.samples import check_samples
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
 from arena_verifier.signatures import check_signature
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_prompts, check_shown_texts
@@ -44,7 +45,8 @@ LEFT = {
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
     "condition_differences": "interval, p, p_adjusted",
     "report_figures": "low, high, and values of releases, consistency, revisions, locked capital and luck",
-    "forecasts": "probabilities, stated, normalised, rationale against the raw answers",
+    "calls": "search_cost_usd",
+    "forecasts": "against raw answers that are not plain JSON",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
 }
 """Columns that `verify_export` recomputes, and this program checks by the hash of their table alone."""
@@ -81,10 +83,10 @@ CHECKS: dict[str, Callable[..., None]] = {
     "selection": check_selection, "chains": check_chains, "record": check_record, "anchor": check_signature,
     "receipts": check_receipts,
     "prompts": check_prompts, "universes": check_hashes_of_lists, "shown texts": check_shown_texts,
-    "evidence": check_evidence,
+    "evidence": check_evidence, "searches": check_searches, "forecasts": check_forecasts,
     "prices": check_prices, "outcomes": check_outcomes, "trades": check_trades, "journals": check_journals,
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,
-    "bet scores": check_bet_scores, "samples": check_samples, "forecast scores": check_forecast_scores,
+    "bet scores": check_bet_scores, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
     "boards of agents": check_agents_boards, "conditions": check_condition_differences,
     "books": check_books, "after costs": check_after_costs, "reports": check_report_figures,

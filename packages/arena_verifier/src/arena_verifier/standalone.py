@@ -5,7 +5,7 @@ from collections import defaultdict
 from importlib import resources
 
 MODULES = (
-    "rows", "files", "signatures", "chains", "receipts", "texts", "ledger", "portfolios", "scores", "samples",
+    "rows", "files", "signatures", "chains", "receipts", "answers", "texts", "ledger", "portfolios", "scores",
     "intervals", "order_books", "trading_leaderboard", "forecast_leaderboards", "agents_boards",
     "condition_differences", "report_figures", "program",
 )  # fmt: skip

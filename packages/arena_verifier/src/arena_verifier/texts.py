@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from arena_verifier.answers import content_of, member, parse, storable
 from arena_verifier.rows import Row, Tables, Violations, condition_of, sha256
 
 QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
@@ -75,17 +76,10 @@ def check_plain_answer(tables: Tables, call: Row, violations: Violations) -> Non
     decision = tables.by("decisions").get(call["decision"])
     if decision is None or call["result"] != "answered" or call["late"] or decision["status"] != "completed":
         return
-    try:
-        content = call["raw_response"]
-        if call["http_status"] is not None:
-            content = json.loads(content)["choices"][0]["message"]["content"]
-        answer = json.loads(content)
-        # A database can store neither NUL nor half a pair of surrogates.
-        reasoning = re.sub("[\0\ud800-\udfff]", "\ufffd", answer.get("reasoning") or "")
-        figures = {"action": answer["action"].strip().upper(), "reasoning": reasoning}
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return  # read leniently by the arena: left to verify_export
-    violations.differ("decisions", decision, figures)
+    answer = parse(content_of(call))
+    if isinstance(action := member(answer, "action"), str):  # others are left to verify_export
+        figures = {"action": action.strip().upper(), "reasoning": storable(member(answer, "reasoning"))}
+        violations.differ("decisions", decision, figures)
 
 
 def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
@@ -146,8 +140,7 @@ def check_evidence(tables: Tables, violations: Violations) -> None:
 
 
 def by_position(row: Row) -> int:
-    position: int = row["position"]
-    return position
+    return int(row["position"])
 
 
 def check_shown_questions(tables: Tables, violations: Violations) -> None:

@@ -52,7 +52,7 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = Non
         A ranking of both reports: "brier", "average_return:0.5"; by default that by the Brier score, else the first
         that both have.
     **settings
-        Keywords of `rank` for sources.
+        Keywords of `rank` for sources; two reports take none.
 
     Returns
     -------
@@ -64,6 +64,8 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = Non
     ------
     KeyError
         If a report has no such ranking, or the reports have none in common.
+    InvalidSetting
+        For settings beside two reports, which are ranked already.
 
     Examples
     --------
@@ -76,6 +78,8 @@ def compare(a: Report | Source, b: Report | Source, *, ranking: str | None = Non
     """
     import polars as pl
 
+    if settings and isinstance(a, Report) and isinstance(b, Report):
+        raise InvalidSetting(f"{', '.join(settings)}: reports are ranked already; name a ranking of theirs")
     reports = [item if isinstance(item, Report) else rank(item, **settings) for item in (a, b)]
     if ranking is None:
         ranking = _common_ranking(*reports)
@@ -219,7 +223,8 @@ def rank(
         raise InvalidSetting(f"like: {' or '.join(LIKE)}, not {like}")
     if defects and like != PM_RANK:
         raise InvalidSetting(f"defects: only together with like {PM_RANK}")
-    metric_names, order, columns = comma_separated(metrics), comma_separated(order), named_columns(columns)
+    metric_names, columns = comma_separated(metrics), named_columns(columns)
+    order = comma_separated(order, distinct=False)
     may_be_numbers = format in (NUMBERS, HUB) or isinstance(source, NumericForecasts)
     settings = Settings(
         metrics=USUAL_METRICS if may_be_numbers else metric_names,

@@ -23,7 +23,7 @@ from forecast_rank.sources import HUB, NUMBERS, read_any
 
 DESCRIPTION = (
     "Ranks the forecasters of FILE (CSV, Excel, Parquet or JSON Lines; one row per forecaster, question and option: "
-    "forecaster, question, option, probability, outcome and optionally odds, no_odds, event, category, made_at, "
+    "forecaster, question, option, probability, outcome and optionally odds, no_odds, quote, event, category, made_at, "
     "closed_at, weight, exclusive; or question, outcome and a column for each forecaster). Forecasts of numbers: "
     "--format numbers (forecaster, question, value, outcome and perhaps quantile, or threshold and probability for "
     "value) and --format hub (model outputs and target data of a forecast hub)."
@@ -233,7 +233,7 @@ def _progress_bar(title: str) -> AbstractContextManager[Progress]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise argparse.ArgumentTypeError("name at least one")
     return names

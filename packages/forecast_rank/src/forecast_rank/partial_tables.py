@@ -20,7 +20,7 @@ from forecast_rank.metrics.returns import average_return, log_wealth
 from forecast_rank.metrics.skill import alpha
 from forecast_rank.ranking.settings import Settings
 
-OPTION_SUMS = ("probability", "odds", "no_odds", "forecasts", "priced", "weight")
+OPTION_SUMS = ("probability", "odds", "no_odds", "mid", "forecasts", "priced", "quoted")
 PAIR_KEY = ("first", "second", "event")
 
 
@@ -82,7 +82,9 @@ def option_table(panel: Panel) -> pl.DataFrame:
     """A row for each option: sums over its forecasts, of which the references are means, and its outcome twice."""
     questions = panel.questions
     owner = np.repeat(np.arange(len(questions)), questions.sizes)
-    priced = panel.spread(panel.priced)
+    priced, quoted = panel.spread(panel.priced), panel.spread(~np.isnan(panel.sum_cells(panel.mid)))
+    weight = np.full(len(questions), np.inf)
+    np.minimum.at(weight, panel.question, panel.weight)
 
     def total(values: Floats) -> Floats:
         return np.bincount(panel.cell_option, values, len(questions.outcome)).astype(np.float64)
@@ -101,9 +103,11 @@ def option_table(panel: Panel) -> pl.DataFrame:
             "probability": total(panel.probability),
             "odds": total(np.where(priced, panel.odds, 0.0)),
             "no_odds": total(np.where(priced, panel.no_odds, 0.0)),
+            "mid": total(np.where(quoted, panel.mid, 0.0)),
             "forecasts": total(np.ones(len(panel.probability))),
             "priced": total(priced.astype(np.float64)),
-            "weight": total(panel.spread(panel.weight)),
+            "quoted": total(quoted.astype(np.float64)),
+            "weight": weight[owner],
         }
     )
 
@@ -122,6 +126,7 @@ def add_options(table: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
             pl.col("lowest_outcome").min(),
             pl.col("highest_outcome").max(),
             pl.col(OPTION_SUMS).sum(),
+            pl.col("weight").min(),
         )
     )
     doubtful = joined.join(shared, on="question", how="semi")
@@ -141,10 +146,9 @@ def mean_panel(options: pl.DataFrame) -> Panel:
     heads = options[offsets[:-1].tolist()]
     events = heads["event"].unique().sort()
     column = {name: options[name].to_numpy().astype(np.float64) for name in OPTION_SUMS}
-    priced = column["priced"] > 0
-    odds, no_odds = (
-        np.divide(column[name], column["priced"], out=np.full(len(options), np.nan), where=priced)
-        for name in ("odds", "no_odds")
+    odds, no_odds, mid = (
+        np.divide(column[name], column[number], out=np.full(len(options), np.nan), where=column[number] > 0)
+        for name, number in (("odds", "priced"), ("no_odds", "priced"), ("mid", "quoted"))
     )
     count = len(heads)
     return Panel(
@@ -167,8 +171,9 @@ def mean_panel(options: pl.DataFrame) -> Panel:
         probability=column["probability"] / column["forecasts"],
         odds=odds,
         no_odds=no_odds,
-        weight=(column["weight"] / column["forecasts"])[offsets[:-1]],
+        weight=heads["weight"].to_numpy(),
         made_at=np.full(count, np.nan),
+        quote=mid,
     )
 
 

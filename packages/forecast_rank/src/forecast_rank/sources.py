@@ -36,7 +36,7 @@ def read(
     ----------
     source : path, list of paths, polars.DataFrame, pandas.DataFrame or Arrow table
         One row per forecaster, question and option, with the columns `forecaster, question, probability, outcome` and
-        optionally `option, odds, no_odds, event, category, made_at, closed_at, weight, exclusive`; or `question,
+        optionally `option, odds, no_odds, quote, event, category, made_at, closed_at, weight, exclusive`; or `question,
         outcome` and a column for each forecaster. A file may be packed with gzip or zstd; "-" is standard input.
         Several paths are the files that a publisher's format consists of.
     format : {"csv", "xlsx", "parquet", "jsonl"} or a publisher's format, optional
@@ -82,7 +82,7 @@ def read(
         strict=strict,
         fractional_outcomes=fractional_outcomes,
         normalise=normalise,
-        order=comma_separated(order),
+        order=comma_separated(order, distinct=False),
         columns=named_columns(columns),
         revisions=revisions,
     )
@@ -159,11 +159,12 @@ def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str,
     return name_of
 
 
-def comma_separated(values: Any) -> tuple[str, ...]:
-    """A list, or text separated by commas, as distinct texts: 0.5 as "0.5", 0.0 as "0"."""
+def comma_separated(values: Any, *, distinct: bool = True) -> tuple[str, ...]:
+    """A list, or text separated by commas, as texts: 0.5 as "0.5", 0.0 as "0"."""
     if isinstance(values, str):
         values = values.split(",")
     elif isinstance(values, int | float):
         values = [values]
     texts = (f"{value:g}" if isinstance(value, int | float) else str(value).strip() for value in values)
-    return tuple(dict.fromkeys(text for text in texts if text))
+    present = tuple(text for text in texts if text)
+    return tuple(dict.fromkeys(present)) if distinct else present

@@ -319,8 +319,9 @@ def references(panel: Panel) -> Panel:
 
     *market* forecasts the mean mid price of the forecasts with prices, normalised to sum 1 where options are exclusive;
     it makes no forecast on a question without prices. *uniform* forecasts 1/n, or 0.5 per option where options are not
-    exclusive. *ensemble* forecasts the unweighted mean of the forecasters. All carry the mean prices and the mean
-    weight of the question's forecasts.
+    exclusive. *ensemble* forecasts the unweighted mean of the forecasters. All carry the mean prices and the smallest
+    weight of the question's forecasts: they miss no question, and a forecaster that misses some of a repeated question
+    weighs the rest more.
 
     Parameters
     ----------
@@ -335,27 +336,30 @@ def references(panel: Panel) -> Panel:
     options, sizes = panel.cell_option, panel.questions.sizes
     priced = panel.spread(panel.priced)
     total = len(panel.questions.outcome)
-    priced_count = np.bincount(options, priced, total)
-    forecast_count = np.bincount(options, minlength=total)
+    quoted = panel.spread(~np.isnan(panel.sum_cells(panel.mid)))
 
-    def mean(values: Floats, mask: NDArray, count: NDArray) -> Floats:
-        sums = np.bincount(options[mask], values[mask], total)
-        return np.divide(sums, count, out=np.full(total, np.nan), where=count > 0)
+    def mean(values: Floats, mask: NDArray) -> Floats:
+        """The mean by option; of equal values exactly that value."""
+        value = np.full(total, np.nan)
+        value[options[mask]] = values[mask]
+        sums = np.bincount(options[mask], values[mask] - value[options[mask]], total)
+        return value + sums / np.maximum(np.bincount(options[mask], minlength=total), 1)
 
-    odds, no_odds = mean(panel.odds, priced, priced_count), mean(panel.no_odds, priced, priced_count)
-    mid = (odds + 1 - no_odds) / 2
+    odds, no_odds, mid = mean(panel.odds, priced), mean(panel.no_odds, priced), mean(panel.mid, quoted)
     of_question = np.repeat(np.arange(len(panel.questions)), sizes)
     exclusive = panel.questions.exclusive[of_question]
     mid_sums = np.bincount(of_question, mid, len(panel.questions))  # NaN where a price is missing
     mid_sum = mid_sums[of_question]
     probabilities = (
-        np.where(exclusive, mid / np.where(exclusive, mid_sum, 1.0), mid),
+        np.where(exclusive, mid / np.where(exclusive & (mid_sum > 0), mid_sum, 1.0), mid),
         np.where(exclusive, 1 / np.maximum(sizes, 1)[of_question], 0.5),
-        mean(panel.probability, np.ones(len(options), bool), forecast_count),
+        mean(panel.probability, np.ones(len(options), bool)),
     )
-    weights = np.bincount(panel.question, panel.weight, len(panel.questions)) / np.maximum(answers, 1)
+    weights = np.full(len(panel.questions), np.inf)
+    np.minimum.at(weights, panel.question, panel.weight)
     answered = answers > 0
-    has_forecast = (answered & ~np.isnan(mid_sums), answered, answered)
+    is_quoted = (mid_sums > 0) | (mid_sums == 0) & ~panel.questions.exclusive
+    has_forecast = (answered & is_quoted, answered, answered)
     # Sorted by question, then forecaster, like every panel.
     mask = np.stack(has_forecast, axis=1)
     question, forecaster = np.nonzero(mask)
@@ -374,4 +378,5 @@ def references(panel: Panel) -> Panel:
         no_odds=no_odds[cells],
         weight=weights[question],
         made_at=np.full(len(question), np.nan),
+        quote=None if panel.quote is None else mid[cells],
     )

@@ -50,6 +50,8 @@ def build_panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
     odds, no_odds = validator.odds[rows], validator.no_odds[rows]
     other_side = np.isnan(no_odds)
     no_odds[other_side] = 1 - odds[other_side]
+    quote = validator.quote[rows]
+    is_quoted = ~np.isnan(quote)
     return Panel(
         questions=Questions(
             offsets=option_offsets,
@@ -72,6 +74,7 @@ def build_panel(validator: ForecastValidator, is_counted: Mask) -> Panel:
         no_odds=no_odds,
         weight=validator.weight[first],
         made_at=validator.made_at[first],
+        quote=np.where(is_quoted, quote, (odds + 1 - no_odds) / 2) if is_quoted.any() else None,
     )
 
 

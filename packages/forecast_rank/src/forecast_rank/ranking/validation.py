@@ -65,7 +65,7 @@ class ForecastValidator:
         ) = (name_codes(table.names.pop(name)) for name in ("forecaster", "question", "option"))
         numbers = table.numbers
         self.probability, self.outcome = numbers["probability"], numbers["outcome"]
-        self.odds, self.no_odds = numbers["odds"], numbers["no_odds"]
+        self.odds, self.no_odds, self.quote = numbers["odds"], numbers["no_odds"], numbers["quote"]
         self.weight = one_if_missing(numbers["weight"])
         self.exclusive_flag = one_if_missing(numbers["exclusive"])
         self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
@@ -222,6 +222,7 @@ class ForecastValidator:
             self._reject_rows((y != 0) & (y != 1) & ~np.isnan(y), "outcome", "is neither 0 nor 1")
         for name, odds in (("odds", self.odds), ("no_odds", self.no_odds)):
             self._reject_rows((odds <= 0) | (odds >= 1), name, "is outside (0, 1)", ODDS_FIX)
+        self._reject_rows((self.quote < 0) | (self.quote > 1), "quote", "is outside [0, 1]")
         self._reject_rows(~((weight > 0) & (weight < np.inf)), "weight", "is not above 0")
         self._reject_rows((flag != 0) & (flag != 1), "exclusive", "is neither 0 nor 1")
 

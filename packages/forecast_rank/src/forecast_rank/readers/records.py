@@ -38,6 +38,7 @@ class LongFormRow:
     outcome: float | None
     odds: float | None = None
     no_odds: float | None = None
+    quote: float | None = None
     event: str | None = None
     category: str | None = None
     made_at: float | None = None
