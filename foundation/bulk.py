@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -34,6 +35,13 @@ def mappings_by(key: str, mappings: Iterable[Any]) -> dict[Any, Any]:
 def subset(mapping: Mapping[Any, Any], keys: Iterable[Any]) -> dict[Any, Any]:
     """The part of a mapping under these keys, in their order."""
     return {key: mapping[key] for key in keys}
+
+
+def chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """The items in lists of a size, the last one shorter."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def in_batches(rows: models.QuerySet, *fields: str) -> Iterator[list[tuple]]:

@@ -41,7 +41,7 @@ def nested_profit(chain: Sequence[Statements]) -> float:
 
     Of two single statements it is max(0, narrower − wider).
     """
-    candidates = sorted({value for statements in chain for value in statements})
+    candidates = sorted(set().union(*chain))
     best = [0.0] * len(candidates)
     for statements in chain:
         costs = []

@@ -54,7 +54,7 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
     Before its first snapshot an agent's return is zero; that of a completed cohort stays what it was at its end.
     """
     running = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    ranges = snapshot_ranges(running, at)
     range_of: dict[int, SnapshotRange] = {}
     for ranges_of_family in ranges.values():
         range_of.update(ranges_of_family)
@@ -90,7 +90,10 @@ def _step(agents: Sequence[Agent | AgentSummary], range_of: Mapping[int, Snapsho
 
 
 def _returns(values: Values, balance: Decimal) -> list[float]:
-    return [0.0 if value is None else float((value - balance) / balance * 100) for value in values]
+    returns = []
+    for value in values:
+        returns.append(0.0 if value is None else float((value - balance) / balance * 100))
+    return returns
 
 
 def _means(returns: Sequence[Sequence[float]], ages: int) -> list[MeanReturn | None]:

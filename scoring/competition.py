@@ -54,6 +54,10 @@ class CompetitionIndex:
         """The agents that count on leaderboards: those of cohorts that are not voided."""
         return [agent for agent in self.agents if agent.cohort.voided_at is None]
 
+    def counted_under(self, methodology: str) -> Sequence[AgentSummary]:
+        """Those of cohorts that follow a version; empty for all."""
+        return [agent for agent in self.counted if methodology in ("", agent.cohort.methodology.version)]
+
     @cached_property
     def agents_by_id(self) -> dict[int, AgentSummary]:
         return rows_by("pk", self.agents)
@@ -61,7 +65,7 @@ class CompetitionIndex:
     @cached_property
     def voided(self) -> frozenset[int]:
         """The ids of all other agents."""
-        return frozenset(agent.pk for agent in self.agents) - {agent.pk for agent in self.counted}
+        return frozenset(agent.pk for agent in self.agents if agent.cohort.voided_at is not None)
 
     @cached_property
     def by_slug(self) -> dict[str, Family]:

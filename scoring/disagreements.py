@@ -61,11 +61,10 @@ def position_disagreements(first: Family, second: Family, *, at: datetime | None
     """The markets on which the larger stakes of two families (by an instant) are on different sides."""
     stakes = _largest_stakes((first.pk, second.pk), at)
     first_stakes, second_stakes = stakes[first.pk], stakes[second.pk]
-    keys = [
-        market
-        for market, stake in first_stakes.items()
-        if market in second_stakes and stake[1] != second_stakes[market][1]
-    ]
+    keys = []
+    for key in first_stakes.keys() & second_stakes.keys():
+        if first_stakes[key][1] != second_stakes[key][1]:
+            keys.append(key)
     keys.sort(key=lambda market: (-min(first_stakes[market][0], second_stakes[market][0]), market))
     columns = ("side", "market__question", "market__status", "market__winning_outcome", "market__resolved_at")
     outcomes = Outcome.objects.filter(market__in=keys[:LIMIT]).select_related("market").only("market", *columns)
@@ -150,10 +149,9 @@ def _widest_gaps(
 
     Of equally wide gaps the newest entry, and of its options the first.
     """
-    gaps = [
-        (_gap(first_vectors[entry], second_vectors[entry]), entry)
-        for entry in first_vectors.keys() & second_vectors.keys()
-    ]
+    gaps = []
+    for entry in first_vectors.keys() & second_vectors.keys():
+        gaps.append((_gap(first_vectors[entry], second_vectors[entry]), entry))
     widest: dict[int, tuple[float, int]] = {}
     for gap, entry in sorted(gaps, reverse=True):
         if len(widest) == LIMIT:
@@ -165,10 +163,9 @@ def _widest_gaps(
         options[question].append(name)
     rows: list[Row] = []
     for question, (gap, entry) in widest.items():
-        option = next(
-            name for name in options[question] if _gap(first_vectors[entry], second_vectors[entry], name) == gap
-        )
-        rows.append([entry, option, first_vectors[entry].get(option, 0.0), second_vectors[entry].get(option, 0.0)])
+        first, second = first_vectors[entry], second_vectors[entry]
+        option = next(name for name in options[question] if _gap(first, second, name) == gap)
+        rows.append([entry, option, first.get(option, 0.0), second.get(option, 0.0)])
     return rows
 
 

@@ -8,6 +8,7 @@ from django.db.models import Max, Min, QuerySet
 
 from agents.models import Position
 from agents.models.ledger import marked_value
+from foundation.bulk import rows_by
 from scoring.competition import AgentSummary, competition_index
 from scoring.constants import ALL_METHODOLOGIES
 
@@ -41,11 +42,7 @@ def with_returns_without_largest_bet(
 
 def largest_bets(methodology: str = ALL_METHODOLOGIES, family: str = "") -> dict[str, ReturnShare]:
     """The largest bet of each family or of one, by its slug; its points are those of its own cohort's return."""
-    agents = {
-        agent.pk: agent
-        for agent in competition_index().counted
-        if methodology in (ALL_METHODOLOGIES, agent.cohort.methodology.version)
-    }
+    agents = rows_by("pk", competition_index().counted_under(methodology))
     largest: dict[str, ReturnShare] = {}
     positions = Position.objects.filter(agent__family__slug=family) if family else Position.objects.all()
     for agent_id, pnl in [*_closed_extremes(positions), *_open_results(positions)]:

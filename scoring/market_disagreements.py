@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Avg, Q, QuerySet
@@ -175,7 +176,7 @@ def _disagreements(entries: Sequence[ResolvedEntry], family: str = "") -> list[M
     from scoring.services.forecast_panels import panels
     from scoring.services.reference_forecasts import reference_vectors
 
-    families = sorted({slug for entry in entries for slug in entry.forecasts})
+    families = sorted(set().union(*map(attrgetter("forecasts"), entries)))
     panel = panels(entries, families).families
     vectors = reference_vectors(panel, np.concatenate([entry.quote for entry in entries]))
     prices, ensemble = vectors[MARKET][panel.cell_option], vectors[ENSEMBLE][panel.cell_option]

@@ -62,21 +62,25 @@ def performances(
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`, read together."""
     running = [agent for agent in agents if agent.cohort.started_at <= at]
-    ranges = snapshot_ranges({agent.family.pk for agent in running}, at)
+    ranges = snapshot_ranges(running, at)
     oldest, newest = [], []
     for agent in running:
         if agent_range := ranges[agent.family.pk].get(agent.pk):
             oldest.append(agent_range[0])
             newest.append(agent_range[1])
+    curves = {}
     if not newest:
-        return {span: Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, []) for span in spans}
+        for span in spans:
+            curves[span] = Performance(None, BUCKETS[0] if span is None else _bucket(span), [], {}, [])
+        return curves
     last = max(newest)
-    begins = {span: min(oldest) if span is None else last - span for span in spans}
-    grids = {span: bucket_ends(first, last) for span, first in begins.items()}
+    begins, grids = {}, {}
+    for span in spans:
+        begins[span] = min(oldest) if span is None else last - span
+        grids[span] = bucket_ends(begins[span], last)
     instants = sorted(set(chain.from_iterable(grids.values())))
     means_of = family_values(running, instants, ranges)
     changes = release_changes(running)
-    curves = {}
     for span, first in begins.items():
         places = [bisect_left(instants, instant) for instant in grids[span]]
         families = {}

@@ -1,7 +1,9 @@
 """Errors, intervals and paired tests: the one test behind ranks, ties and comparisons of traders, by calendar week."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,32 +53,27 @@ def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:
     """The tests of all pairs of families, by slug, on their common cohorts; differences in percentage points."""
     slugs = list(families)
     tests = paired_by_cluster(_table([*families.values()]), least_units=LEAST_COHORTS, difference=DETECTABLE_DIFFERENCE)
-    pairs = [
-        {
-            "first": slugs[first],
-            "second": slugs[second],
-            "cohorts": int(tests.n[place]),
-            "weeks": int(tests.events[place]),
-            "difference": _finite(tests.difference[place]),
-            "se": _finite(tests.se[place]),
-            "p": _finite(tests.p[place]),
-            "p_holm": _finite(tests.p_holm[place]),
-            "margin": _finite(tests.margin[place]),
-            "cohorts_more": _finite(tests.questions_more[place]),
-        }
-        for place, (first, second) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True))
-    ]
+    pairs = []
+    for place, (first, second) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True)):
+        pair = {"first": slugs[first], "second": slugs[second]}
+        pair |= {"cohorts": int(tests.n[place]), "weeks": int(tests.events[place])}
+        for name in ("difference", "se", "p", "p_holm", "margin"):
+            pair[name] = _finite(getattr(tests, name)[place])
+        pairs.append(pair | {"cohorts_more": _finite(tests.questions_more[place])})
     ranges = rank_ranges_of_tests(tests, len(slugs)).astype(int).tolist()
-    return ReturnTests(pairs, [(low, high) for low, high in ranges])
+    return ReturnTests(pairs, list(map(tuple, ranges)))
 
 
 def _table(families: Sequence[FamilyReturns]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The returns by family, cohort and week; NaN where a cohort does not run."""
-    cohorts = sorted({cohort for family in families for cohort in family}, key=int)
-    weeks = sorted({week for family in families for returns in family.values() for week in returns})
-    cohort_places = {cohort: place for place, cohort in enumerate(cohorts)}
-    week_places = {week: place for place, week in enumerate(weeks)}
-    table = np.full((len(families), len(cohorts), len(weeks)), np.nan)
+    weeks_of: dict[Any, set[Any]] = defaultdict(set)
+    for family in families:
+        for cohort, returns in family.items():
+            weeks_of[cohort].update(returns)
+    weeks = sorted(set().union(*weeks_of.values()))
+    cohort_places = dict(zip(sorted(weeks_of, key=int), count(), strict=False))
+    week_places = dict(zip(weeks, count(), strict=False))
+    table = np.full((len(families), len(weeks_of), len(weeks)), np.nan)
     for row, family in enumerate(families):
         for cohort, returns in family.items():
             for week, value in returns.items():

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from statistics import fmean
 
 from django.db import connection
@@ -123,15 +124,11 @@ def _values_at_last_prices(agents: Sequence[Agent | AgentSummary], *, awaiting: 
         columns = ("agent", "shares", "cost_basis", "outcome__price")
         for row in positions.values_list(*columns, named=True):
             value[row.agent] += marked_value(row.shares, row.cost_basis, row.outcome__price)
-    return {
-        agent.pk: Valuation(
-            agent.cash,
-            value.get(agent.pk, ZERO),
-            agent.cohort.methodology.starting_balance,
-            *counts.get(agent.pk, (0, 0)),
-        )
-        for agent in agents
-    }
+    valuations = {}
+    for agent in agents:
+        opening, numbers = agent.cohort.methodology.starting_balance, counts.get(agent.pk, (0, 0))
+        valuations[agent.pk] = Valuation(agent.cash, value.get(agent.pk, ZERO), opening, *numbers)
+    return valuations
 
 
 def _rounding_sql() -> tuple[str, str]:
@@ -168,9 +165,9 @@ def snapshot_valuations(agents: Iterable[Agent | AgentSummary], at: datetime) ->
     return values
 
 
-def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[int, BetRecord]:
-    """The record of each agent id, from scores of markets resolved by `at` (default: all)."""
-    rows = BrierScore.objects.filter(agent__in=list(agents)).order_by()
+def bet_records(agents: Iterable[Agent | AgentSummary], *, at: datetime | None = None) -> dict[int, BetRecord]:
+    """The record of each agent by its id, from scores of markets resolved by `at` (default: all)."""
+    rows = BrierScore.objects.filter(agent__in=list(map(attrgetter("pk"), agents))).order_by()
     if at is not None:
         rows = rows.filter(resolved_at__lte=at)
     scores: dict[int, list[float]] = defaultdict(list)
@@ -178,10 +175,10 @@ def bet_records(agents: Iterable[int], *, at: datetime | None = None) -> dict[in
     for agent, score, outcome in rows.values_list("agent", "score", "outcome"):
         scores[agent].append(score)
         won[agent].append(outcome)
-    return {
-        agent: BetRecord(fmean(agent_scores), len(agent_scores), win_rate(won[agent]))
-        for agent, agent_scores in scores.items()
-    }
+    records = {}
+    for agent, agent_scores in scores.items():
+        records[agent] = BetRecord(fmean(agent_scores), len(agent_scores), win_rate(won[agent]))
+    return records
 
 
 def win_rate(won: Sequence[bool]) -> float:

@@ -24,7 +24,7 @@ def weekly_returns(
 ) -> dict[int, dict[str, float]]:
     """The weekly returns of agents (family, cohort and methodology loaded) that add up to their values, by agent id."""
     agents, until = list(agents), at or FOREVER
-    ranges = snapshot_ranges({agent.family.pk for agent in agents}, until)
+    ranges = snapshot_ranges(agents, until)
     ends = {}
     for agent in agents:
         newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]

@@ -346,12 +346,8 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
             raise ValidationError({"batch": [f"batch {batch.pk} is for models that are offered a search tool"]})
         return prompt
     if names != {"agent", "universe"}:
-        raise ValidationError(
-            {
-                name: ["name the task: give agent and universe, or batch"]
-                for name in sorted(names ^ {"agent", "universe"})
-            }
-        )
+        reason = ["name the task: give agent and universe, or batch"]
+        raise ValidationError(dict.fromkeys(sorted(names ^ {"agent", "universe"}), reason))
     _check_scope(registration, Decision.PROTOCOL)
     agents = Agent.objects.filter(family=registration.family).select_related("cohort__methodology", "family")
     agent = agents.filter(pk=_id(request, "agent")).first()

@@ -10,11 +10,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     initial = True
-
-    dependencies = [
-        ('cohorts', '0001_initial'),
-        ('markets', '0001_initial'),
-    ]
+    dependencies = [('cohorts', '0001_initial'), ('markets', '0001_initial')]
 
     operations = [
         migrations.CreateModel('Maker', [

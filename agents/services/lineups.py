@@ -105,8 +105,8 @@ def refuse_aliases(releases: Iterable[Release], aliases: Mapping[str, str]) -> N
 
 def preview_lineup(line_up: LineUp, *, at: datetime) -> LineUpPreview:
     """The effect of approving a line-up at `at`."""
-    latest, after = latest_approved(), releases_of(line_up)
-    changes = lineup_changes(releases_of(latest) if latest else (), after)
+    after = releases_of(line_up)
+    changes = lineup_changes(latest_releases(), after)
     withdrawn = tuple(release.family.slug for release in after if not release.family.active)
     return LineUpPreview(effective_from(at=at), changes, withdrawn)
 
@@ -165,6 +165,12 @@ def effective_from(*, at: datetime) -> datetime:
 def latest_approved() -> LineUp | None:
     """The line-up that was approved last; it may take effect only next week."""
     return LineUp.objects.approved().first()
+
+
+def latest_releases() -> list[Release]:
+    """The releases of the line-up that was approved last, in its order; empty where none was."""
+    line_up = latest_approved()
+    return releases_of(line_up) if line_up else []
 
 
 def lineup_releases(at: datetime) -> list[Release]:

@@ -15,11 +15,10 @@ from agents.models.family import name_slug
 from agents.services.lineups import (
     LineUpChange,
     approve_lineup,
-    latest_approved,
+    latest_releases,
     lineup_changes,
     lineup_releases,
     propose_lineup,
-    releases_of,
 )
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK
@@ -220,13 +219,8 @@ def newcomer(
 
 def lineup_with(release: Release) -> list[Release]:
     """The releases of the line-up approved last, with this one in its family's place or at the end."""
-    latest = latest_approved()
-    releases = releases_of(latest) if latest else []
-    slugs = [member.family.slug for member in releases]
-    if release.family.slug in slugs:
-        releases[slugs.index(release.family.slug)] = release
-        return releases
-    return [*releases, release]
+    by_family = rows_by("family.slug", latest_releases())
+    return list({**by_family, release.family.slug: release}.values())
 
 
 def propose_newcomer(release: Release, *, by: str, reason: str, at: datetime) -> LineUp:

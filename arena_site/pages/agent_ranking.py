@@ -24,7 +24,7 @@ def rank_agents(agents: Iterable[Agent], *, awaiting: bool = False) -> list[Rank
     """
     agents = list(agents)
     worth = valuations(agents, awaiting=awaiting)
-    scores = bet_records([agent.pk for agent in agents])
+    scores = bet_records(agents)
     returns = {agent.pk: worth[agent.pk].pnl_percent for agent in agents}
     ranked = [returns[agent.pk] for agent in agents if not agent.family.external]
 

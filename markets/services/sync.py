@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 
 from django.db.models import Max, Q, Sum
@@ -300,9 +301,8 @@ def _accept_quotes(fetched: FetchedMarkets, *, clob: Clob, rule: PriceRule, at: 
     jumped: list[Market] = []
     unchanged: list[Market] = []
     for market in untraded.prefetch_related("outcomes"):
-        has_jumped = market.source == TRADED_SOURCE and any(
-            _has_jumped(outcome, rule) for outcome in market.outcomes.all()
-        )
+        is_traded = market.source == TRADED_SOURCE
+        has_jumped = is_traded and any(map(partial(_has_jumped, rule=rule), market.outcomes.all()))
         (jumped if has_jumped else unchanged).append(market)
     update_prices(unchanged, rule=rule, at=at, clob=None)
     if jumped:

@@ -101,7 +101,7 @@ class AgentViewSet(ReadOnlyViewSet):
             for agent in agents:
                 agent.cash = published[agent.pk].cash if agent.pk in sealed else agent.cash
         if self.is_requested(*RECORD_FIELDS):
-            scores = bet_records([agent.pk for agent in agents])
+            scores = bet_records(agents)
             for agent in agents:
                 agent.record = scores.get(agent.pk, NO_RECORD)
         if self.is_requested(*AgentAfterCosts._fields):

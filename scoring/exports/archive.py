@@ -161,6 +161,10 @@ def _manifest(
     rows: dict[str, int],
     heads: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
+    rows_by_file = {}
+    for format in formats:
+        for name, count in rows.items():
+            rows_by_file[f"{format}/{name}.{format}"] = count
     return {
         "format": FORMAT_VERSION,
         "made_at": instant_text(at),
@@ -172,9 +176,7 @@ def _manifest(
             "django": django.get_version(),
             **{name: version(name) for name in ("numpy", "polars", "scipy")},
         },
-        "files": list_files(
-            draft, MANIFEST, {f"{format}/{name}.{format}": count for format in formats for name, count in rows.items()}
-        ),
+        "files": list_files(draft, MANIFEST, rows_by_file),
     }
 
 

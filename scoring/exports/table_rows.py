@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -11,7 +10,7 @@ from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
 from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
-from foundation.bulk import mappings_by
+from foundation.bulk import chunks, mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
@@ -58,7 +57,7 @@ def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any
         columns = selection.rows(table).filter(**narrowed).values_list(*(column.path for column in table.columns))
         rows = columns.iterator(chunk_size=table.batch_size)
     kinds = [column.kind for column in table.columns]
-    for batch in _batches(rows, table.batch_size):
+    for batch in chunks(rows, table.batch_size):
         yield [tuple(map(encode, row, kinds)) for row in batch]
 
 
@@ -84,8 +83,8 @@ def _take_back(trade: Trade, position: Position) -> None:
 
 def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     agents = selection.rows(TABLES_BY_NAME["agents"]).select_related("family").prefetch_related("cohort__methodology")
-    for batch in _batches(agents.iterator(chunk_size=500), 500):
-        values, scores = valuations(batch), bet_records([agent.pk for agent in batch])
+    for batch in chunks(agents.iterator(chunk_size=500), 500):
+        values, scores = valuations(batch), bet_records(batch)
         for agent in batch:
             valuation, record = values[agent.pk], scores.get(agent.pk, NO_RECORD)
             yield {
@@ -199,12 +198,6 @@ def _report_figures(selection: ExportSelection) -> Iterator[dict[str, Any]]:
         of_arm = Selection(arm)
         yield from forecast_figures(arm, stored_parts(of_arm, resolved_entries(of_arm), family_names(of_arm)))
     yield from risk_figures(board_risk(trading_leaderboard(), ALL_METHODOLOGIES))
-
-
-def _batches(rows: Iterable[Any], size: int) -> Iterator[Any]:
-    iterator = iter(rows)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 COMPUTED_TABLES: dict[str, Any] = {

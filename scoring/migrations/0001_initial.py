@@ -7,11 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     initial = True
-
-    dependencies = [
-        ('agents', '0001_initial'),
-        ('markets', '0001_initial'),
-    ]
+    dependencies = [('agents', '0001_initial'), ('markets', '0001_initial')]
 
     operations = [
         migrations.CreateModel('BrierScore', [

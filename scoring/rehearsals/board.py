@@ -66,7 +66,7 @@ def _agents_results(family: Family, timeline: Timeline) -> list[dict[str, Any]]:
     """The agent's result in each cohort, valued at its last snapshot."""
     agents = list(Agent.objects.filter(family=family).select_related("cohort__methodology").order_by("cohort__number"))
     values = snapshot_valuations(agents, timeline.end)
-    records = bet_records([agent.pk for agent in agents])
+    records = bet_records(agents)
     results = []
     for agent in agents:
         value, record = values[agent.pk], records.get(agent.pk, NO_RECORD)

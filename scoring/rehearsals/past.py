@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError, models, transaction
 
 from arena_verifier.rows import Row
 from cohorts.models import Methodology
-from foundation.bulk import rows_by
+from foundation.bulk import chunks, rows_by
 from markets.models import (
     EvidenceSnippet,
     Market,
@@ -178,7 +177,7 @@ def _load(
     ]
     ids = set()
     selected = filter(keep, tables.rows(name))
-    while rows := list(islice(selected, BATCH)):
+    for rows in chunks(selected, BATCH):
         instances = []
         for row in rows:
             values = {column.path: _value(fields[column.path], row[column.name]) for column in columns}

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from agents.models import Agent, Family, Trade
@@ -61,16 +62,20 @@ def agents_after_costs(
     for pk, version in inputs.items():
         stored = accounts.get(str(pk))
         if stored is not None and stored["inputs"] == version:
-            outcomes.update(outcome for outcome, *_ in stored["holdings"])
+            outcomes.update(map(itemgetter(0), stored["holdings"]))
         else:
             accounts.pop(str(pk), None)
-            outcomes.update(trade["outcome"] for trade in trades[pk])
-            traded.update((trade["universe"], trade["outcome"]) for trade in trades[pk])
+            for trade in trades[pk]:
+                outcomes.add(trade["outcome"])
+                traded.add((trade["universe"], trade["outcome"]))
     keys = _book_keys(outcomes, at)
-    last = {outcome: universe for universe, outcome in keys}
-    ids = [keys[key] for key in traded | {(universe, outcome) for outcome, universe in last.items()} if key in keys]
-    books = {(row["universe"], row["outcome"]): TakerBook(row) for row in _stored_books(ids)}
-    last_books = {outcome: books[universe, outcome] for outcome, universe in last.items()}
+    last = {}
+    for key in keys:
+        last[key[1]] = key
+    books = {}
+    for book in _stored_books(map(keys.__getitem__, keys.keys() & {*traded, *last.values()})):
+        books[book["universe"], book["outcome"]] = TakerBook(book)
+    last_books = {outcome: books[key] for outcome, key in last.items()}
     if at is None:
         prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
     else:
@@ -133,7 +138,10 @@ def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, 
     """The ids of all books of outcomes by universe and outcome, in the order of the freezes."""
     books = OrderBook.objects.filter(**_until("universe__frozen_at", at))
     rows = sorted(_rows(books, outcomes, "universe__frozen_at", "universe", "outcome", "pk", by="outcome"))
-    return {(universe, outcome): pk for _, universe, outcome, pk in rows}
+    keys = {}
+    for _, *key, pk in rows:
+        keys[key[0], key[1]] = pk
+    return keys
 
 
 def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:

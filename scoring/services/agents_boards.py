@@ -8,16 +8,17 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, product, starmap
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Min, QuerySet, Sum
 
-from agents.models import Attempt, Decision, Elicitation, Family, Forecast, Task
+from agents.models import Agent, Attempt, Decision, Elicitation, Family, Forecast, Task
 from agents.sealing import respecting_seals
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
+from scoring.competition import AgentSummary
 from scoring.constants import (
     AGENT_PERIODS,
     ALL_METHODOLOGIES,
@@ -152,13 +153,13 @@ def forecast_agents_board(
     shared = [entry for entry in resolved if not agents.keys().isdisjoint(entry.external_forecasts)]
     joint, references = joint_panel(shared, [*models, *agents]), panels(shared, models).references
     answered = questions_answered(joint) | questions_answered(references)
-    questions_by_agent = {}
+    questions_by_agent = dict.fromkeys(agents, 0)
     for slug, first in first_entries.items():
-        questions = {entry.question for entry in resolved if entry.entry >= first}
-        questions_by_agent[slug] = len(questions)
-    competitors = {
-        slug for slug in agents if is_ranked(answered[slug], questions_by_agent.get(slug, 0), LEAST_QUESTIONS)
-    }
+        questions_by_agent[slug] = len({entry.question for entry in resolved if entry.entry >= first})
+    competitors = set()
+    for slug in agents:
+        if is_ranked(answered[slug], questions_by_agent[slug], LEAST_QUESTIONS):
+            competitors.add(slug)
     report = rank_panel(
         joint,
         Settings(METRICS),
@@ -178,7 +179,7 @@ def forecast_agents_board(
         entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
         entry |= {name: figures.get(name) for name in ("bss_uniform", *FORECAST_FIGURES)}
         if slug in agents:
-            entry |= {"asked": questions_by_agent.get(slug, 0), **_failures(slug, tasks, attempts)}
+            entry |= {"asked": questions_by_agent[slug], **_failures(slug, tasks, attempts)}
         entries.append(entry)
     data = report["data"] | {"questions": len({entry.question for entry in shared})}
     return _board(entries, competitors, report["pairs"], data, sign=1)
@@ -186,16 +187,20 @@ def forecast_agents_board(
 
 def _trading_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
     participants, values = board_participants(ALL_METHODOLOGIES, until)
-    recent_agents = [agent for agent in participants if since is None or agent.cohort.week_start >= since]
-    cohorts = {agent.cohort.pk for agent in recent_agents if agent.family.track == track}
-    members = [agent for agent in recent_agents if agent.cohort.pk in cohorts and agent.family.track in ("", track)]
-    agents = [agent.pk for agent in members]
+    by_cohort: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
+    for agent in participants:
+        if agent.family.track in ("", track) and (since is None or agent.cohort.week_start >= since):
+            by_cohort[agent.cohort.pk].append(agent)
+    members: list[Agent | AgentSummary] = []
+    for agents_of_cohort in by_cohort.values():
+        if any(agent.family.track == track for agent in agents_of_cohort):
+            members += agents_of_cohort
+    agents = list(map(attrgetter("pk"), members))
     scores = BrierScore.objects.filter(agent__in=agents).order_by("pk")
     if until is not None:
         scores = scores.filter(resolved_at__lte=until)
     bets = bets_by_family(scores)
-    families = {agent.family.pk for agent in members}
-    scored = {family: score_fields(bets[family]) for family in families}
+    scored = {family: score_fields(bets[family]) for family in set(map(attrgetter("family.pk"), members))}
     decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
     tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", since, until)
     attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", since, until)

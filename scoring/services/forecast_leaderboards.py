@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,21 +203,22 @@ def _refresh(selection: Selection, versions: Sequence[str], *, at: datetime, ref
     before, stored = rows.filter(category="").first(), dict(rows.values_list("category", "report__inputs"))
     has_fits = before is not None and before.report.get("fitted") is not None
     slow = is_fit_due(before, inputs, at=at) if refit else not has_fits
-    current = {category for category, stored_inputs in stored.items() if is_current(category, stored_inputs, inputs)}
-    resolved = {
-        category for category, stored_inputs in inputs["categories"].items() if category and "resolved" in stored_inputs
-    }
+    current, resolved = set(), set()
+    for category, stored_inputs in stored.items():
+        if is_current(category, stored_inputs, inputs):
+            current.add(category)
+    for category, category_inputs in inputs["categories"].items():
+        if category and "resolved" in category_inputs:
+            resolved.add(category)
     if "" in current and (not refit or (not slow and current >= resolved)):
         return 0
     omitted = current if refit else stored.keys() - {""}
     leaderboards, difficulties = compute_forecast_leaderboards(
         selection, inputs, before, at=at, slow=slow, omitted=omitted
     )
-    by_key = {
-        LeaderboardKey(FORECAST, version, selection.arm, category): contents
-        for version in versions
-        for category, contents in leaderboards.items()
-    }
+    by_key = {}
+    for version, category in product(versions, leaderboards):
+        by_key[LeaderboardKey(FORECAST, version, selection.arm, category)] = leaderboards[category]
     with transaction.atomic():
         store_leaderboards(by_key, at=at)
         if slow and versions[0] == ALL_METHODOLOGIES:
@@ -265,11 +267,10 @@ def compute_forecast_leaderboards(
     fits = slow_fits(resolved, families, externals)
     _add_fits(leaderboards[""], fits)
     leaderboards[""].report.update(fitted=inputs["resolved"], fitted_at=at.isoformat())
-    difficulties = [
-        QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures)
-        for question, figures in fits.questions.items()
-        if figures["difficulty"] is not None
-    ]
+    difficulties = []
+    for question, figures in fits.questions.items():
+        if figures["difficulty"] is not None:
+            difficulties.append(QuestionDifficulty(question_id=int(question), arm=selection.arm, **figures))
     return leaderboards, difficulties
 
 
@@ -347,9 +348,11 @@ def _by_category(
 ) -> dict[str, LeaderboardContents]:
     refused = refused_forecasts(selection, "entry__question__category")
     leaderboards = {}
-    for category in sorted({entry.category for entry in resolved} - {""}):
-        of_category = [entry for entry in resolved if entry.category == category]
-        leaderboard = forecast_leaderboard(of_category, families, externals)
+    by_category: dict[str, list[ResolvedEntry]] = defaultdict(list)
+    for entry in resolved:
+        by_category[entry.category].append(entry)
+    for category in sorted(by_category.keys() - {""}):
+        leaderboard = forecast_leaderboard(by_category[category], families, externals)
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.
         for row in leaderboard.entries:
             refusals = None if row["reference"] else refused[row["family"], category]

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from forecast_rank.files.input_table import InputTable
 from forecast_rank.metrics.flat_arrays import Codes
 from forecast_rank.readers.formats import empty_column_warnings
 from forecast_rank.readers.records import ImportSource, ParsedFile
+from foundation.bulk import chunks
 from scoring.models import ForecastImport, ImportCollection, ImportedForecast, ImportedQuestion, RejectedRow
 
 Progress = Callable[[int, int], None]
@@ -27,10 +27,9 @@ Progress = Callable[[int, int], None]
 BATCH = 2_000
 """About as many rows are written in one transaction, which on SQLite blocks all other writers."""
 _YEAR_1, _YEAR_9999 = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
-_LENGTHS: dict[str, int] = {
-    name: ImportedForecast._meta.get_field(name).max_length  # type: ignore[union-attr,misc]
-    for name in ("forecaster", "question", "option", "event", "category")
-}
+_LENGTHS: dict[str, int] = {}
+for _name in ("forecaster", "question", "option", "event", "category"):
+    _LENGTHS[_name] = ImportedForecast._meta.get_field(_name).max_length  # type: ignore[union-attr,assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,9 @@ def mark_people(
             raise ValueError(f"{', '.join(unknown)}: no forecaster of {collection} has this name")
     else:
         marks = set(forecasts.filter(forecast_import__in=imports).values_list("forecaster", flat=True))
-    people = sorted({*collection.people, *marks})
-    is_new = people != collection.people
-    collection.people = people
+    names = sorted({*collection.people, *marks})
+    is_new = names != collection.people
+    collection.people = names
     collection.save(update_fields=["people"])
     return is_new
 
@@ -137,30 +136,32 @@ def _reject_unstorable(table: InputTable) -> None:
 
 def _reject(forecast_import: ForecastImport, reasons: Iterable[tuple[int, str]]) -> None:
     """Stores the first reason for each row."""
-    rows = (
-        RejectedRow(forecast_import=forecast_import, row=row, reason=reason.replace("\0", "\ufffd"))
-        for row, reason in reasons
+    for batch in chunks(reasons, BATCH):
+        rows = []
+        for row, reason in batch:
+            rows.append(RejectedRow(forecast_import=forecast_import, row=row, reason=reason.replace("\0", "\ufffd")))
+        RejectedRow.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _imported_question(collection: ImportCollection, item: Any) -> ImportedQuestion:
+    return ImportedQuestion(
+        collection=collection,
+        question=item.question,
+        title=item.title.replace("\0", "\ufffd"),
+        options=list(item.options),
+        happened=None if item.happened is None else list(item.happened),
+        category=item.category[:200],
+        closed_at=_instant(item.closed_at),
     )
-    while chunk := list(islice(rows, BATCH)):
-        RejectedRow.objects.bulk_create(chunk, ignore_conflicts=True)
 
 
 def _store_questions(collection: ImportCollection, reading: ParsedFile) -> None:
     """Stores descriptions of questions; outcomes may come with a later file."""
-    questions = (
-        ImportedQuestion(
-            collection=collection,
-            question=item.question,
-            title=item.title.replace("\0", "\ufffd"),
-            options=list(item.options),
-            happened=None if item.happened is None else list(item.happened),
-            category=item.category[:200],
-            closed_at=_instant(item.closed_at),
-        )
-        for item in reading.questions
-        if len(item.question) <= _LENGTHS["question"] and "\0" not in item.question
-    )
-    while chunk := list(islice(questions, BATCH)):
+    for batch in chunks(reading.questions, BATCH):
+        chunk = []
+        for item in batch:
+            if len(item.question) <= _LENGTHS["question"] and "\0" not in item.question:
+                chunk.append(_imported_question(collection, item))
         with transaction.atomic():
             ImportedQuestion.objects.bulk_create(chunk, ignore_conflicts=True)
             outcomes = {item.question: item.happened for item in chunk if item.happened is not None}
@@ -226,23 +227,21 @@ def _forecasts(
 ) -> list[ImportedForecast]:
     columns = {name: column.gather(batch) for name, column in table.names.items()}
     columns |= {name: pl.Series(column[batch]) for name, column in (table.numbers | table.times).items()}
-    return [
-        ImportedForecast(
-            **row
-            | {
-                "collection_id": forecast_import.collection_id,
-                "forecast_import": forecast_import,
-                "row": int(lines[place]),
-                "event": row["event"] or "",
-                "category": row["category"] or "",
-                "made_at": _instant(row["made_at"]),
-                "closed_at": _instant(row["closed_at"]),
-                "weight": 1.0 if row["weight"] is None else row["weight"],
-                "exclusive": row["exclusive"] != 0,
-            }
-        )
-        for place, row in zip(batch.tolist(), pl.DataFrame(columns).fill_nan(None).to_dicts(), strict=True)
-    ]
+    forecasts = []
+    for place, row in zip(batch.tolist(), pl.DataFrame(columns).fill_nan(None).to_dicts(), strict=True):
+        row |= {
+            "collection_id": forecast_import.collection_id,
+            "forecast_import": forecast_import,
+            "row": int(lines[place]),
+            "event": row["event"] or "",
+            "category": row["category"] or "",
+            "made_at": _instant(row["made_at"]),
+            "closed_at": _instant(row["closed_at"]),
+            "weight": 1.0 if row["weight"] is None else row["weight"],
+            "exclusive": row["exclusive"] != 0,
+        }
+        forecasts.append(ImportedForecast(**row))
+    return forecasts
 
 
 def _instant(seconds: float | None) -> datetime | None:

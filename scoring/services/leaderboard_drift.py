@@ -6,9 +6,10 @@ A current leaderboard is not compared while its job has yet to reach what has ch
 from collections.abc import Iterator
 from datetime import datetime
 from operator import attrgetter
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from agents.models import JournalEntry, Position
@@ -74,17 +75,15 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
 
 def _have_portfolios_changed(since: datetime) -> bool:
     """True if cash, prices, scores or snapshots are newer than an instant, or a job is at work on them."""
-    return any(
-        rows.exists()
-        for rows in (
-            Run.objects.under_way(timezone.now()).filter(kind__in=TRADING_JOBS),
-            JournalEntry.objects.filter(occurred_at__gt=since),
-            Position.objects.open().filter(outcome__price_at__gt=since),
-            BrierScore.objects.filter(scored_at__gt=since),
-            Snapshot.objects.filter(taken_at__gt=since),
-            Cohort.objects.filter(voided_at__gt=since),
-        )
+    newer: tuple[QuerySet[Any], ...] = (
+        Run.objects.under_way(timezone.now()).filter(kind__in=TRADING_JOBS),
+        JournalEntry.objects.filter(occurred_at__gt=since),
+        Position.objects.open().filter(outcome__price_at__gt=since),
+        BrierScore.objects.filter(scored_at__gt=since),
+        Snapshot.objects.filter(taken_at__gt=since),
+        Cohort.objects.filter(voided_at__gt=since),
     )
+    return any(map(QuerySet.exists, newer))
 
 
 def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:

@@ -102,18 +102,11 @@ def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
     prices = [float(row.price) for row in rows]
     won = [row.outcome == row.market__winning_outcome for row in rows]
     scores, market_scores = brier_score(confidence, won).tolist(), brier_score(prices, won).tolist()
-    return [
-        ScoredBet(
-            trade=row.pk,
-            agent=row.agent,
-            market=row.market,
-            probability=confidence[i],
-            outcome=won[i],
-            score=scores[i],
-            market_probability=prices[i],
-            market_score=market_scores[i],
-            resolved_at=row.market__resolved_at or at,
-            scored_at=at,
-        )
-        for i, row in enumerate(rows)
-    ]
+    scored = []
+    for i, row in enumerate(rows):
+        figures = {
+            "probability": confidence[i], "outcome": won[i], "score": scores[i], "market_probability": prices[i],
+            "market_score": market_scores[i], "resolved_at": row.market__resolved_at or at, "scored_at": at,
+        }  # fmt: skip
+        scored.append(ScoredBet(trade=row.pk, agent=row.agent, market=row.market, **figures))
+    return scored

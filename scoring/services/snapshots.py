@@ -115,7 +115,7 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
         ids = [agent.pk for agent in agents]
         holdings = _holdings(ids, instant)
         cash_since = _cash_since(ids, instant)
-        scores = bet_records(ids, at=instant)
+        scores = bet_records(agents, at=instant)
     prices, stale = marks.prices(), marks.stale
     rows = []
     for agent in agents:

@@ -275,12 +275,9 @@ def board_participants(
 ) -> tuple[Sequence[Agent | AgentSummary], dict[int, Valuation]]:
     """The agents of a leaderboard in the order of their cohorts, and their values now or as of an instant, by id."""
     if at is not None:
-        running = [
-            agent
-            for agent in competition_index().counted
-            if methodology in (ALL_METHODOLOGIES, agent.cohort.methodology.version) and agent.cohort.started_at <= at
-        ]
-        running.sort(key=lambda agent: agent.cohort.number)
+        counted = competition_index().counted_under(methodology)
+        running = [agent for agent in counted if agent.cohort.started_at <= at]
+        running.sort(key=attrgetter("cohort.number"))
         return running, snapshot_valuations(running, at)
     agents = Agent.objects.filter(cohort__voided_at=None).order_by("cohort__number", "family")
     if methodology:

@@ -182,7 +182,7 @@ def first_shares(contributions: Floats, counts: Floats) -> list[float | None]:
 def locked_returns(participants: Agents, values: Mapping[int, Valuation], until: datetime | None) -> dict[str, float]:
     """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug."""
     instant = until or FOREVER
-    ranges = snapshot_ranges({agent.family.pk for agent in participants}, instant)
+    ranges = snapshot_ranges(participants, instant)
     ends: dict[int, datetime] = {}
     profits: dict[int, tuple[str, float]] = {}
     for agent in participants:

@@ -48,7 +48,7 @@ def test_a_small_arena_is_whole_and_its_books_balance(client: Client) -> None:
 
     newest = Snapshot.objects.latest("taken_at").taken_at
     played = list(Agent.objects.select_related("cohort__methodology"))
-    worth, record = valuations(played), bet_records([agent.pk for agent in played])
+    worth, record = valuations(played), bet_records(played)
     for snapshot in Snapshot.objects.filter(taken_at=newest):
         assert snapshot.total_value == worth[snapshot.agent_id].total
         if snapshot.agent_id in record:

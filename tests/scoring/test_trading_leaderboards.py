@@ -104,7 +104,7 @@ def test_family_is_scored_over_all_its_bets_and_not_by_a_mean_of_means(ada: Agen
     lose(second, "1250.00")  # confidence 0.5: 0.25
     compute_scores(at=SETTLED)
     assert entry(ada.family)["brier"] == pytest.approx((0 + 0.16 + 0.25) / 3)
-    assert bet_records([second.pk])[second.pk].brier == pytest.approx(0.25)
+    assert bet_records([second])[second.pk].brier == pytest.approx(0.25)
 
 
 def test_family_return_is_the_mean_over_cohorts_with_students_interval(ada: Agent) -> None:

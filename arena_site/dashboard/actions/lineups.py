@@ -18,6 +18,7 @@ from agents.services.lineups import (
     check_releases,
     effective_from,
     latest_approved,
+    latest_releases,
     lineup_changes,
     preview_lineup,
     propose_lineup,
@@ -152,8 +153,7 @@ class AddModel(ProposeLineUp):
         return super().obstacle({"release": lineup_with(data["release"])}, at)
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        release, latest = data["release"], latest_approved()
-        changes = lineup_changes(releases_of(latest) if latest else (), lineup_with(release))
+        changes = lineup_changes(latest_releases(), lineup_with(data["release"]))
         return Preview(super().effect({"release": []}, at).summary, [*map(str, changes), *data["costs"]])
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:

@@ -137,7 +137,7 @@ def values_figure(
 
 def _instants(agent: Agent, at: datetime, span: timedelta | None) -> list[datetime]:
     """The agent's newest snapshot, and the ends of the time buckets before it."""
-    first_last = snapshot_ranges([agent.family_id], at)[agent.family_id].get(agent.pk)
+    first_last = snapshot_ranges([agent], at)[agent.family_id].get(agent.pk)
     if first_last is None:
         return []
     first, last = first_last

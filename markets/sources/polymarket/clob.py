@@ -174,8 +174,8 @@ def _books_by_token(answer: object) -> dict[str | None, object]:
 def parse_book(token: str, raw: object) -> TopOfBook:
     """The best bid and ask of a book. Raises ValueError for any other answer."""
     book = parse_levels(token, raw)
-    bid, ask = (levels[0][0] if levels else None for levels in (book.bids, book.asks))
-    return TopOfBook(token, bid=bid, ask=ask)
+    bid = book.bids[0][0] if book.bids else None
+    return TopOfBook(token, bid=bid, ask=book.asks[0][0] if book.asks else None)
 
 
 def parse_levels(token: str, raw: object) -> BookLevels:
