@@ -202,6 +202,7 @@ class Migration(migrations.Migration):
             ('outcome', models.FloatField(blank=True, help_text='Null while the question is open.', null=True)),
             ('odds', models.FloatField(blank=True, null=True)),
             ('no_odds', models.FloatField(blank=True, null=True)),
+            ('quote', models.FloatField(blank=True, null=True)),
             ('event', models.CharField(blank=True, max_length=300)),
             ('category', models.CharField(blank=True, max_length=200)),
             ('made_at', models.DateTimeField(blank=True, null=True)),
@@ -210,6 +211,6 @@ class Migration(migrations.Migration):
             ('exclusive', models.BooleanField(default=True)),
         ], {
             'ordering': ['pk'],
-            'constraints': [models.UniqueConstraint(condition=models.Q(('made_at__isnull', False)), fields=('collection', 'question', 'forecaster', 'option', 'made_at'), name='one_imported_probability_per_option_and_time'), models.UniqueConstraint(condition=models.Q(('made_at__isnull', True)), fields=('collection', 'question', 'forecaster', 'option'), name='one_imported_probability_per_option_without_time'), models.CheckConstraint(condition=models.Q(('probability__gte', 0), ('probability__lte', 1)), name='imported_probability_between_0_and_1'), models.CheckConstraint(condition=models.Q(('outcome__isnull', True), models.Q(('outcome__gte', 0), ('outcome__lte', 1)), _connector='OR'), name='imported_outcome_between_0_and_1'), models.CheckConstraint(condition=models.Q(models.Q(('odds__isnull', True), models.Q(('odds__gt', 0), ('odds__lt', 1)), _connector='OR'), models.Q(('no_odds__isnull', True), models.Q(('no_odds__gt', 0), ('no_odds__lt', 1)), _connector='OR')), name='imported_odds_inside_0_and_1'), models.CheckConstraint(condition=models.Q(('weight__gt', 0)), name='imported_weight_above_0')],
+            'constraints': [models.UniqueConstraint(condition=models.Q(('made_at__isnull', False)), fields=('collection', 'question', 'forecaster', 'option', 'made_at'), name='one_imported_probability_per_option_and_time'), models.UniqueConstraint(condition=models.Q(('made_at__isnull', True)), fields=('collection', 'question', 'forecaster', 'option'), name='one_imported_probability_per_option_without_time'), models.CheckConstraint(condition=models.Q(('probability__gte', 0), ('probability__lte', 1)), name='imported_probability_between_0_and_1'), models.CheckConstraint(condition=models.Q(('outcome__isnull', True), models.Q(('outcome__gte', 0), ('outcome__lte', 1)), _connector='OR'), name='imported_outcome_between_0_and_1'), models.CheckConstraint(condition=models.Q(models.Q(('odds__isnull', True), models.Q(('odds__gt', 0), ('odds__lt', 1)), _connector='OR'), models.Q(('no_odds__isnull', True), models.Q(('no_odds__gt', 0), ('no_odds__lt', 1)), _connector='OR')), name='imported_odds_inside_0_and_1'), models.CheckConstraint(condition=models.Q(('quote__isnull', True), models.Q(('quote__gte', 0), ('quote__lte', 1)), _connector='OR'), name='imported_quote_between_0_and_1'), models.CheckConstraint(condition=models.Q(('weight__gt', 0)), name='imported_weight_above_0')],
         }),
     ]

@@ -108,6 +108,7 @@ class ImportedForecast(models.Model):
     outcome = models.FloatField(null=True, blank=True, help_text="Null while the question is open.")
     odds = models.FloatField(null=True, blank=True)
     no_odds = models.FloatField(null=True, blank=True)
+    quote = models.FloatField(null=True, blank=True)
     event = models.CharField(max_length=QUESTION_LENGTH, blank=True)
     category = models.CharField(max_length=200, blank=True)
     made_at = models.DateTimeField(null=True, blank=True)
@@ -138,6 +139,10 @@ class ImportedForecast(models.Model):
                 condition=(Q(odds__isnull=True) | Q(odds__gt=0, odds__lt=1))
                 & (Q(no_odds__isnull=True) | Q(no_odds__gt=0, no_odds__lt=1)),
                 name="imported_odds_inside_0_and_1",
+            ),
+            models.CheckConstraint(
+                condition=Q(quote__isnull=True) | Q(quote__gte=0, quote__lte=1),
+                name="imported_quote_between_0_and_1",
             ),
             models.CheckConstraint(condition=Q(weight__gt=0), name="imported_weight_above_0"),
         ]
