@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
+from typing import cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.http import ConditionalGetMiddleware
@@ -21,6 +22,8 @@ READS = ("GET", "HEAD")
 ADMIN = "/admin/"
 SUBMISSIONS = "/api/v1/submissions/"
 
+TEXT_TYPES = ("text/", "application/json", "image/svg")
+
 UNUSED = (
     "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture", "encrypted-media", "fullscreen",
     "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment", "picture-in-picture",
@@ -36,11 +39,23 @@ class Compression(GZipMiddleware):
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # type: ignore[override]
+        if _is_text_file(request, response):
+            file = cast(FileResponse, response)  # read whole: a stream that is compressed has no Content-Length
+            response = HttpResponse(file.getvalue(), headers=dict(file.items()))
+            file.close()
         varies = response.get("Vary", "").lower()
-        ranged = response.has_header("Accept-Ranges")  # parts of a file are counted in its own bytes
+        # Parts of a file are counted in its own bytes.
+        ranged = response.has_header("Accept-Ranges") or response.has_header("Content-Range")
         if ranged or request.path_info.startswith(ADMIN) or "cookie" in varies or response.cookies:
             return response
         return super().process_response(request, response)  # type: ignore[arg-type]
+
+
+def _is_text_file(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Whether it is a static file of text, whole: WhiteNoise compresses only what `collectstatic` has copied."""
+    is_whole = request.method == "GET" and response.status_code == HTTPStatus.OK
+    is_text = response.get("Content-Type", "").startswith(TEXT_TYPES)
+    return is_whole and is_text and request.path_info.startswith("/static/")
 
 
 class EntityTags(ConditionalGetMiddleware):

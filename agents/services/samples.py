@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef
 
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import ReadForecast, read_forecasts
-from agents.samples import combine_samples
+from arena_verifier.answers import forecast_of_samples
 from foundation.locks import lock_name
 from markets.models import QuestionEntry
 
@@ -88,7 +88,6 @@ def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]
     """The forecast of record: it names the sample that ended last, and holds all that were read."""
     last, last_row = max(rows, key=lambda row: (row[0].made_at, row[0].sample))
     samples = {str(task.sample): row.forecast.probabilities or {} for task, row in rows}
-    combined = combine_samples(list(samples.values()), exclusive=entry.question.exclusive)
     rationales = []
     for task, row in rows:
         rationales.append(f"Sample {task.sample}: {row.forecast.rationale}")
@@ -99,16 +98,12 @@ def _forecast(entry: QuestionEntry, rows: list[tuple[Elicitation, ReadForecast]]
     return new_forecast(
         last,
         last_row,
-        probabilities=combined.probabilities,
-        stated={option: repr(value) for option, value in combined.medians.items()},
-        normalised=combined.normalised,
+        **forecast_of_samples(list(samples.values()), exclusive=entry.question.exclusive),
         rationale="\n\n".join(rationales),
         made_at=made_at,
         samples=samples,
         samples_asked=last.samples,
         samples_read=len(rows),
-        log_odds_mean=combined.log_odds_mean,
-        spread=combined.spread,
         searches=searches,
         excluded=next(filter(None, (row.call.excluded for _, row in rows)), ""),
     )

@@ -13,7 +13,7 @@ from scoring.competition import competition_index, last_competition_index
 View = Callable[..., HttpResponse]
 FAMILY_ARGUMENTS = ("slug", "first", "second")
 """The arguments of URLs that name a family."""
-OPTIONS = ("figures", "picture_size")
+OPTIONS = ("page_view", "picture_size")
 """The arguments of views that are not in their addresses."""
 
 

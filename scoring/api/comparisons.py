@@ -22,8 +22,8 @@ from foundation.rest.serializers import (
     requested_fields,
     select_fields,
 )
-from foundation.rest.viewsets import ListView, extend_schema
-from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField
+from foundation.rest.viewsets import ListView, extend_schema, query_parameter
+from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.comparison import comparison
@@ -194,9 +194,11 @@ class ConditionDifferenceViewSet(ListView, GenericViewSet):
     def requested_names(self) -> frozenset[str]:
         return requested_fields(self.request, ConditionDifferenceSerializer)
 
-    @extend_schema(parameters=[AS_OF], filters=False)
+    @extend_schema(parameters=[AS_OF, query_parameter("family", "A family's slug. Default: all.")], filters=False)
     def list(self, request: Request) -> Response:
-        check_parameters(request, {"as_of", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
+        check_parameters(request, {"as_of", "family", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
+        family = selected_name(request, "family", ["", *competition_index().by_slug], "")
         differences = condition_figures(at=past_instant(request, "as_of")).differences
+        differences = [row for row in differences if family in ("", row.family)]
         serializer = self.get_serializer(self.paginate_queryset(differences), many=True)
         return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)

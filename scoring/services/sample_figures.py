@@ -12,7 +12,7 @@ import numpy as np
 from django.db.models import Sum
 
 from agents.models import Forecast, ModelCall
-from agents.samples import combine_samples
+from arena_verifier.answers import forecast_of_samples
 from forecast_rank import bounded_cluster_interval, brier
 from foundation.bulk import rows_with_json
 from markets.models import QuestionEntry
@@ -56,8 +56,9 @@ def _running_scores(entry: ResolvedEntry, samples: Mapping[str, Mapping[str, flo
     numbers = sorted(map(int, samples))
     vectors = []
     for count in range(1, len(numbers) + 1):
-        combined = combine_samples([samples[str(number)] for number in numbers[:count]], exclusive=entry.exclusive)
-        vectors.append((entry, forecast_vector(combined.probabilities, entry.options)))
+        so_far = [dict(samples[str(number)]) for number in numbers[:count]]
+        probabilities = forecast_of_samples(so_far, exclusive=entry.exclusive)["probabilities"]
+        vectors.append((entry, forecast_vector(probabilities, entry.options)))
     return dict(zip(numbers, brier(single_forecasts_panel(vectors)).tolist(), strict=True))
 
 

@@ -228,3 +228,14 @@ def test_figures_are_dated_by_the_leaderboards_that_they_go_with(client: Client)
     page = client.get("/conditions/").content.decode()
     assert "as_of=2026-04-07T00%3A00%3A00Z" in page
     assert "7 Apr 2026" in visible_text(get_page(client, "/conditions/"))
+
+
+def test_differences_of_one_family_and_none_of_an_unknown_one(client: Client) -> None:
+    question = QuestionFactory(markets=[MarketFactory(question="Will it rain?")])
+    for arm, chances in {"priced": (0.8, 0.7), "blind": (0.6, 0.5)}.items():
+        ask(question, {name: [chance, 1 - chance] for name, chance in zip((GPT, GROK), chances, strict=True)}, arm=arm)
+    resolve_all()
+    assert [row["family"] for row in rows(client)] == [GPT, GROK]
+    assert [row["family"] for row in rows(client, family=GROK)] == [GROK]
+    refused = client.get(CONDITIONS, {"family": "nobody"})
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["family"])

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Elicitation, Forecast, Instruction, ModelCall, Release, RunSetting, Trade
-from agents.samples import combine_samples
+from arena_verifier.answers import forecast_of_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
@@ -359,6 +359,42 @@ def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser
     assert any(sentence in line for line in violations), violations
 
 
+# names
+
+
+def test_conditions_of_any_name_are_asked_ranked_compared_and_proven(
+    opened: Venue, client: Client, tmp_path: Path
+) -> None:
+    version = Methodology.objects.get(version="v3")
+    version.pk, version.version, version.published_at = None, "renamed", MONDAY
+    rules = version.forecast
+    for condition, name in zip(rules["conditions"], ("quoted", "bare", "papers", "all_of_it", "web"), strict=True):
+        condition["name"] = name
+    rules["board_condition"] = "bare"
+    version.save()
+    opened.says(GPT, yes(0.9), yes(0.2))
+    dry = run("run_forecasts", MONDAY, "--dry-run")
+    assert (dry["asked"], run("run_forecasts", MONDAY)["recorded"]) == (14, 28)
+    opened.resolve(RAIN, "Yes")
+    run("check_resolutions", MONDAY + DAY)
+    run("compute_scores", MONDAY + DAY)
+    scores = {}
+    for arm in ("quoted", "bare"):
+        board = client.get("/api/v1/leaderboard/", {"protocol": "forecast", "arm": arm}).json()["results"]
+        scores[arm] = next(row["brier"] for row in board if row["forecaster"] == "gpt-5.1")
+    assert scores == pytest.approx({"bare": 0.01, "quoted": 0.64})
+    default = client.get("/api/v1/leaderboard/", {"protocol": "forecast"}).json()["results"]
+    assert next(row["brier"] for row in default if row["forecaster"] == "gpt-5.1") == pytest.approx(0.01)
+    pair = client.get("/api/v1/comparisons/conditions/", {"family": "gpt-5.1"}).json()["results"]
+    assert [(row["condition_a"], row["condition_b"], round(row["difference"], 4)) for row in pair] == [
+        ("quoted", "bare", 0.63)
+    ]
+    for path in ("/", "/forecasts/", "/forecasts/?arm=quoted", "/conditions/", "/findings/", "/methodology/renamed/",
+                 "/models/gpt-5.2/", "/costs/", "/calibration/"):  # fmt: skip
+        assert client.get(path).status_code == 200, path
+    check_proofs(tmp_path, MONDAY + 2 * DAY)
+
+
 # replicates
 
 
@@ -397,24 +433,24 @@ def test_replicates_are_ranked_as_one_by_their_mean(opened: Venue, client: Clien
 
 def test_medians_of_exclusive_options_are_normalised() -> None:
     samples = [{"A": 0.7, "B": 0.2, "C": 0.1}, {"A": 0.1, "B": 0.6, "C": 0.3}, {"A": 0.2, "B": 0.2, "C": 0.6}]
-    combined = combine_samples(samples, exclusive=True)
-    assert combined.medians == {"A": 0.2, "B": 0.2, "C": 0.3}
-    assert combined.probabilities == pytest.approx({"A": 2 / 7, "B": 2 / 7, "C": 3 / 7})
-    assert combined.normalised
-    independent = combine_samples(samples, exclusive=False)
-    assert independent.probabilities == independent.medians
+    combined = forecast_of_samples(samples, exclusive=True)
+    assert combined["stated"] == {"A": "0.2", "B": "0.2", "C": "0.3"}
+    assert combined["probabilities"] == pytest.approx({"A": 2 / 7, "B": 2 / 7, "C": 3 / 7})
+    assert combined["normalised"]
+    independent = forecast_of_samples(samples, exclusive=False)
+    assert independent["probabilities"] == {"A": 0.2, "B": 0.2, "C": 0.3}
 
 
 def test_certain_samples_are_clipped_and_an_even_number_has_the_mean_of_the_middle_two() -> None:
-    combined = combine_samples([{"YES": 0.0, "NO": 1.0}, {"YES": 1.0, "NO": 0.0}], exclusive=True)
-    assert combined.probabilities == {"YES": 0.5, "NO": 0.5}
-    assert combined.log_odds_mean == pytest.approx({"YES": 0.5, "NO": 0.5})
+    combined = forecast_of_samples([{"YES": 0.0, "NO": 1.0}, {"YES": 1.0, "NO": 0.0}], exclusive=True)
+    assert combined["probabilities"] == {"YES": 0.5, "NO": 0.5}
+    assert combined["log_odds_mean"] == pytest.approx({"YES": 0.5, "NO": 0.5})
     # ln(.999 / .001) = 6.9068; the deviation of a pair is the distance over the root of 2
-    assert combined.spread == pytest.approx(2 * 6.9068 / 2**0.5, abs=1e-3)
-    alone = combine_samples([{"YES": 0.25, "NO": 0.75}], exclusive=True)
-    assert (alone.spread, alone.probabilities) == (None, {"YES": 0.25, "NO": 0.75})
+    assert combined["spread"] == pytest.approx(2 * 6.9068 / 2**0.5, abs=1e-3)
+    alone = forecast_of_samples([{"YES": 0.25, "NO": 0.75}], exclusive=True)
+    assert (alone["spread"], alone["probabilities"]) == (None, {"YES": 0.25, "NO": 0.75})
 
 
 def test_options_to_which_no_sample_gives_a_chance_share_equally() -> None:
     samples = [{"A": 1.0, "B": 0.0, "C": 0.0}, {"A": 0.0, "B": 1.0, "C": 0.0}, {"A": 0.0, "B": 0.0, "C": 1.0}]
-    assert combine_samples(samples, exclusive=True).probabilities == dict.fromkeys("ABC", 1 / 3)
+    assert forecast_of_samples(samples, exclusive=True)["probabilities"] == dict.fromkeys("ABC", 1 / 3)

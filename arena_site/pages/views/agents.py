@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -94,7 +95,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
         worth = valuations([agent])[agent.pk]
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
-    return render(
+    return TemplateResponse(
         request,
         "agent.html",
         {
@@ -122,13 +123,6 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "as_of": as_of,
         },
     )
-
-
-def agent_figures(request: HttpRequest, number: int, slug: str) -> list[Figure]:
-    """The chart of the agent's page."""
-    agent = _loaded_agent(request, competition_index(), number, slug)
-    figure = _figure(agent, requested_instant(request, timezone.now()))
-    return [figure] if figure else []
 
 
 def _loaded_agent(request: HttpRequest, competition: CompetitionIndex, number: int, slug: str) -> Agent:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -49,7 +49,7 @@ def agents_board(request: HttpRequest) -> HttpResponse:
     competition = competition_index()
     families = competition.by_slug
     headline = agents_headline(board, competition, at=board.computed_at or now)
-    return render(
+    return TemplateResponse(
         request,
         "agents_board.html",
         {
@@ -76,15 +76,6 @@ def agents_board(request: HttpRequest) -> HttpResponse:
     )
 
 
-def agents_board_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the board."""
-    selection, board = _selected_board(request)
-    competition = competition_index()
-    headline = agents_headline(board, competition, at=board.computed_at or timezone.now())
-    figure = agents_figure(board, headline, competition.by_slug, query=selection.suffix)
-    return [figure] if figure else []
-
-
 @require_safe
 def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
     """An external agent: its place on each board, and the record of each of its versions."""
@@ -100,7 +91,7 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
     answers = scored_answers(family, until=as_of)
     weeks = boards[TRADING].report.get("weeks", {}).get(slug, {})
     figure = _score_figure(family, versions, answers)
-    return render(
+    return TemplateResponse(
         request,
         "external_agent.html",
         {
@@ -111,13 +102,6 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
             "figure": figure,
         },
     )
-
-
-def external_agent_figures(request: HttpRequest, slug: str) -> list[Figure]:
-    """The agent's Brier score over time."""
-    family, as_of = _external_family(slug), requested_instant(request, timezone.now())
-    figure = _score_figure(family, _versions(family, as_of), scored_answers(family, until=as_of))
-    return [figure] if figure else []
 
 
 def _selected_board(request: HttpRequest) -> tuple[PageSelection, AgentsBoard]:

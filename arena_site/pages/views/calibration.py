@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -33,7 +33,7 @@ def calibration(request: HttpRequest) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     result = _calibration(selection, as_of)
     forecasts, bets, stakes = _figures(result, selection, as_of)
-    return render(
+    return TemplateResponse(
         request,
         "calibration.html",
         {
@@ -53,13 +53,6 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "shared_figure": forecasts or bets or stakes,
         },
     )
-
-
-def calibration_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    selection, *_ = _selection(request)
-    as_of = requested_instant(request, timezone.now())
-    return list(filter(None, _figures(_calibration(selection, as_of), selection, as_of)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, set[str], Sequence[str], Sequence[str]]:

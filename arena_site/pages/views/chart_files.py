@@ -1,7 +1,7 @@
 """The charts of all pages at addresses of their own: data as CSV, images as SVG and PNG, and pages for frames."""
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from typing import Any
 
@@ -20,8 +20,8 @@ from arena_site.pages.charts.images import png_image, svg_image
 from arena_site.pages.citations import dated_query
 from foundation.rest.negotiation import demo_cell
 
-Figures = Callable[..., Iterable[Figure]]
-"""A page's figures, given its request and the arguments in its address."""
+View = Callable[..., HttpResponse]
+"""The view of a page, whose figures stand in the context of its template."""
 Size = tuple[int, int]
 """Width and height in pixels."""
 EMBED_POLICY = {
@@ -37,8 +37,7 @@ TYPES: Mapping[str, str] = {"csv": "text/csv; charset=utf-8", "svg": "image/svg+
 
 def with_charts(
     route: str,
-    view: Callable[..., HttpResponse],
-    figures: Figures,
+    view: View,
     *,
     name: str,
     of_families: bool = False,
@@ -48,26 +47,26 @@ def with_charts(
 
     `of_families` if it names families; `picture_size` is that of a PNG if it is not simply that of its drawing.
     """
-    files_name, embed_name = f"{name}-chart", f"{name}-embed"
+    files_name, embed_name, of_page = f"{name}-chart", f"{name}-embed", {"page_view": view}
     files, embed = chart_file, embedded_chart
     if of_families:
         view, files, embed = by_address(view, name), by_address(files, files_name), by_address(embed, embed_name)
     charts, embeds = f"{route}charts/<slug:chart>", PREFIX.removeprefix("/")
     return [
         path(route, view, name=name),
-        path(f"{charts}.<slug:extension>", files, {"figures": figures, "picture_size": picture_size}, name=files_name),
-        path(f"{embeds}/{charts}/", embed, {"figures": figures}, name=embed_name),
+        path(f"{charts}.<slug:extension>", files, of_page | {"picture_size": picture_size}, name=files_name),
+        path(f"{embeds}/{charts}/", embed, of_page, name=embed_name),
     ]
 
 
 @require_safe
 def chart_file(
-    request: HttpRequest, *, figures: Figures, picture_size: Size | None, chart: str, extension: str, **page: Any
+    request: HttpRequest, *, page_view: View, picture_size: Size | None, chart: str, extension: str, **page: Any
 ) -> HttpResponse:
     """A chart of a page as a file, for the same choices in the query as the page."""
     if extension not in TYPES:
         raise Http404(f"charts come as {', '.join(TYPES)}")
-    figure = _figure(request, figures, chart, page)
+    figure = _figure(request, page_view, chart, page)
     content: str | bytes
     if extension == "csv":
         content = _csv(figure)
@@ -84,18 +83,27 @@ def chart_file(
 @xframe_options_exempt
 @csp_replace(EMBED_POLICY)
 @require_safe
-def embedded_chart(request: HttpRequest, *, figures: Figures, chart: str, **page: Any) -> HttpResponse:
+def embedded_chart(request: HttpRequest, *, page_view: View, chart: str, **page: Any) -> HttpResponse:
     """A chart of a page as a page of its own that any site may frame, for the same choices in the query."""
-    figure = _figure(request, figures, chart, page)
+    figure = _figure(request, page_view, chart, page)
     return HttpResponse(embed_page(figure, f"{_page_address(request, figure)}#{figure.name}"))
 
 
-def _figure(request: HttpRequest, figures: Figures, name: str, page: Mapping[str, Any]) -> Figure:
+def _figure(request: HttpRequest, page_view: View, name: str, page: Mapping[str, Any]) -> Figure:
     """The figure of a page with this name. Raises Http404."""
-    for figure in figures(request, **page):
+    for figure in _figures(getattr(page_view(request, **page), "context_data", None)):
         if figure.name == name:
             return figure
     raise Http404(f"this page has no chart {name} yet")
+
+
+def _figures(context: Any) -> Iterator[Figure]:
+    """The figures in the context of a template, within lists and mappings too."""
+    if isinstance(context, Figure):
+        yield context
+    elif isinstance(context, dict | list | tuple):
+        for part in context.values() if isinstance(context, dict) else context:
+            yield from _figures(part)
 
 
 def _page_address(request: HttpRequest, figure: Figure) -> str:

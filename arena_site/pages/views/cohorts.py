@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -114,7 +115,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
     weeks = range(1, cohort.methodology.decision_weeks + 1)
     costs = _costs(cohort)
     universes = _universes(cohort)
-    return render(
+    return TemplateResponse(
         request,
         "cohort.html",
         {
@@ -137,13 +138,6 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "ranges": selection.links("range", RANGE_LABELS),
         },
     )
-
-
-def cohort_figures(request: HttpRequest, number: int) -> list[Figure]:
-    """The chart of the cohort's page."""
-    until = requested_instant(request, timezone.now())
-    figure = _figure(*_cohort_and_agents(number), _range_selection(request), until)
-    return [figure] if figure else []
 
 
 def _cohort_and_agents(number: int) -> tuple[Cohort, list[Agent]]:

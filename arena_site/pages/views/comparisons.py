@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -69,7 +70,7 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     conditions = competition.conditions
     board_condition = conditions.board(at=as_of)
     calibration = _calibration_figure(result, board_condition, as_of)
-    return render(
+    return TemplateResponse(
         request,
         "comparison.html",
         {
@@ -88,16 +89,6 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "others": [family for family in competition.ranked_families if family not in (first_family, second_family)],
         },
     )
-
-
-def comparison_figures(request: HttpRequest, first: str, second: str) -> list[Figure]:
-    """The charts of a comparison's page."""
-    competition = competition_index()
-    first_family, second_family = _families(competition, first, second)
-    as_of = requested_instant(request, timezone.now())
-    result, arm = comparison_of(first_family, second_family, competition), competition.conditions.board(at=as_of)
-    calibration = _calibration_figure(result, arm, as_of)
-    return list(filter(None, [_returns_figure(first_family, second_family, competition, as_of), calibration]))
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:

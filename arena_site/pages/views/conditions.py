@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -48,12 +48,7 @@ def conditions(request: HttpRequest) -> HttpResponse:
         "charts": page.charts,
         "shared_figure": next(iter(page.charts.values()), None),
     }
-    return render(request, "conditions.html", context)
-
-
-def conditions_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    return list(_page(request, requested_instant(request, timezone.now()), competition_index()).charts.values())
+    return TemplateResponse(request, "conditions.html", context)
 
 
 def _page(request: HttpRequest, as_of: datetime | None, competition: CompetitionIndex) -> Page:

@@ -1,7 +1,7 @@
 """Consistency of each model's forecasts before their questions resolve."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
@@ -16,14 +16,8 @@ def consistency(request: HttpRequest) -> HttpResponse:
     """The profit of risk-free portfolios against each model's forecasts, and its relation to the Brier score."""
     page = selected_part(request, "consistency")
     rows = page.competition.with_families(page.figures["rows"], "family")
-    context = {"page": page, "rows": rows, "kinds": KINDS, "figure": _figure(page)}
-    return render(request, "consistency.html", context)
-
-
-def consistency_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    page = selected_part(request, "consistency")
-    return [_figure(page)] if page.figures["rows"] else []
+    context = {"page": page, "rows": rows, "kinds": KINDS, "figure": _figure(page) if rows else None}
+    return TemplateResponse(request, "consistency.html", context)
 
 
 def _figure(page: SelectedPart) -> Figure:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
@@ -38,13 +38,7 @@ def costs(request: HttpRequest) -> HttpResponse:
         "figure": _figure(page),
         "questions": QUESTIONS,
     }
-    return render(request, "costs.html", context)
-
-
-def costs_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    figure = _figure(selected_part(request, "costs"))
-    return [figure] if figure else []
+    return TemplateResponse(request, "costs.html", context)
 
 
 def _sentences(page: SelectedPart) -> list[str]:
@@ -71,10 +65,10 @@ def _sentences(page: SelectedPart) -> list[str]:
 
 def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
     """What the corrected tests say of the scores of neighbours on the frontier."""
-    shown = sum(step["is_significant"] for step in steps)
+    wins = sum(step["is_significant"] for step in steps)
     if not steps:
         return ""
-    return f" The dearer one’s score is shown to be better in {count(shown)} of {count(len(steps))} steps between them."
+    return f" The dearer one’s score is shown to be better in {count(wins)} of {count(len(steps))} steps between them."
 
 
 def _figure(page: SelectedPart) -> Figure | None:

@@ -6,7 +6,7 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -68,12 +68,7 @@ def disagreements(request: HttpRequest) -> HttpResponse:
         "families": families,
         "query": selection.suffix.replace("model=", "family="),
     }
-    return render(request, "disagreements.html", context)
-
-
-def disagreements_figures(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    return list(filter(None, [_page(request, competition_index()).figure]))
+    return TemplateResponse(request, "disagreements.html", context)
 
 
 def _page(request: HttpRequest, competition: CompetitionIndex) -> DisagreementsPage:

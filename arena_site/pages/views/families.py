@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -107,7 +108,7 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
         if entry and entry["n"]:
             forecasts.append({"arm": arm, "label": competition.conditions.label(arm), "entry": entry})
     rivals = [rival for rival in competition.ranked_families if rival != family]
-    return render(
+    return TemplateResponse(
         request,
         "family.html",
         {
@@ -133,17 +134,6 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "others": rivals,
         },
     )
-
-
-def family_figures(request: HttpRequest, slug: str) -> list[Figure]:
-    """The charts of the family's page."""
-    competition = competition_index()
-    family = competition.by_slug[slug]
-    leaderboards = overall_leaderboards(("forecasts_and_trades",), reliability_path(slug))
-    by_arm = _by_arm(leaderboards, competition)
-    as_of = requested_instant(request, timezone.now())
-    returns = _returns_figure(family, _agents(family, competition), as_of)
-    return list(filter(None, [returns, _calibration_figure(family, by_arm, as_of)]))
 
 
 def _by_arm(

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -38,6 +38,7 @@ def findings(request: HttpRequest) -> HttpResponse:
     result, items = _items(request)
     shared = next((item for item in items if item.figure.name == request.GET.get("finding")), None)
     context = {
+        "items": items,
         "supported": list(filter(attrgetter("supported"), items))[:SHOWN],
         "open": list(filterfalse(attrgetter("supported"), items)),
         "events": result.events,
@@ -47,12 +48,7 @@ def findings(request: HttpRequest) -> HttpResponse:
         "shared": shared,
         "shared_figure": (shared or items[0]).figure if items else None,
     }
-    return render(request, "findings.html", context)
-
-
-def findings_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    return list(map(attrgetter("figure"), _items(request)[1]))
+    return TemplateResponse(request, "findings.html", context)
 
 
 def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -75,7 +75,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     bet_rows = []
     for row in report.get("forecasts_and_trades", []):
         bet_rows.append(row | {"row_family": families.get(row["family"])})
-    return render(
+    return TemplateResponse(
         request,
         "forecasts.html",
         {
@@ -118,13 +118,6 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "questions": _latest_questions(),
         },
     )
-
-
-def forecasts_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    selection, _ = _selection(request)
-    leaderboard = _leaderboard(selection, requested_instant(request, timezone.now()))
-    return list(filter(None, _figures(leaderboard, selection, last_competition_index().by_slug)))
 
 
 def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:

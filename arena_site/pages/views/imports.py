@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -77,7 +78,7 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
         "categories": _categories(report),
         "imports": imports,
     }
-    return render(request, "import.html", context)
+    return TemplateResponse(request, "import.html", context)
 
 
 def _board(request: HttpRequest, row: ImportCollection) -> ImportLeaderboard:
@@ -91,12 +92,6 @@ def _board(request: HttpRequest, row: ImportCollection) -> ImportLeaderboard:
     if board is None:
         raise Http404("as_of: nothing had been imported by then")
     return board
-
-
-def collection_figures(request: HttpRequest, slug: str) -> list[Figure]:
-    """The chart of a collection's page."""
-    row = get_object_or_404(ImportCollection.objects.filter(leaderboard__isnull=False), slug=slug)
-    return [_people_figure(row.people, request, _board(request, row))] if row.people else []
 
 
 def _people_figure(humans: Collection[str], request: HttpRequest, board: ImportLeaderboard) -> Figure:

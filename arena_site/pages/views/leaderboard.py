@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -97,15 +97,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "next_run": next_decision_run(now),
         "pause": pause,
     }
-    return render(request, "leaderboard.html", context)
-
-
-def leaderboard_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page, and the scores of its table with their intervals."""
-    now, competition = timezone.now(), competition_index()
-    selection = _selection(request)
-    page = _page(competition, selection, requested_instant(request, now), now)
-    return list(filter(None, page.figures.values()))
+    return TemplateResponse(request, "leaderboard.html", context)
 
 
 def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:

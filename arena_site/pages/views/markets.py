@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -16,7 +17,6 @@ from agents.models import Family, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.services.settlement import OVERDUE_AFTER
 from arena_site.manual_settlements import manual_settlements
-from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.price_history import price_figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
@@ -139,7 +139,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
     questions = list(
         Question.objects.filter(options__outcome__market=market).only("text", "status").distinct().order_by("-pk")
     )
-    return render(
+    return TemplateResponse(
         request,
         "market.html",
         {
@@ -163,16 +163,6 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "duplicate": _duplicate_question(questions),
         },
     )
-
-
-def market_figures(request: HttpRequest, pk: int) -> list[Figure]:
-    """The chart of the market's page."""
-    market = get_object_or_404(Market, pk=pk)
-    trades = _trades(market)
-    agents = competition_index().agents_by_id
-    until = requested_instant(request, timezone.now())
-    figure = price_figure(market, list(market.outcomes.all()), trades, agents, until)
-    return [figure] if figure else []
 
 
 def _trades(market: Market) -> list[Any]:

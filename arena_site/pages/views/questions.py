@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -129,7 +130,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         drawn = entries[:DAYS_DRAWN]
         histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
-    return render(
+    return TemplateResponse(
         request,
         "question.html",
         {
@@ -213,13 +214,6 @@ def _options(*columns: str) -> QuerySet[QuestionOption]:
     """Options with their prices, the columns that name their markets' pages at the venue, and further `columns`."""
     addresses = (f"outcome__market__{column}" for column in ("source", "external_id", "slug"))
     return priced_options(*addresses, *columns).select_related("outcome__market")
-
-
-def question_figures(request: HttpRequest, pk: int) -> list[Figure]:
-    """The charts of the question's page."""
-    question = get_object_or_404(Question.objects.prefetch_related("options"), pk=pk)
-    until = requested_instant(request, timezone.now())
-    return [figure for _, figure in _histories(question, _entries(question), competition_index().families, until)]
 
 
 def _histories(

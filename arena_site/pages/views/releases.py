@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.template.defaultfilters import capfirst
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
@@ -39,12 +39,7 @@ def releases(request: HttpRequest) -> HttpResponse:
         "rows": page.competition.with_families(rows, "family"),
         "figures": _figures(page),
     }
-    return render(request, "releases.html", context)
-
-
-def releases_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    return _figures(selected_part(request, "releases"))
+    return TemplateResponse(request, "releases.html", context)
 
 
 def _sentence(page: SelectedPart, column: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -46,13 +46,7 @@ def risk(request: HttpRequest) -> HttpResponse:
         "simulations": RISK_SIMULATIONS,
         "resamples": RISK_RESAMPLES,
     }
-    return render(request, "risk.html", context)
-
-
-def risk_charts(request: HttpRequest) -> list[Figure]:
-    """The chart of the page."""
-    figure = _figure(_page(request), competition_index().by_slug)
-    return [figure] if figure else []
+    return TemplateResponse(request, "risk.html", context)
 
 
 def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: str) -> list[str]:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -51,16 +51,10 @@ def time(request: HttpRequest) -> HttpResponse:
         "charts": rows_by("name", _figures(page, headline)),
         "early_days": EARLY_DAYS,
     }
-    return render(request, "time.html", context)
+    return TemplateResponse(request, "time.html", context)
 
 
 NOBODY = f"No model leads yet {EARLY_DAYS} days and more before the close: fewer than four events have resolved."
-
-
-def time_figures(request: HttpRequest) -> list[Figure]:
-    """The charts of the page."""
-    page = selected_part(request, "time")
-    return _figures(page, _headline(page))
 
 
 def _entry(row: Mapping[str, Any], forecaster: str) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -22,7 +22,7 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
-from scoring.after_costs import entries_after_costs, entries_with_books
+from scoring.after_costs import entries_with_books
 from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -66,7 +66,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     for entry in entries:
         slug = entry["family"]
         rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
-    return render(
+    return TemplateResponse(
         request,
         "trading.html",
         {
@@ -101,18 +101,6 @@ def trading(request: HttpRequest) -> HttpResponse:
             "pause": pause,
         },
     )
-
-
-def trading_figures(request: HttpRequest) -> list[Figure]:
-    """The page's charts."""
-    choices = _choices(request)
-    competition = competition_index()
-    entries = entries_with_books(entries_after_costs(choices.selection["methodology"], choices.as_of))
-    costs = _costs_figure(entries, competition.by_slug, choices)
-    agents = _agents(competition, choices.selection)
-    returns = cohort_returns(agents, at=choices.as_of or choices.now)
-    figures = _figure(returns, agents, competition.by_slug, choices), costs
-    return [figure for figure in figures if figure]
 
 
 def _choices(request: HttpRequest) -> TradingChoices:

@@ -118,7 +118,7 @@ def check_forecasts(tables: Tables, violations: Violations) -> None:
             if 2 * len(samples) < number or number < 2:
                 violations.note("forecasts", forecast, f"rests on {len(samples)} of {number} samples")
             exclusive = tables.by("questions")[forecast["question"]]["exclusive"]
-            figures = sample_figures(list(samples.values()), exclusive=exclusive) | {"samples_read": len(samples)}
+            figures = forecast_of_samples(list(samples.values()), exclusive=exclusive) | {"samples_read": len(samples)}
         if origin := tasks.get(forecast["elicitation"]):
             figures["samples_asked"] = origin["samples"]
             stated = answers.pop((origin["batch"], origin["release"], forecast["entry"]), {})
@@ -140,8 +140,8 @@ def recorded_samples(stated: dict[str, Row]) -> Row:
     return {"samples": samples, "searches": sum(numbers) if numbers else None, "excluded": "".join(reasons[:1])}
 
 
-def sample_figures(samples: list[dict[str, float]], *, exclusive: bool) -> Row:
-    """What the samples say together, as the columns of `forecasts`."""
+def forecast_of_samples(samples: list[dict[str, float]], *, exclusive: bool) -> Row:
+    """What samples of the same options say together, as columns of `forecasts`; the spread is None of a single one."""
     medians, log_odds_mean, deviations = {}, {}, []
     for option in samples[0]:
         odds = [log_odds(sample[option]) for sample in samples]
