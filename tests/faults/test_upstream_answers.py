@@ -371,9 +371,9 @@ def test_end_of_an_answer_to_the_questions_of_a_day(venue: Venue, settings: Any,
         assert run("run_forecasts", DECISION, **ONE)["failed"] == 2  # with prices and without
     first = ModelCall.objects.count()
     answer = {"question_id": str(Question.objects.get().pk), "probabilities": {"YES": 0.6, "NO": 0.4}, "rationale": "-"}
-    whole = json.dumps({"forecasts": [answer]})
+    answer_text = json.dumps({"forecasts": [answer]})
     choice = {**FAULTY_ENDS, "normal": END_TURN, "length": LENGTH, "length before usage": {}}[end]
-    text = {"empty": "", "broken": whole[:-9], "whole": whole, "tool": None}[content]
+    text = {"empty": "", "broken": answer_text[:-9], "whole": answer_text, "tool": None}[content]
     act = completion(text, choice=choice, message=TOOL if content == "tool" else None)
     with faulty(Fault(CUT_BEFORE_USAGE if end == "length before usage" else act)) as upstream:
         settings.OPENROUTER_BASE_URL = upstream.url

@@ -338,8 +338,8 @@ def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     assert ran.code == 1
     assert f"the samples of forecast {row.pk} are not those of the answers" in ran.stdout
     assert f"forecast {row.pk}" in ran.stdout
-    found = standalone_violations(tmp_path / "archive")
-    assert any(f"forecast {row.pk} states samples" in line for line in found)
+    violations = standalone_violations(tmp_path / "archive")
+    assert any(f"forecast {row.pk} states samples" in line for line in violations)
 
 
 def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser(opened: Venue, tmp_path: Path) -> None:
@@ -349,14 +349,14 @@ def test_forecasts_that_answers_do_not_state_are_found_without_the_arenas_parser
     assert standalone_violations(tmp_path / "archive") == []
     row = read_cells(tmp_path / "archive", "forecasts")[0]
     for column, value in (("probabilities", '{"NO":0.2,"YES":0.8}'), ("stated", '{"NO":"0.2","YES":"0.8"}')):
-        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column, v=value: rows[0].update({c: v}))
-        named = f"forecast {row['id']} states {column}"
-        assert any(named in line for line in standalone_violations(tmp_path / "archive")), column
-        rewrite(tmp_path / "archive", "forecasts", lambda rows, c=column: rows[0].update({c: row[c]}))
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, k=column, text=value: rows[0].update({k: text}))
+        sentence = f"forecast {row['id']} states {column}"
+        assert any(sentence in line for line in standalone_violations(tmp_path / "archive")), column
+        rewrite(tmp_path / "archive", "forecasts", lambda rows, k=column: rows[0].update({k: row[k]}))
     rewrite(tmp_path / "archive", "forecasts", lambda rows: rows.pop(0))
-    named = f"of entry {row['entry']} that of release"
-    found = standalone_violations(tmp_path / "archive")
-    assert any(named in line for line in found), found
+    sentence = f"of entry {row['entry']} that of release"
+    violations = standalone_violations(tmp_path / "archive")
+    assert any(sentence in line for line in violations), violations
 
 
 # names
