@@ -153,7 +153,7 @@ def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(cli
     assert sentence == (
         "By the mean scores so far 3 of 3 models are beaten by no other on both score and cost when shown the market’s"
         " prices: Grok 4.1 ($10.00), Kimi K2 ($20.00) and GPT-5.2 ($40.00) for 1,000 questions."
-        " The dearer one’s score is shown to be better in 2 of 2 steps between them."
+        " Of the 2 steps to a dearer model 2 are shown to lower the score."
     )
     for extension in ("csv", "png", "svg"):
         assert client.get(f"/costs/charts/score-by-cost.{extension}").status_code == 200

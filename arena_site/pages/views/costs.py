@@ -68,7 +68,9 @@ def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
     wins = sum(step["is_significant"] for step in steps)
     if not steps:
         return ""
-    return f" The dearer one’s score is shown to be better in {count(wins)} of {count(len(steps))} steps between them."
+    verb = "is" if wins <= 1 else "are"
+    step = "step" if len(steps) == 1 else f"{count(len(steps))} steps"
+    return f" Of the {step} to a dearer model {count(wins) if wins else 'none'} {verb} shown to lower the score."
 
 
 def _figure(page: SelectedPart) -> Figure | None:

@@ -37,7 +37,7 @@ from scoring.models import Leaderboard
 if TYPE_CHECKING:
     from scoring.services.forecast_panels import Exclusions
 
-LATEST_QUESTIONS = 20
+LATEST_QUESTIONS = 8
 CREATED = {"": "all", AFTER_CUTOFF: "created after each model’s knowledge cut-off"}
 DRAWN_REFERENCES = REFERENCES[:3]
 """References in the charts; the others lie close to the ensemble."""
