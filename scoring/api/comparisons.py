@@ -197,7 +197,8 @@ class ConditionDifferenceViewSet(ListView, GenericViewSet):
     @extend_schema(parameters=[AS_OF, query_parameter("family", "A family's slug. Default: all.")], filters=False)
     def list(self, request: Request) -> Response:
         check_parameters(request, {"as_of", "family", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
-        family = selected_name(request, "family", ["", *competition_index().by_slug], "")
+        slugs = competition_index().by_slug if "family" in request.query_params else ()
+        family = selected_name(request, "family", ["", *slugs], "")
         differences = condition_figures(at=past_instant(request, "as_of")).differences
         differences = [row for row in differences if family in ("", row.family)]
         serializer = self.get_serializer(self.paginate_queryset(differences), many=True)

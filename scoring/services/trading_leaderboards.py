@@ -77,6 +77,7 @@ def compute_trading_leaderboards(*, reuse_scores: bool = False) -> dict[Leaderbo
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored."""
     accounts = stored_accounts() if reuse_scores else {}
     after_costs = agents_after_costs(board_participants(ALL_METHODOLOGIES, None)[0], accounts=accounts)
+    accounts = subset(accounts, map(str, after_costs))  # without those of voided cohorts
     contents = {}
     for version in separate_versions(TRADING):
         contents[version] = _contents(version, after_costs, reuse_scores=reuse_scores)

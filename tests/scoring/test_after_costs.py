@@ -236,7 +236,8 @@ def test_past_leaderboard_has_no_figures_after_costs(client: Client) -> None:
     bought(AgentFactory(slug="gpt-5.1"), "100.00", [("0.50", "1000")])
     (entry,) = client.get("/api/v1/leaderboard/", {"as_of": "2026-03-20T00:00:00Z"}).json()["results"]
     assert (entry["return_after_costs"], entry["trades_without_book"]) == (None, None)
-    assert "After costs" not in visible_text(get_page(client, "/trading/?as_of=2026-03-20"))
+    page = get_page(client, "/trading/?as_of=2026-03-20")
+    assert "After costs" not in visible_text(element(page, "table.board thead"))
 
 
 def test_chart_of_a_past_instant_shows_what_was_known_then(client: Client) -> None:
@@ -248,5 +249,6 @@ def test_chart_of_a_past_instant_shows_what_was_known_then(client: Client) -> No
     resolve(trade.market, "YES")
     lines = client.get("/trading/charts/after-costs.csv?as_of=2026-03-20").content.decode().splitlines()
     assert lines[1:3] == ["Gemini 3 Pro,0.0,0.0,0.0", "GPT-5.2,-0.2,-0.2,0.0"]  # 200 shares at 0.40
+    assert element(get_page(client, "/trading/?as_of=2026-03-20"), "figure.intervals")
     lines = client.get("/trading/charts/after-costs.csv?as_of=2026-05-01").content.decode().splitlines()
     assert "GPT-5.2,1.0," in lines[1]  # paid as of the resolution

@@ -22,7 +22,7 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
-from scoring.after_costs import entries_with_books
+from scoring.after_costs import entries_after_costs, entries_with_books
 from scoring.cohort_returns import CohortReturns, cohort_returns
 from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -61,7 +61,8 @@ def trading(request: HttpRequest) -> HttpResponse:
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(entries)
+    past = as_of is not None and not selection["category"]
+    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if past else entries)
     rows = []
     for entry in entries:
         slug = entry["family"]

@@ -199,7 +199,15 @@ class TestFigures:
             assert first <= place <= last
             assert isinstance(first, int)
             assert entry["rank_range"] == entry["rank_ranges"]["brier"]
-        assert sum(report["forecasters"][name]["probability_best"][ranking] for name in order) == pytest.approx(1)
+
+    @pytest.mark.parametrize("ranking", ["adjusted_brier", "calibration"])
+    def test_probabilities_of_being_best_add_up(self, report: dict[str, Any], ranking: str) -> None:
+        shares = [entry["probability_best"][ranking] for entry in report["forecasters"].values()]
+        assert sum(shares) == pytest.approx(1)
+
+    def test_mean_of_other_questions_tells_nobody_the_best(self, report: dict[str, Any]) -> None:
+        assert report["headline"] == "adjusted_brier"
+        assert {entry["probability_best"]["brier"] for entry in report["forecasters"].values()} == {None}
 
     def test_a_reference_has_the_rank_it_would_hold_among_the_forecasters(self, report: dict[str, Any]) -> None:
         scores = [entry["brier"] for entry in report["forecasters"].values()]

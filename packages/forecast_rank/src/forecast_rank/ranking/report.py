@@ -158,9 +158,11 @@ def _set_ranges(
 ) -> None:
     """Ranges of ranks by the tests of all pairs: no range claims more than a test does.
 
-    A range holds the forecaster's rank, which the raw score of other questions may place outside. Nobody is called the
-    best, by a share of resamples, whom a test shows to be worse than another.
+    A range holds the forecaster's rank, which the raw score of other questions may place outside. The probability of
+    being best is that among the forecasters whom no test shows to be worse than another.
     """
+    rivals = {name for name in ranked if not any(worse == name for _, worse in better)}
+    share = sum(forecasters[name]["probability_best"][ranking] or 0.0 for name in rivals)
     for rank, name in enumerate(ranked, start=1):
         figures = forecasters[name]
         if figures["rank_ranges"][ranking] is None:
@@ -168,8 +170,8 @@ def _set_ranges(
         low = 1 + sum(worse == name for _, worse in better)
         high = len(ranked) - sum(winner == name for winner, _ in better)
         figures["rank_ranges"][ranking] = [min(low, rank), max(high, rank)]
-        if low > 1:
-            figures["probability_best"][ranking] = 0.0
+        best = figures["probability_best"][ranking] if name in rivals else 0.0
+        figures["probability_best"][ranking] = best / share if share and best is not None else None
         if ranking == "brier":
             figures["rank_range"] = figures["rank_ranges"][ranking]
 
