@@ -369,7 +369,7 @@ def test_end_of_an_answer_to_the_questions_of_a_day(venue: Venue, settings: Any,
     with faulty(Fault(answering(503))) as upstream:
         settings.OPENROUTER_BASE_URL, settings.ARENA_LLM_TRANSPORT_RETRIES = upstream.url, 0
         assert run("run_forecasts", DECISION, **ONE)["failed"] == 2  # with prices and without
-    first = ModelCall.objects.count()
+    first = ModelCall.objects.latest("pk").pk
     answer = {"question_id": str(Question.objects.get().pk), "probabilities": {"YES": 0.6, "NO": 0.4}, "rationale": "-"}
     answer_text = json.dumps({"forecasts": [answer]})
     choice = {**FAULTY_ENDS, "normal": END_TURN, "length": LENGTH, "length before usage": {}}[end]
