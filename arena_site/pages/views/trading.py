@@ -61,8 +61,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    past = as_of is not None and not selection["category"]
-    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if past else entries)
+    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if as_of else entries)
     rows = []
     for entry in entries:
         slug = entry["family"]
