@@ -175,14 +175,14 @@ class PastTasks:
         """Everyone's forecasts that count on boards; of two releases of one family that of the newer."""
         batch_of = {row["id"]: row["batch"] for row in self.tables.rows("elicitations")}
         began = {row["id"]: row["effective_from"] for row in self.tables.rows("releases")}
-        counted = []
+        forecasts_by_age = []
         for row in self.tables.rows("forecasts"):
             batch, entry, release = batch_of[row["elicitation"]], row["entry"], row["release"]
             if batch in self.tasks and entry in self.entries and self._counts(batch, entry) and not row["excluded"]:
                 key = row["family"], batch, entry
-                counted.append((began[release], release, row["id"], key, row["probabilities"]))
-        counted.sort(key=itemgetter(0, 1, 2))
-        newest = dict(row[3:] for row in counted)
+                forecasts_by_age.append((began[release], release, row["id"], key, row["probabilities"]))
+        forecasts_by_age.sort(key=itemgetter(0, 1, 2))
+        newest = dict(row[3:] for row in forecasts_by_age)
         for (family, batch, pk), probabilities in newest.items():
             resolved = self.entries[pk]
             for option in resolved.options:

@@ -89,8 +89,8 @@ def _profits(archive: Archive, records: ForecastRecords, arm: str) -> Any:
             duplicates.add((entry["question"], entry["duplicate"]))
     asked = asked_questions(options, duplicates)
     columns, markets = ("id", "option", "question", "event_title", "event_exclusive"), archive.by("markets")
-    named = {option[4] for option in options} - {None}
-    events = event_markets(asked.values(), [[markets[pk][column] for column in columns] for pk in named])
+    market_ids = {option[4] for option in options} - {None}
+    events = event_markets(asked.values(), [[markets[pk][column] for column in columns] for pk in market_ids])
     stated = []
     for row in forecasts:
         day = archive.by("question_sets")[records.entries[row["entry"]]["question_set"]]["day"]

@@ -189,7 +189,7 @@ def _read_tasks(dataset: Dataset, condition: str) -> Iterator[_AskedTask]:
     """The forecast tasks of a condition; of all where none is named. Raises InvalidDataset at a line that is no task,
     and after the last one if the condition has none.
     """
-    others: set[str] = set()
+    conditions: set[str] = set()
     count = 0
     for number, line in enumerate(dataset.task_lines(), start=1):
         try:
@@ -198,7 +198,7 @@ def _read_tasks(dataset: Dataset, condition: str) -> Iterator[_AskedTask]:
             if "QUESTIONS" not in blocks:
                 continue
             if condition and record.get("arm", condition) != condition:
-                others.add(str(record["arm"]))
+                conditions.add(str(record["arm"]))
                 continue
             questions = read_questions(blocks)
         except (ValueError, KeyError, TypeError) as error:
@@ -211,8 +211,10 @@ def _read_tasks(dataset: Dataset, condition: str) -> Iterator[_AskedTask]:
         ]
         count += 1
         yield _AskedTask(number, name, line, options)
-    if not count and others:
-        raise InvalidDataset(f"{TASKS}: no task is of the condition {condition}; there are {', '.join(sorted(others))}")
+    if not count and conditions:
+        raise InvalidDataset(
+            f"{TASKS}: no task is of the condition {condition}; there are {', '.join(sorted(conditions))}"
+        )
 
 
 def _columns(

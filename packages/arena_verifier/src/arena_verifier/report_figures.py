@@ -83,14 +83,14 @@ def board_means(records: QuestionRecords, families: dict[str, Row], answered: li
 def cost_figures(tables: Tables, records: QuestionRecords, answered: list[AnsweredEntry]) -> dict[str, Row]:
     """The scores of the forecasts whose cost the gateway stated, and what an answer to a question took."""
     usage, entries, rows = answer_usage(tables), [], {}
-    taken: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    usage_by_question: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for item in answered:
         stated = {name for name in item.vectors if (item.batch, item.releases[name]) in usage}
         for name in stated:
-            taken[name][item.question["id"]].append(usage[item.batch, item.releases[name]])
+            usage_by_question[name][item.question["id"]].append(usage[item.batch, item.releases[name]])
         entries.append(item.only(stated))
     board = board_means(records, tables.by("families", "slug"), entries)
-    for name, by_question in taken.items():
+    for name, by_question in usage_by_question.items():
         rows[name] = {figure: board[name][figure] for figure in OF_COSTS}
         for place, column in enumerate(USAGE):
             rows[name][column] = fmean(fmean(answer[place] for answer in answers) for answers in by_question.values())

@@ -84,8 +84,8 @@ def search(tool: SearchTool, user: str, rng: Random, *, fault: str) -> Searches:
             pages.append((f"https://{host}/{rng.randrange(10**6)}/{place}", title))
     if fault == "excluded":
         number, pages = max(number, 1), [*pages, EXCLUDED_PAGE]
-    shown = [page for page in pages if fault == "excluded" or page[0].split("/")[2] not in tool.excluded_domains]
-    return Searches(number, tuple(_annotation(*page) for page in shown), number * PRICES[tool.engine])
+    results = [page for page in pages if fault == "excluded" or page[0].split("/")[2] not in tool.excluded_domains]
+    return Searches(number, tuple(_annotation(*page) for page in results), number * PRICES[tool.engine])
 
 
 def _topics(user: str) -> Iterator[str]:

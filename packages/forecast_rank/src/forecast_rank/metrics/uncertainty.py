@@ -156,15 +156,15 @@ def linearised_sums(panel: Panel, values: Floats, influence: Floats, event_codes
     >>> sums.means.tolist(), cluster_se(sums).round(4).tolist()  # the root of 0.3^2 + 0.3^2
     ([7.0], [0.4243])
     """
-    seen, column = panel.events
+    event_ids, column = panel.events
     size = len(panel.forecasters)
-    answered = np.zeros((size, len(seen)), dtype=bool)
+    answered = np.zeros((size, len(event_ids)), dtype=bool)
     answered[panel.forecaster, column] = True
     answered[np.isnan(values)] = False
     events = answered.sum(axis=1, keepdims=True)
     weights = answered / np.maximum(events, 1)
-    sums = np.zeros((size, len(seen)))
-    sums[:, np.searchsorted(seen, event_codes)] = np.nan_to_num(influence).T
+    sums = np.zeros((size, len(event_ids)))
+    sums[:, np.searchsorted(event_ids, event_codes)] = np.nan_to_num(influence).T
     sums *= np.sqrt(np.maximum(events - 1, 0) / np.maximum(events, 1))
     sums += weights * (np.nan_to_num(values)[:, None] - sums.sum(axis=1, keepdims=True))
     sums[np.isnan(values)] = 0.0
