@@ -6,26 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import EmptyResultSet
 from django.db import connection, connections, models
 from django.db.migrations import RunPython
 
 from foundation.fields import ExactDecimalField
-
-
-def raw_rows(rows: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a query for columns as the database returns them: on SQLite, exact decimals in `stored_unit`s.
-
-    For sums over thousands of rows, most of whose time would go into making a Decimal of each value.
-    """
-    try:
-        statement = rows.query.sql_with_params()
-    except EmptyResultSet:
-        return []
-    with connections[rows.db].cursor() as cursor:
-        cursor.execute(*statement)
-        values: list[tuple[Any, ...]] = cursor.fetchall()
-    return values
 
 
 def stored_unit(model: type[models.Model], name: str) -> Decimal:

@@ -55,7 +55,7 @@ class CompetitionIndex:
         return [agent for agent in self.agents if agent.cohort.voided_at is None]
 
     def counted_under(self, methodology: str) -> Sequence[AgentSummary]:
-        """Those of cohorts that follow a version; empty for all."""
+        """The agents of cohorts that follow a version; all agents for an empty one."""
         return [agent for agent in self.counted if methodology in ("", agent.cohort.methodology.version)]
 
     @cached_property

@@ -56,7 +56,7 @@ class FamilyQuerySet(models.QuerySet["Family"]):
         return self.annotate(release=Coalesce(Subquery(entries.values("release__model_id")[:1]), Subquery(newest)))
 
     def with_version(self, at: datetime) -> FamilyQuerySet:
-        """Adds `version`, the number of each external agent's version at an instant (as `Family.version_at`)."""
+        """Adds `version`, the number of each external agent's version at an instant."""
         versions = AgentVersion.objects.filter(family=OuterRef("pk"), began_at__lte=at).order_by("-number")
         return self.annotate(version=Subquery(versions.values("number")[:1]))
 
@@ -132,10 +132,6 @@ class Family(models.Model):
         if entry:
             return entry.release
         return self.releases.filter(effective_from__lte=at).order_by("-effective_from", "-pk").first()
-
-    def version_at(self, at: datetime) -> AgentVersion | None:
-        """The version of an external agent at an instant."""
-        return self.versions.filter(began_at__lte=at).order_by("-number").first()
 
     def answer_window(self, methodology: Methodology, retry_window: timedelta) -> timedelta:
         """How long after a freeze an answer counts; `retry_window` is the protocol's, for models."""

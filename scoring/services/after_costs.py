@@ -109,7 +109,7 @@ def as_json(figures: Figures) -> dict[str, Any]:
 
 
 def _inputs_version(trades: Sequence[Mapping[str, Any]], results: Mapping[int, MarketResult]) -> str:
-    """What an account after costs follows from: trades, and results of their markets; a reversal changes a result."""
+    """The hash of an account's trades and of the results of their markets, which a reversal changes."""
     lines = [f"{len(trades)} {trades[-1]['pk'] if trades else 0}"]
     for market in sorted({trade["market"] for trade in trades} & results.keys()):
         lines.append(f"{market} {results[market].at.isoformat()} {results[market].winner}")

@@ -67,7 +67,7 @@ def cost_report(
 
 
 def answer_usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
-    """What an answer took, by its batch and release, where the gateway stated the cost of every billed call."""
+    """Cost, time and tokens of an answer by batch and release, where the gateway stated each billed cost."""
     key = ("elicitation__batch__question_set", "elicitation__batch__number", "elicitation__release")
     tasks = selection.elicitations()
     forecasts = Forecast.objects.filter(elicitation__in=tasks).order_by().values_list(*key)

@@ -123,6 +123,7 @@ def _check_snapshot_sums(tables: Tables, violations: Violations) -> None:
 
 
 def _check_origins(tables: Tables, violations: Violations) -> None:
+    """Each forecast agrees with its elicitation, and with the question of its entry."""
     for forecast in tables.rows("forecasts"):
         check_origin(tables, forecast, violations)
 
@@ -136,24 +137,3 @@ def _lines(check: Callable[[Any, Any], None], tables: Tables) -> list[str]:
     violations = LedgerViolations(tables)
     check(tables, violations)
     return violations
-
-
-def check_snapshot_sums(tables: Tables, violations: Violations) -> None:
-    """The cash of each snapshot is that of a moment of its account, and its profit what its total makes."""
-    times: dict[int, list[str]] = defaultdict(list)
-    balances: dict[int, list[Decimal]] = defaultdict(list)
-    for entry in tables.rows("journal"):
-        times[entry["agent"]].append(entry["occurred_at"])
-        balances[entry["agent"]].append(entry["balance"])
-    for snapshot in tables.rows("snapshots"):
-        violations.differ("snapshots", snapshot, snapshot_sums(tables, snapshot))
-        at, agent = snapshot["taken_at"], snapshot["agent"]
-        first, end = max(bisect_left(times[agent], at) - 1, 0), bisect_right(times[agent], at)
-        if snapshot["cash"] not in balances[agent][first:end]:
-            violations.note("snapshots", snapshot, f"has cash {snapshot['cash']}, its journal another")
-
-
-def check_origins(tables: Tables, violations: Violations) -> None:
-    """Each forecast agrees with its elicitation, and with the question of its entry."""
-    for forecast in tables.rows("forecasts"):
-        check_origin(tables, forecast, violations)

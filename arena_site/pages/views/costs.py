@@ -64,7 +64,7 @@ def _sentences(page: SelectedPart) -> list[str]:
 
 
 def _tested(steps: Sequence[Mapping[str, Any]]) -> str:
-    """What the corrected tests say of the scores of neighbours on the frontier."""
+    """The sentence on the corrected tests between neighbours on the frontier."""
     wins = sum(step["is_significant"] for step in steps)
     if not steps:
         return ""

@@ -27,7 +27,7 @@ READ = ("answered", "cut")
 
 
 def check_answers(archive: Archive) -> Iterator[str]:
-    """What is recorded of the answers is what they state, and the cost of searches what the gateway stated."""
+    """Records of answers agree with the answers, and costs of searches with the gateway's statement."""
     decisions, elicitations = _Decisions(archive), _Elicitations(archive)
     for call in archive.rows("calls"):
         cost = read_searches(call["parameters"], call["raw_response"]).search_cost_usd

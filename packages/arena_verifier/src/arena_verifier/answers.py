@@ -41,7 +41,7 @@ def check_searches(tables: Tables, violations: Violations) -> None:
 
 
 def shown_results(annotations: Any) -> list[Row]:
-    """The results that the model saw, each once, in their order; an address is kept if it is one of the web."""
+    """The results that the model saw, each once and in their order, with addresses of the web alone."""
     results: list[Row] = []
     for annotation in annotations if isinstance(annotations, list) else ():
         citation = member(annotation, "url_citation")
@@ -77,14 +77,14 @@ def parse(text: Any, **options: Any) -> Any:
 
 
 def member(value: Any, *path: Any) -> Any:
-    """What stands at a path of names and places in JSON; None where there is nothing."""
+    """The value at a path of names and places in JSON; None without one."""
     with suppress(LookupError, TypeError):
         return reduce(getitem, path, value)
     return None
 
 
 def content_of(call: Row) -> Any:
-    """What a model said, usually text; an external agent's answer came without HTTP and is the text itself."""
+    """The content of an answer, usually text; that of an external agent came without HTTP and is the text itself."""
     text = call["raw_response"]
     return text if call["http_status"] is None else member(parse(text), "choices", 0, "message", "content")
 
@@ -141,7 +141,7 @@ def recorded_samples(stated: dict[str, Row]) -> Row:
 
 
 def forecast_of_samples(samples: list[dict[str, float]], *, exclusive: bool) -> Row:
-    """What samples of the same options say together, as columns of `forecasts`; the spread is None of a single one."""
+    """The medians, mean log odds and spread of samples, as columns of `forecasts`; one sample has no spread."""
     medians, log_odds_mean, deviations = {}, {}, []
     for option in samples[0]:
         odds = [log_odds(sample[option]) for sample in samples]
@@ -191,7 +191,7 @@ def distinct_names(pairs: list[tuple[str, Any]]) -> Row:
 
 
 def forecast_figures(call: Row, forecast: Row, question: Row) -> Row | None:
-    """What a forecast comes to, as columns of `forecasts`; None of one that is not valid as it stands."""
+    """The columns of `forecasts` that a stated forecast gives; None if it is not valid as it stands."""
     stated, exclusive = member(forecast, "probabilities"), question["exclusive"]
     if not isinstance(stated, dict) or stated.keys() != question["names"]:
         return None

@@ -99,7 +99,7 @@ def cost_figures(tables: Tables, records: QuestionRecords, answered: list[Answer
 
 
 def answer_usage(tables: Tables) -> dict[tuple[int, int], list[float]]:
-    """What an answer took by batch and release, where the gateway stated each billed cost."""
+    """Cost, time and tokens of an answer by batch and release, where the gateway stated each billed cost."""
     tasks = {pk: (task["batch"], task["release"]) for pk, task in tables.by("elicitations").items()}
     sums: dict[tuple[int, int], list[Any]] = {}
     usage = {}
