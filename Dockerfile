@@ -25,4 +25,4 @@ VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD \
     ["python", "-c", "from urllib.request import Request, urlopen; urlopen(Request('http://127.0.0.1:8000/healthz', headers={'X-Forwarded-Proto': 'https'}), timeout=4)"]
-CMD ["gunicorn", "arena_site.wsgi", "--preload", "--worker-class", "arena_site.web_worker.BufferingWorker", "--workers", "2", "--threads", "8", "--no-control-socket", "--bind", "0.0.0.0:8000"]
+CMD ["gunicorn", "arena_site.wsgi", "--preload", "--worker-class", "arena_site.operations.web_worker.BufferingWorker", "--workers", "2", "--threads", "8", "--no-control-socket", "--bind", "0.0.0.0:8000"]

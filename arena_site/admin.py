@@ -18,7 +18,7 @@ from agents.models import Family, Registration, Release
 from arena_site import jobs
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
 from arena_site.models import AuditEntry, Backup, HostClaim, RateLimitCounter, Worker
-from arena_site.queue_messages import STARTED
+from arena_site.operations.queue_messages import STARTED
 from foundation.admin.filters import FilterPreset, preset_filter
 from foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
 

@@ -21,8 +21,8 @@ from agents.api.submissions import Attempts, OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
-from arena_site.manual_settlements import Settlements
-from arena_site.sealed_reads import PublicRuns
+from arena_site.middleware.sealed_reads import PublicRuns
+from arena_site.operations.manual_settlements import Settlements
 from cohorts.api import CohortViewSet
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem
@@ -124,13 +124,13 @@ def unknown_path(request: HttpRequest) -> HttpResponse:
 
 
 def schema_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-    from arena_site.schema import schema  # loads the schema generator, which few processes need
+    from arena_site.api_schema.views import schema  # loads the schema generator, which few processes need
 
     return schema(request, **kwargs)
 
 
 def docs_view(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-    from arena_site.schema import docs
+    from arena_site.api_schema.views import docs
 
     return docs(request, **kwargs)
 

@@ -17,8 +17,8 @@ from rest_framework.request import Request
 
 from agents.models import Registration
 from agents.services.registrations import find_registration
-from arena_site.clients import client_key
-from arena_site.limits import decrement, increment, short_lock_timeout, window_end
+from arena_site.middleware.clients import client_key
+from arena_site.middleware.limits import decrement, increment, short_lock_timeout, window_end
 
 MAX_FAILURES = 10
 WINDOW_S = 15 * 60

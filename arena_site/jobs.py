@@ -23,9 +23,9 @@ from django_q.tasks import async_task
 
 from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
-from arena_site.host_claims import host_refusal
-from arena_site.notices import has_unsent_notices
-from arena_site.queue_messages import STARTED, messages
+from arena_site.operations.host_claims import host_refusal
+from arena_site.operations.notices import has_unsent_notices
+from arena_site.operations.queue_messages import STARTED, messages
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
 from cohorts.weeks import week_start

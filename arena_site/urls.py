@@ -3,8 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from arena_site import health
 from arena_site.authentication import login
+from arena_site.operations import health
 
 urlpatterns = [
     path("admin/login/", login),

@@ -8,13 +8,13 @@ from django.core.wsgi import get_wsgi_application
 from django.template import engines
 from django.urls import get_resolver
 
-from arena_site.processes import freeze_loaded_objects
+from arena_site.operations.processes import freeze_loaded_objects
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena_site.settings")
 if not (settings.SECRET_KEY_IS_SET or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env")
 application = get_wsgi_application()
-from arena_site.worker_watch import watch_workers  # noqa: E402 - its models need the apps
+from arena_site.operations.worker_watch import watch_workers  # noqa: E402 - its models need the apps
 
 # Loaded now rather than at the first request: the views, and the templates of the pages.
 get_resolver().url_patterns  # noqa: B018

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
 
-from arena_site.processes import freeze_loaded_objects
-from scoring import competition
+from arena_site.operations.processes import freeze_loaded_objects
+from scoring.selectors import competition
 from tests import selection
 from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
 from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox

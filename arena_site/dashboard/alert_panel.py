@@ -14,8 +14,8 @@ from agents.services.settlement import OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
-from arena_site.notices import channels
-from arena_site.resource_alerts import BACKUP_OLD, SPEND_HIGH
+from arena_site.operations.notices import channels
+from arena_site.operations.resource_alerts import BACKUP_OLD, SPEND_HIGH
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market

@@ -21,10 +21,10 @@ from arena_site.dashboard.alert_panel import OpenAlert
 from arena_site.dashboard.causes import SPEND_CAP, Cause, is_explained
 from arena_site.dashboard.infrastructure import DAY, Infrastructure
 from arena_site.dashboard.overview import Overview
-from arena_site.host_claims import host_refusal
 from arena_site.models import HostClaim
-from arena_site.resource_alerts import DISK_LOW, spend_alert
-from arena_site.worker_watch import NO_WORKER
+from arena_site.operations.host_claims import host_refusal
+from arena_site.operations.resource_alerts import DISK_LOW, spend_alert
+from arena_site.operations.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
 from markets.services.venue_health import PRICES_STALE

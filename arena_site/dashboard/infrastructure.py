@@ -12,11 +12,11 @@ from django_q.models import Failure, OrmQ, Task
 
 from agents.models import SigningKey
 from agents.services.signing_keys import key_problem
-from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.models import Backup, Worker
-from arena_site.queue_messages import queue_state
-from arena_site.resource_alerts import BACKUP_AGE
+from arena_site.operations import operational_metrics
+from arena_site.operations.queue_messages import queue_state
+from arena_site.operations.resource_alerts import BACKUP_AGE
 from foundation.models import Notice
 
 WORKERS_SHOWN = 12

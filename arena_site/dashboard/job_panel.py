@@ -9,10 +9,11 @@ from operator import attrgetter
 from django.utils.safestring import SafeString
 from django_q.models import Schedule
 
-from arena_site import jobs, operational_metrics
+from arena_site import jobs
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.graphics import Bar, bar_chart, bar_heights
+from arena_site.operations import operational_metrics
 from arena_site.templatetags.dashboard import duration, state_class
 from foundation.bulk import rows_by
 from foundation.models import Run

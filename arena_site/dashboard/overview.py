@@ -11,7 +11,6 @@ from agents.models import ModelCall, RunSetting
 from agents.services.model_calls import TASK_MODELS, cap_remedy, spend_in_week
 from agents.services.run_settings import spend_limit
 from agents.services.settlement import OVERDUE_AFTER
-from arena_site import operational_metrics
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
 from arena_site.dashboard.causes import failure_causes
@@ -21,7 +20,8 @@ from arena_site.dashboard.job_panel import JobPanel
 from arena_site.dashboard.model_panel import ModelPanel
 from arena_site.dashboard.venue_panel import venue_rows
 from arena_site.models import AuditEntry
-from arena_site.resource_alerts import SPENDING_WARNING
+from arena_site.operations import operational_metrics
+from arena_site.operations.resource_alerts import SPENDING_WARNING
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK, week_start
 from foundation.bulk import rows_by

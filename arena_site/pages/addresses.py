@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from agents.models import Family
-from scoring.competition import competition_index, last_competition_index
+from scoring.selectors.competition import competition_index, last_competition_index
 
 View = Callable[..., HttpResponse]
 FAMILY_ARGUMENTS = ("slug", "first", "second")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agents.models import Agent
-from scoring.valuations import NO_RECORD, BetRecord, Valuation, bet_records, valuations
+from scoring.selectors.valuations import NO_RECORD, BetRecord, Valuation, bet_records, valuations
 
 
 @dataclass(frozen=True, slots=True)

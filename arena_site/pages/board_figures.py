@@ -10,9 +10,9 @@ from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count, score
 from arena_site.pages.headlines import Headline
 from scoring.constants import FORECAST, REFERENCES
-from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_keys import ranked_by
 from scoring.models import AgentsBoard
+from scoring.selectors.forecast_boards import ForecastBoard
 
 BASELINES = REFERENCES[:2]
 """The market's prices and equal probabilities, which are lines of the chart."""

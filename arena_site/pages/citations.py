@@ -14,7 +14,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.filters import exact_iso
 from arena_site.pages.headlines import Headline
 from arena_site.pages.selection import PageSelection
-from scoring.competition import last_competition_index
+from scoring.selectors.competition import last_competition_index
 
 PUBLISHER = "Forecaster Arena"
 DEMO = " (demo with invented data)"

@@ -17,7 +17,7 @@ from agents.models import AgentVersion, DailyAnchor, Decision, Position, Trade
 from arena_site.pages.citations import PUBLISHER, publisher
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 
 MAXIMUM_ITEMS = 50
 REASONING_LENGTH = 1_000

@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 from agents.models import Decision, Family
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 from foundation import search_words
-from scoring.competition import last_competition_index
 from scoring.constants import DAYS_AHEAD, TOTAL_LOSS, days_label
 from scoring.leaderboard_keys import skill_percent
+from scoring.selectors.competition import last_competition_index
 
 DASH = "–"
 MINUS = "−"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
 from arena_site.pages.headlines import unfinished_words
-from scoring.findings import Finding
+from scoring.selectors.findings import Finding
 
 
 class Statement(NamedTuple):

@@ -12,8 +12,8 @@ from cohorts.models import Cohort
 from cohorts.weeks import GRID, WEEK, week_start
 from foundation.models import Run
 from foundation.rest.filters import InstantField, InvalidValue
-from scoring.competition import CompetitionIndex
 from scoring.models import Snapshot
+from scoring.selectors.competition import CompetitionIndex
 
 DECISIONS_AFTER = timedelta(minutes=5)
 """Time of a week's decision run after the week's start."""

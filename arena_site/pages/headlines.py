@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
-from scoring.competition import CompetitionIndex, unfinished_ages
 from scoring.constants import FORECAST, MARKET
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
+from scoring.selectors.competition import CompetitionIndex, unfinished_ages
 
 MINIMUM_EVENTS = 4
 """Resolved events from which on a leader is named; more are needed to call one the best."""

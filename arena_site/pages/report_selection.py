@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
-from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.forecast_boards import report_part
 from scoring.models import Leaderboard
+from scoring.selectors.competition import CompetitionIndex, competition_index
+from scoring.selectors.forecast_boards import report_part
 
 
 class SelectedPart(NamedTuple):

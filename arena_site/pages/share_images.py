@@ -11,11 +11,11 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
 from arena_site.pages.headlines import HEADLINE_PARTS, agents_headline, forecast_headline, trading_headline
 from markets.services.cache_versions import Scope, current_versions
-from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
-from scoring.forecast_boards import forecast_board
-from scoring.leaderboard_entries import read_agents_board, trading_board
 from scoring.models import Leaderboard
+from scoring.selectors.competition import competition_index
+from scoring.selectors.forecast_boards import forecast_board
+from scoring.selectors.leaderboard_entries import read_agents_board, trading_board
 
 SIZE = (1200, 630)
 SITE = "site"

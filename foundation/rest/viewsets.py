@@ -106,7 +106,7 @@ class ReadOnlyViewSet(ListView, ReadOnlyModelViewSet):
 def extend_schema(**options: Any) -> Callable[[Any], Any]:
     """Stores what drf-spectacular's `extend_schema` adds to a method's schema.
 
-    `arena_site.schema` applies it when the schema is generated: applied here, it would load the generator at startup.
+    `arena_site.api_schema.views` applies it when the schema is generated: here, it would load the generator at startup.
     """
 
     def store(method: Any) -> Any:

@@ -17,10 +17,10 @@ from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
 from foundation.rest.serializers import DecimalStringField, MoneyStringField, ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
-from scoring.after_costs import AgentAfterCosts, stored_after_costs
-from scoring.competition import attach_competition
 from scoring.models import BrierScore, Snapshot
-from scoring.valuations import NO_RECORD, bet_records, sealed_agents, valuations
+from scoring.selectors.after_costs import AgentAfterCosts, stored_after_costs
+from scoring.selectors.competition import attach_competition
+from scoring.selectors.valuations import NO_RECORD, bet_records, sealed_agents, valuations
 
 
 def agent_changed(since: datetime) -> Q:

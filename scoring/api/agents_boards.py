@@ -15,8 +15,8 @@ from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested
 from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import IntervalField, NumberField, SkillField, selected_name
 from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
-from scoring.leaderboard_entries import ALL_TIME, PROTOCOLS, read_agents_board
 from scoring.models import AgentsBoard
+from scoring.selectors.leaderboard_entries import ALL_TIME, PROTOCOLS, read_agents_board
 
 
 def _count(help_text: str) -> serializers.IntegerField:

@@ -14,10 +14,10 @@ from cohorts.models import Methodology
 from foundation.rest.filters import INSTANT_SCHEMA, past_instant
 from foundation.rest.viewsets import NegotiatedView, query_parameter
 from markets.models import Market
-from scoring.competition import competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.leaderboard_keys import skill_percent
 from scoring.models import Leaderboard
+from scoring.selectors.competition import competition_index
 
 AS_OF = query_parameter(
     "as_of", "As known at a past time: what had been asked, traded and resolved.", kind=INSTANT_SCHEMA

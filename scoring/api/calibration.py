@@ -17,7 +17,7 @@ from scoring.api.base import (
     selected_category,
     selected_methodology,
 )
-from scoring.calibration import calibration
+from scoring.selectors.calibration import calibration
 
 STAKE_SCHEMA = {
     "type": "array",

@@ -26,11 +26,11 @@ from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
-from scoring.comparison import comparison
-from scoring.competition import competition_index, last_competition_index
-from scoring.condition_differences import ConditionDifference
-from scoring.condition_figures import condition_figures
 from scoring.models import Leaderboard
+from scoring.selectors.comparison import comparison
+from scoring.selectors.competition import competition_index, last_competition_index
+from scoring.selectors.condition_differences import ConditionDifference
+from scoring.selectors.condition_figures import condition_figures
 
 
 class PairedTestSerializer(serializers.Serializer):

@@ -14,9 +14,9 @@ from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import ARM, AS_OF, NumberField, selected_arm, selected_name
-from scoring.competition import competition_index
-from scoring.market_disagreements import market_disagreements
 from scoring.models import Leaderboard
+from scoring.selectors.competition import competition_index
+from scoring.selectors.market_disagreements import market_disagreements
 
 
 class MarketDisagreementSerializer(serializers.Serializer):

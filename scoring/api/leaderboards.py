@@ -24,8 +24,8 @@ from scoring.api.base import (
 )
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import AFTER_CUTOFF, TRADING
-from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import Leaderboard
+from scoring.selectors.leaderboard_entries import PROTOCOLS, leaderboard_entries
 
 
 class LeaderboardEntrySerializer(serializers.Serializer):

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from foundation.rest.filters import ID_SCHEMA, INSTANT_SCHEMA, check_parameters, past_instant
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ComputedView, selected_methodology, selected_name
-from scoring.competition import competition_index
-from scoring.performance import RANGES, performance
+from scoring.selectors.competition import competition_index
+from scoring.selectors.performance import RANGES, performance
 
 DEFAULT_RANGE = "ALL"
 POINT_SCHEMA = {

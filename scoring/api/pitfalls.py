@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from foundation.rest.filters import check_parameters
 from scoring.api.base import ComputedView
-from scoring.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
+from scoring.selectors.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
 
 
 class PitfallSerializer(serializers.Serializer):

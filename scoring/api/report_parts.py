@@ -17,7 +17,7 @@ from scoring.api.base import (
     selected_arm,
     selected_methodology,
 )
-from scoring.forecast_boards import report_part
+from scoring.selectors.forecast_boards import report_part
 
 
 class ForecasterScoreSerializer(serializers.Serializer):

@@ -14,8 +14,8 @@ from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
 from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import AS_OF, IntervalField, NumberField, selected_methodology
-from scoring.leaderboard_entries import risk_figures
 from scoring.models import Leaderboard
+from scoring.selectors.leaderboard_entries import risk_figures
 
 
 class RiskSerializer(serializers.Serializer):

@@ -16,9 +16,10 @@ from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
-from scoring.leaderboard_entries import ALL_TIME
 from scoring.leaderboard_keys import arms_asked, versions_in_play
 from scoring.models import Leaderboard
+from scoring.selectors.leaderboard_entries import ALL_TIME
+from scoring.selectors.valuations import NO_RECORD, bet_records, valuations
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
@@ -31,7 +32,6 @@ from scoring.services.forecast_leaderboards import (
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.report_figures import forecast_figures, risk_figures
 from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
-from scoring.valuations import NO_RECORD, bet_records, valuations
 
 Rows = list[tuple[Any, ...]]
 POSITIONS = "positions"

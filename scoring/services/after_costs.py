@@ -23,8 +23,8 @@ from arena_verifier.order_books import (
     figures_after_costs,
 )
 from markets.models import Market, OrderBook, Outcome, PriceObservation
-from scoring.competition import AgentSummary
-from scoring.valuations import Valuation
+from scoring.selectors.competition import AgentSummary
+from scoring.selectors.valuations import Valuation
 
 Figures = Mapping[str, Any]
 """AFTER_COSTS of an agent, or OF_FAMILY of a family."""

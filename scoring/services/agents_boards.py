@@ -18,7 +18,6 @@ from agents.sealing import respecting_seals
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
-from scoring.competition import AgentSummary
 from scoring.constants import (
     AGENT_PERIODS,
     ALL_METHODOLOGIES,
@@ -31,6 +30,7 @@ from scoring.constants import (
     UNIFORM,
 )
 from scoring.models import AgentsBoard, BrierScore
+from scoring.selectors.competition import AgentSummary
 from scoring.services.forecast_inputs import inputs_version
 from scoring.services.forecast_leaderboards import REFERENCE_NAMES, ROUNDING, questions_answered
 from scoring.services.forecast_panels import (

@@ -11,8 +11,8 @@ import numpy as np
 
 from cohorts.conditions import Conditions
 from forecast_rank import brier, corrected_margins, holm, paired_tests
-from scoring.condition_differences import ConditionDifference
 from scoring.leaderboard_keys import arms_asked
+from scoring.selectors.condition_differences import ConditionDifference
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 
 

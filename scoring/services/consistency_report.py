@@ -16,7 +16,14 @@ from forecast_rank.metrics.uncertainty import EventSums, bootstrap_means, percen
 from foundation.bulk import rows_with_json
 from markets.models import Market, QuestionEntry, QuestionOption
 from markets.thresholds import nested_chains
-from scoring.coherence import KINDS, exclusive_profit, nested_profit, pair_profits, repeated_profit, sum_profit
+from scoring.selectors.coherence import (
+    KINDS,
+    exclusive_profit,
+    nested_profit,
+    pair_profits,
+    repeated_profit,
+    sum_profit,
+)
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel
 
 EXACT = 1e-9

@@ -20,7 +20,7 @@ from forecast_rank.metrics.uncertainty import LEVEL
 from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
-from scoring.return_tests import difference_interval
+from scoring.selectors.return_tests import difference_interval
 
 MAX_POINTS = 200
 

@@ -15,7 +15,7 @@ from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
 from scoring.leaderboard_keys import skill_percent, to_json
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
-from scoring.people_gap import people_gap
+from scoring.selectors.people_gap import people_gap
 
 Progress = Callable[[int, int, str], None]
 PAST_LIFETIME_S = 24 * 3600

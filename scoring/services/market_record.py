@@ -17,7 +17,7 @@ from forecast_rank.metrics.skill import alpha, market_probability
 from forecast_rank.metrics.studentised import studentised_interval
 from forecast_rank.metrics.uncertainty import EventSums, event_sums, resample_counts
 from scoring.constants import DISAGREEMENT_BANDS, QUESTIONS_LISTED
-from scoring.performance import EPOCH
+from scoring.selectors.performance import EPOCH
 from scoring.services.forecast_panels import ResolvedEntry, panels
 
 WEEK = timedelta(weeks=1)

@@ -16,7 +16,7 @@ from arena_verifier.answers import forecast_of_samples
 from forecast_rank import bounded_cluster_interval, brier
 from foundation.bulk import rows_with_json
 from markets.models import QuestionEntry
-from scoring.return_tests import difference_interval
+from scoring.selectors.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, entries_by_id, forecast_vector, single_forecasts_panel
 
 BINS = 5

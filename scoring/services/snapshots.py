@@ -27,9 +27,9 @@ from markets.services.venue_health import alert_venue_down, clear_venue_down, re
 from markets.sources.polymarket import Clob
 from scoring.constants import TRADING
 from scoring.models import Leaderboard, Snapshot
+from scoring.selectors.valuations import NO_RECORD, ZERO, Valuation, bet_records
 from scoring.services.family_totals import refresh_family_totals
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
-from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records
 
 
 @dataclass(slots=True)

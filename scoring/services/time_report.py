@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from forecast_rank import bounded_cluster_interval
 from foundation.bulk import subset
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS
-from scoring.return_tests import difference_interval
+from scoring.selectors.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Vector
 from scoring.services.trading_leaderboards import LeaderboardContents
 

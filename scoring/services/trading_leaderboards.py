@@ -19,16 +19,16 @@ from forecast_rank.metrics.sample_mean import bounded_cluster_interval, t_interv
 from foundation.bulk import rows_by, subset
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
-from scoring.competition import AgentSummary, attach_competition, competition_index
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_keys import LeaderboardKey, cached_by_inputs, separate_versions, versions_in_play
 from scoring.models import BrierScore, Leaderboard
-from scoring.return_tests import return_error, return_tests
+from scoring.selectors.competition import AgentSummary, attach_competition, competition_index
+from scoring.selectors.return_tests import return_error, return_tests
+from scoring.selectors.valuations import Valuation, snapshot_valuations, valuations, win_rate
+from scoring.selectors.weekly_returns import WeeklyReturns, weekly_returns
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.trading_risk import NO_BETTOR, trading_risk
-from scoring.valuations import Valuation, snapshot_valuations, valuations, win_rate
-from scoring.weekly_returns import WeeklyReturns, weekly_returns
 
 SCORED = (
     "brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets", "resolved_events",

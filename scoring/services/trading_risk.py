@@ -18,13 +18,13 @@ from arena_verifier.report_figures import worst_drawdown
 from cohorts.weeks import WEEK
 from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
-from scoring.competition import AgentSummary
 from scoring.constants import RISK_RESAMPLES, RISK_SIMULATIONS
-from scoring.histories import snapshot_ranges
 from scoring.leaderboard_keys import cached_by_inputs
 from scoring.models import BrierScore
-from scoring.valuations import Valuation
-from scoring.weekly_returns import FOREVER, WeeklyReturns, tracked_until
+from scoring.selectors.competition import AgentSummary
+from scoring.selectors.histories import snapshot_ranges
+from scoring.selectors.valuations import Valuation
+from scoring.selectors.weekly_returns import FOREVER, WeeklyReturns, tracked_until
 
 Floats = NDArray[np.float64]
 Agents = Sequence[Agent | AgentSummary]

@@ -21,8 +21,8 @@ from agents.services.execution import execute_answer
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_market
 from markets.models import Market
+from scoring.selectors.valuations import valuations
 from scoring.services.ledger_audit import verify_ledger
-from scoring.valuations import valuations
 from tests.factories import (
     WEEK,
     AgentFactory,

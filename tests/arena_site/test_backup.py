@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from arena_site.backups import BackupFailed, temporary_file, tool
-from arena_site.host_claims import host_refusal
+from arena_site.operations.backups import BackupFailed, temporary_file, tool
+from arena_site.operations.host_claims import host_refusal
 from tests.databases import ON_POSTGRES, PROJECT
 from tests.faults.processes import CommandRunner
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_site.clients import client_key
+from arena_site.middleware.clients import client_key
 
 PROXY, CDN, VISITOR, LIAR = "10.0.0.5", "198.51.100.7", "203.0.113.9", "192.0.2.66"
 
@@ -56,7 +56,7 @@ def test_without_proxies_only_the_peer_counts(settings: Any, peer: str) -> None:
 
 def test_unnamed_proxy_is_reported_once(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.ARENA_TRUSTED_PROXIES = ()
-    with caplog.at_level(logging.WARNING, logger="arena_site.clients"):
+    with caplog.at_level(logging.WARNING, logger="arena_site.middleware.clients"):
         for visitor in (VISITOR, LIAR, VISITOR):
             seen("172.16.5.4", visitor)
         seen("1.1.1.1", LIAR)

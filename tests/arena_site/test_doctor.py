@@ -23,7 +23,7 @@ from pytest_httpserver import HTTPServer
 from agents.models import Agent, LineUp, LineUpEntry, ModelCall, Release
 from agents.services.cost_estimate import plan_costs
 from agents.services.release_check import current_releases
-from arena_site.diagnosis import connection_fault
+from arena_site.operations.diagnosis import connection_fault
 from cohorts.models import Cohort, Methodology
 from foundation.models import Run
 from markets.models import QuestionSet

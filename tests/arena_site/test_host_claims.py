@@ -12,8 +12,8 @@ from django_q.models import OrmQ, Schedule
 
 from agents.models import Decision, Forecast
 from arena_site import jobs
-from arena_site.host_claims import host_id, release_host
 from arena_site.models import HostClaim, Worker
+from arena_site.operations.host_claims import host_id, release_host
 from cohorts.models import Cohort
 from markets.models import Market
 from tests.venue import DECISION, SUNDAY, Venue

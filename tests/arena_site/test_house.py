@@ -92,7 +92,7 @@ def test_examples_in_docstrings_are_true() -> None:
 
 
 def test_every_path_and_name_in_the_documentation_exists() -> None:
-    """`scoring/valuations.py`, `settle_market`: what stands in backticks is a tracked path or a word of the code."""
+    """What stands in backticks, such as `settle_market`, is a tracked path or a word of the code."""
     files = {str(path.relative_to(ROOT)) for path in tracked()} | {f"archive/{STANDALONE_VERIFIER}"}
     places = files | {str(parent) for name in files for parent in Path(name).parents}
     code = (path for path in tracked() if path.suffix in {".py", ".html", ".toml", ".yml", ".yaml", ".example"})
@@ -128,7 +128,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
 
 # --- Imports at startup: every command, worker and test process pays for them
 
-SCHEMA_GENERATOR = ("drf_spectacular.openapi", "drf_spectacular.plumbing", "arena_site.schema")
+SCHEMA_GENERATOR = ("drf_spectacular.openapi", "drf_spectacular.plumbing", "arena_site.api_schema.views")
 TEST_TOOLS = ("rest_framework.test", "django.test", "unittest")
 PLOTTING = ("matplotlib",)
 SCORING = ("forecast_rank", "numpy", "polars", "scipy")
@@ -152,7 +152,7 @@ def test_startup_leaves_heavy_modules_unloaded(code: str) -> None:
 
 
 def test_process_that_watches_over_worker_and_web_loads_no_django() -> None:
-    program = "import arena_site.supervisor, sys; print(*sys.modules)"
+    program = "import arena_site.operations.supervisor, sys; print(*sys.modules)"
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"django", "httpx", "psycopg"} & set(process.stdout.split()) == set()
 

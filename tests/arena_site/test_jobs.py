@@ -14,7 +14,7 @@ from django_q.models import OrmQ, Schedule
 
 from agents.models import Decision
 from arena_site import jobs
-from arena_site.queue_messages import STARTED
+from arena_site.operations.queue_messages import STARTED
 from cohorts.models import Cohort, MissedWeek
 from foundation.commands import CommandResult
 from foundation.models import Alert, Run

@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from arena_site import limits
-from arena_site.limits import SharedLimit, increment, short_lock_timeout
+from arena_site.middleware import limits
+from arena_site.middleware.limits import SharedLimit, increment, short_lock_timeout
 from arena_site.models import RateLimitCounter
 from tests.factories import WEEK
 from tests.problems import problem

@@ -18,7 +18,7 @@ from django.db.utils import ConnectionHandler
 from psycopg.conninfo import conninfo_to_dict
 
 from arena_site import conf
-from arena_site.read_deadlines import read_deadline
+from arena_site.middleware.read_deadlines import read_deadline
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from arena_site import read_deadlines
+from arena_site.middleware import read_deadlines
 from tests.problems import problem
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,8 +17,8 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Trade
-from arena_site import delivery, last_change
 from arena_site.api import ENDPOINTS
+from arena_site.middleware import delivery, last_change
 from foundation.models import Run
 from foundation.rest.filters import StrictFilterBackend
 from foundation.rest.serializers import field_names

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import Client
 
-from arena_site.replica_reads import REPLICA
+from arena_site.middleware.replica_reads import REPLICA
 from markets.models import Market
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.databases import copy_test_database

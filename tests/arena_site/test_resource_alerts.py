@@ -15,8 +15,8 @@ from django.test import Client
 
 from agents.models import ModelCall
 from agents.services.run_settings import set_spend_limit
-from arena_site.alert_watch import watch_alerts
 from arena_site.models import Backup
+from arena_site.operations.alert_watch import watch_alerts
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from tests.arena_site.dashboard.accounts import sign_in

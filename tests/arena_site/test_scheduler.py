@@ -11,7 +11,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ, Schedule
 
 from arena_site import jobs
-from arena_site.scheduler import SchedulerBroker
+from arena_site.operations.scheduler import SchedulerBroker
 from tests.venue import SUNDAY
 
 pytestmark = pytest.mark.django_db

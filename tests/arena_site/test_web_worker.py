@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from arena_site.web_worker import LARGEST_REQUEST
+from arena_site.operations.web_worker import LARGEST_REQUEST
 from tests.season.running_site import Site, serving
 
 HOST = b"Host: localhost\r\n"

@@ -15,10 +15,11 @@ from django_q.signals import post_execute_in_worker, pre_execute
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from arena_site import jobs, worker_heartbeats
+from arena_site import jobs
 from arena_site.models import Worker
-from arena_site.queue_messages import STARTED, drop_abandoned_messages, queue_state
-from arena_site.worker_watch import check_workers
+from arena_site.operations import worker_heartbeats
+from arena_site.operations.queue_messages import STARTED, drop_abandoned_messages, queue_state
+from arena_site.operations.worker_watch import check_workers
 from foundation import heartbeats
 from foundation.models import Alert, Notice
 from foundation.services.alerts import raise_alert

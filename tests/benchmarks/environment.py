@@ -56,7 +56,7 @@ def _set_up() -> None:
 @contextmanager
 def web_server() -> Iterator[tuple[str, int]]:
     """Host and port of a web server that was started as `manage.py arena` starts it."""
-    from arena_site import processes
+    from arena_site.operations import processes
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -13,7 +13,7 @@ from django.test import Client
 from agents.models import Agent, ChainLink, Decision, Forecast, JournalEntry, ModelCall, Position, Settlement, Trade
 from markets.models import Market, UniverseEntry
 from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
-from scoring.valuations import bet_records, valuations
+from scoring.selectors.valuations import bet_records, valuations
 from tests.benchmarks.generator.command import Command
 from tests.benchmarks.generator.plan import SMALL
 from tests.factories import CohortFactory

@@ -24,7 +24,7 @@ from playwright.sync_api import APIResponse, Browser, Page
 
 from arena_site.dashboard.actions import ACTIONS, GROUPS
 from arena_site.dashboard.roles import ADMINISTRATOR, OPERATOR
-from arena_site.sealed_reads import READ_SEALED
+from arena_site.middleware.sealed_reads import READ_SEALED
 from tests.arena_site.dashboard.accounts import ALLOWED
 from tests.browser.scenes import SUNDAY_NIGHT, WEEK_LATER
 from tests.browser.visitor import HEIGHT, WIDTHS, Visitor

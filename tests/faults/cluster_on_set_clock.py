@@ -57,7 +57,7 @@ def main(clock: Path, lock_s: int) -> None:
     for module in MODULES:
         import_module(module)
 
-    from arena_site import scheduler
+    from arena_site.operations import scheduler
 
     scheduler.SCHEDULER_INTERVAL_S = SCHEDULER_INTERVAL_S
     execute_from_command_line(["manage.py", "qcluster"])

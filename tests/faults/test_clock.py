@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from arena_site import jobs, processes
+from arena_site import jobs
+from arena_site.operations import processes
 from foundation.consistent_reads import consistent_reads
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
 from tests.faults.processes import SUNDAY, CommandRunner

@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from arena_site import jobs, processes
+from arena_site import jobs
+from arena_site.operations import processes
 from foundation.consistent_reads import consistent_reads
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
 from tests.faults.ledger_state import differences

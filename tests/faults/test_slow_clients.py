@@ -58,7 +58,7 @@ def test_every_documented_server_command_buffers() -> None:
     commands = {name: re.findall(r"gunicorn\W+arena_site\.wsgi.*", (PROJECT / name).read_text()) for name in DOCUMENTED}
     lines = [(name, line) for name, command_lines in commands.items() for line in command_lines]
     assert len(lines) >= 3
-    assert [name for name, line in lines if "arena_site.web_worker.BufferingWorker" not in line] == []
+    assert [name for name, line in lines if "arena_site.operations.web_worker.BufferingWorker" not in line] == []
 
 
 def test_documented_fronts_refuse_the_metrics() -> None:

@@ -11,8 +11,8 @@ from django.test import Client
 from agents.models import Agent, Trade
 from arena_verifier.order_books import TakerBook, family_after_costs, walk
 from markets.models import Market, OrderBook, Outcome
-from scoring.after_costs import stored_after_costs
 from scoring.models import Leaderboard
+from scoring.selectors.after_costs import stored_after_costs
 from scoring.services.after_costs import agents_after_costs
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.factories import (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from scoring.coherence import exclusive_profit, nested_profit, pair_profits, repeated_profit, sum_profit
+from scoring.selectors.coherence import exclusive_profit, nested_profit, pair_profits, repeated_profit, sum_profit
 
 probabilities = st.integers(0, 100).map(lambda percent: percent / 100)
 options = st.lists(st.lists(probabilities, min_size=1, max_size=3), min_size=1, max_size=4)

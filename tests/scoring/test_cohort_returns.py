@@ -7,7 +7,7 @@ import pytest
 
 from agents.models import Agent
 from cohorts.models import Cohort
-from scoring.cohort_returns import CohortReturns, cohort_returns
+from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
 from tests.factories import WEEK, AgentFactory, SnapshotFactory
 
 pytestmark = pytest.mark.django_db

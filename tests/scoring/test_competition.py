@@ -16,7 +16,7 @@ from agents.services.registrations import register_external_agent
 from agents.services.settlement import complete_cohorts
 from cohorts.models import Cohort, Methodology
 from markets.services.cache_versions import Scope, renew_versions, save_competition_row
-from scoring.competition import CompetitionIndex, attach_competition, competition_index
+from scoring.selectors.competition import CompetitionIndex, attach_competition, competition_index
 from tests.factories import WEEK, AgentFactory, CohortFactory
 from tests.scoring.reads import statements
 

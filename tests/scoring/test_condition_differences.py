@@ -8,8 +8,8 @@ from django.test import Client
 
 from agents.models import Forecast, RunSetting
 from markets.models import EvidenceSnippet, Question
-from scoring.condition_figures import condition_figures
 from scoring.models import Leaderboard
+from scoring.selectors.condition_figures import condition_figures
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.guards import guards_removed

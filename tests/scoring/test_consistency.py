@@ -8,7 +8,7 @@ from django.test import Client
 
 from agents.models import Forecast
 from markets.models import Question, QuestionEntry
-from scoring.coherence import consistency_sentence
+from scoring.selectors.coherence import consistency_sentence
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.guards import guards_removed

@@ -6,7 +6,7 @@ import pytest
 
 from agents.models import Agent, Family
 from markets.models import Market
-from scoring.disagreements import disagreements, position_disagreements
+from scoring.selectors.disagreements import disagreements, position_disagreements
 from tests.factories import (
     AgentFactory,
     CohortFactory,

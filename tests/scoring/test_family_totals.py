@@ -16,9 +16,9 @@ from agents.models import Agent, Family
 from cohorts.models import Cohort
 from markets.models import CacheVersion
 from markets.services.cache_versions import Scope, renew_versions
-from scoring.competition import attach_competition
-from scoring.histories import agent_values, family_values
 from scoring.models import FamilyTotal, Snapshot
+from scoring.selectors.competition import attach_competition
+from scoring.selectors.histories import agent_values, family_values
 from scoring.services.retention import prune_snapshots
 from scoring.services.snapshots import delete_snapshots, record_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory

@@ -8,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from scipy.stats import ttest_1samp
 
-from scoring.findings import Finding, findings
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard
-from scoring.return_tests import return_error
+from scoring.selectors.findings import Finding, findings
+from scoring.selectors.return_tests import return_error
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, CohortFactory, MarketFactory, QuestionFactory, ask, end_question

@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.services.registrations import register_external_agent
 from markets.models import Question
-from scoring.forecast_boards import forecast_board
+from scoring.selectors.forecast_boards import forecast_board
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.markup import element, elements, get_page, links, section, table_rows, visible_text

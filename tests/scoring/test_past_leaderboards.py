@@ -16,8 +16,8 @@ from agents.models import Agent, Family, Forecast
 from cohorts.models import Cohort
 from markets.models import Market, Question
 from markets.services.question_resolution import correct_question_outcomes
-from scoring.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.models import BrierScore
+from scoring.selectors.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.services import scores
 from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries

@@ -10,9 +10,9 @@ from django.test import Client
 from agents.models import Agent, Family
 from arena_verifier.order_books import OF_FAMILY
 from cohorts.models import Cohort, Methodology
-from scoring.competition import competition_index
 from scoring.models import Leaderboard
-from scoring.performance import BUCKETS, MAX_BUCKETS, RANGES, performance, performances
+from scoring.selectors.competition import competition_index
+from scoring.selectors.performance import BUCKETS, MAX_BUCKETS, RANGES, performance, performances
 from scoring.services.scores import compute_scores
 from tests.commands import run
 from tests.factories import (

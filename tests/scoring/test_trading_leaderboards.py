@@ -10,9 +10,10 @@ from django.test import Client
 from agents.models import Agent, Family
 from cohorts.models import Methodology
 from markets.models import Market
-from scoring.competition import competition_index
 from scoring.leaderboard_keys import to_json
 from scoring.models import BrierScore, Leaderboard
+from scoring.selectors.competition import competition_index
+from scoring.selectors.valuations import bet_records, valuations
 from scoring.services.score_drift import brier_score_drift
 from scoring.services.scores import clear_scores, compute_scores, score_trades
 from scoring.services.trading_leaderboards import (
@@ -21,7 +22,6 @@ from scoring.services.trading_leaderboards import (
     store_leaderboards,
     trading_leaderboard,
 )
-from scoring.valuations import bet_records, valuations
 from tests.factories import (
     WEEK,
     AgentFactory,

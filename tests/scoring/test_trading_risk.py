@@ -12,6 +12,7 @@ from django.test import Client
 from agents.models import Agent
 from forecast_rank.metrics.uncertainty import resample_counts
 from scoring.models import BrierScore, Leaderboard
+from scoring.selectors.valuations import valuations
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from scoring.services.trading_risk import (
@@ -22,7 +23,6 @@ from scoring.services.trading_risk import (
     trading_risk,
     worst_drawdown,
 )
-from scoring.valuations import valuations
 from tests.factories import (
     WEEK,
     AgentFactory,

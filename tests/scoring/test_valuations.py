@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents.models import Agent, Position
 from agents.models.ledger import marked_value
-from scoring.valuations import MAX_SHARES_IN_SQL, valuations
+from scoring.selectors.valuations import MAX_SHARES_IN_SQL, valuations
 from tests.factories import WEEK, AgentFactory, MarketFactory
 from tests.scoring.reads import statements
 

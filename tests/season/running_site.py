@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from arena_site.processes import stop, web_server
+from arena_site.operations.processes import stop, web_server
 from tests.databases import PROJECT, copy_test_database
 from tests.season.full_season import ENDS_AFTER
 from tests.shared_files import made_at, made_once

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from markets.models import Outcome
-from scoring.coherence import KINDS
+from scoring.selectors.coherence import KINDS
 from tests.markup import chart_data, elements, visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, by

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from arena_site.alert_watch import watch_alerts
+from arena_site.operations.alert_watch import watch_alerts
 from foundation.models import Alert
 from markets.models import Market
 from tests.commands import run

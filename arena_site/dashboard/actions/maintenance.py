@@ -20,7 +20,7 @@ from agents.services.run_settings import (
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.dashboard.actions.runs import enqueued, worker_warning
-from arena_site.notices import channels
+from arena_site.operations.notices import channels
 from foundation.models import Alert
 from foundation.services.alerts import acknowledge_alerts, raise_alert
 

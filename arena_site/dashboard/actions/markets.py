@@ -12,7 +12,7 @@ from agents.services.resolutions import Resolution
 from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
 from agents.services.settlement import complete_cohorts, settle_market
 from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowChoiceField
-from arena_site.manual_settlements import REVERSE, SETTLE
+from arena_site.operations.manual_settlements import REVERSE, SETTLE
 from markets.models import Market
 from markets.services.question_resolution import correct_question_outcomes, resolve_questions
 

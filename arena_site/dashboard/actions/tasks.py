@@ -25,7 +25,7 @@ from arena_site.dashboard.action import (
     row_path,
 )
 from arena_site.dashboard.actions.runs import MANUAL, enqueued, worker_warning
-from arena_site.sealed_reads import READ_SEALED
+from arena_site.middleware.sealed_reads import READ_SEALED
 from cohorts.weeks import week_start
 from foundation import clock
 

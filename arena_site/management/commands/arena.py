@@ -15,9 +15,9 @@ from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import effective_from
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from arena_site import jobs
-from arena_site.host_claims import claim_host, has_claims_table, host_id, host_refusal, take_over
-from arena_site.preparation_lock import preparation_lock
-from arena_site.supervisor import become_supervisor
+from arena_site.operations.host_claims import claim_host, has_claims_table, host_id, host_refusal, take_over
+from arena_site.operations.preparation_lock import preparation_lock
+from arena_site.operations.supervisor import become_supervisor
 from cohorts.models import Cohort
 from foundation.commands import BAD_USAGE
 

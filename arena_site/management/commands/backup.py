@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from arena_site.backups import BackupFailed, back_up, back_up_and_rotate
+from arena_site.operations.backups import BackupFailed, back_up, back_up_and_rotate
 from foundation.commands import ArenaCommand, CommandResult
 
 

@@ -12,7 +12,16 @@ from django.core.management.base import BaseCommand, CommandError
 
 from arena_site import conf
 from arena_site.management.commands.sandbox_season import external_agents_clock
-from arena_site.processes import POLL_S, StopRequested, manage_command, start, stop, stoppable, watch, web_server
+from arena_site.operations.processes import (
+    POLL_S,
+    StopRequested,
+    manage_command,
+    start,
+    stop,
+    stoppable,
+    watch,
+    web_server,
+)
 from foundation.commands import BAD_USAGE
 from venue_sandbox.server import running
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from arena_site.diagnosis import Diagnosis
+from arena_site.operations.diagnosis import Diagnosis
 from foundation.commands import ArenaCommand, CommandResult, table_text
 
 

@@ -24,7 +24,7 @@ from agents.models.family import EXTERNAL_WINDOW
 from agents.services.registrations import register_external_agent
 from arena_agent.loading import UnusableAgent
 from arena_agent.worker import AgentProcess
-from arena_site.processes import StopRequested, manage_command, start, stop, stoppable
+from arena_site.operations.processes import StopRequested, manage_command, start, stop, stoppable
 from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult, table_text

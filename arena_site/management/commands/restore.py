@@ -4,8 +4,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from arena_site.backups import BackupFailed, restore
-from arena_site.health import readiness
+from arena_site.operations.backups import BackupFailed, restore
+from arena_site.operations.health import readiness
 from cohorts.models import Cohort
 from foundation.commands import ArenaCommand, CommandResult
 

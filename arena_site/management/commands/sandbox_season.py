@@ -19,7 +19,7 @@ from rich.table import Table
 
 from agents.models import Registration
 from agents.services.registrations import register_external_agent
-from arena_site.processes import freeze_loaded_objects
+from arena_site.operations.processes import freeze_loaded_objects
 from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK

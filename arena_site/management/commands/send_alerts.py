@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from arena_site.notices import send_notices
+from arena_site.operations.notices import send_notices
 from foundation.commands import ArenaCommand, CommandResult
 
 

@@ -7,7 +7,7 @@ from agents.models import Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.findings import Statement
-from scoring.findings import Finding
+from scoring.selectors.findings import Finding
 
 
 class Scale(NamedTuple):

@@ -10,7 +10,7 @@ from agents.models import Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import Curve, family_curve, line_chart
 from markets.models import Question, QuestionEntry
-from scoring.competition import last_competition_index
+from scoring.selectors.competition import last_competition_index
 
 MARKET_COLOR = "#8a8f98"
 BINARY_SIDES = ("YES", "NO")

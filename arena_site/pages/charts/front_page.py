@@ -14,9 +14,9 @@ from arena_site.pages.charts.slopes import SlopeRow, slope_chart
 from arena_site.pages.filters import count, day_text, signed_score
 from arena_site.pages.headlines import MINIMUM_EVENTS, Headline
 from scoring.constants import MARKET
-from scoring.forecast_boards import ForecastBoard
 from scoring.leaderboard_keys import ranked_by
-from scoring.performance import ReleaseChange
+from scoring.selectors.forecast_boards import ForecastBoard
+from scoring.selectors.performance import ReleaseChange
 
 LEADS_NOTE = (
     "The market’s Brier score less the model’s on the same questions: above the line a model was closer to what "

@@ -13,10 +13,10 @@ from agents.models import Agent, Family
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import FEW, Curve, LineChart, family_curve, line_chart
 from arena_site.pages.filters import dollars
-from scoring.cohort_returns import CohortReturns, MeanReturn
-from scoring.competition import AgentSummary
-from scoring.histories import agent_values, snapshot_ranges
-from scoring.performance import bucket_ends, release_changes
+from scoring.selectors.cohort_returns import CohortReturns, MeanReturn
+from scoring.selectors.competition import AgentSummary
+from scoring.selectors.histories import agent_values, snapshot_ranges
+from scoring.selectors.performance import bucket_ends, release_changes
 
 RETURNS_TITLE = "Average change of {whose} by cohort age."
 FEWER_NOTE = "Later weeks rest on fewer cohorts (week {week}: {number}), so a line does not end at the mean return."

@@ -15,8 +15,8 @@ from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart
 from arena_site.pages.charts.markers import marker_of
 from arena_site.pages.filters import count, money, page_url, price, single_line
 from markets.models import Market, Outcome, PriceObservation
-from scoring.competition import AgentSummary
-from scoring.performance import bucket_ends
+from scoring.selectors.competition import AgentSummary
+from scoring.selectors.performance import bucket_ends
 
 MAXIMUM_OBSERVATIONS = 3_000
 MAXIMUM_INSTANTS = 200

@@ -24,9 +24,9 @@ from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from foundation.bulk import rows_by
 from foundation.raw_sql import parse_timestamp, stored_unit
-from scoring.after_costs import stored_after_costs
-from scoring.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
-from scoring.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
+from scoring.selectors.after_costs import stored_after_costs
+from scoring.selectors.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
+from scoring.selectors.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
 
 POSITIONS_SHOWN = 40
 """Open and past positions that the page shows without `?all`."""

@@ -19,8 +19,6 @@ from arena_site.pages.citations import citation
 from arena_site.pages.freshness import instants, requested_instant
 from arena_site.pages.headlines import agents_headline
 from arena_site.pages.selection import PageSelection
-from scoring.agent_versions import ScoredAnswer, running_scores, scored_answers, version_records
-from scoring.competition import competition_index
 from scoring.constants import (
     AGENT_PERIODS,
     FORECAST,
@@ -30,8 +28,10 @@ from scoring.constants import (
     TRACKS,
     TRADING,
 )
-from scoring.leaderboard_entries import read_agents_board
 from scoring.models import AgentsBoard
+from scoring.selectors.agent_versions import ScoredAnswer, running_scores, scored_answers, version_records
+from scoring.selectors.competition import competition_index
+from scoring.selectors.leaderboard_entries import read_agents_board
 
 PROTOCOLS = {FORECAST: "forecasts", TRADING: "trading"}
 PERIODS = dict(zip(AGENT_PERIODS, ("all", "last 3 months", "last month"), strict=True))

@@ -13,11 +13,11 @@ from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram,
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
-from scoring.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
-from scoring.calibration import calibration as calibration_of
-from scoring.competition import competition_index, last_competition_index
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.models import Leaderboard
+from scoring.selectors.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
+from scoring.selectors.calibration import calibration as calibration_of
+from scoring.selectors.competition import competition_index, last_competition_index
 
 
 def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:

@@ -27,9 +27,9 @@ from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
 from markets.models import Universe
-from scoring.competition import AgentSummary, attach_competition, competition_index
-from scoring.performance import RANGES
-from scoring.valuations import valuations
+from scoring.selectors.competition import AgentSummary, attach_competition, competition_index
+from scoring.selectors.performance import RANGES
+from scoring.selectors.valuations import valuations
 
 RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")

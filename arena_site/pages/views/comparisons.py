@@ -18,14 +18,14 @@ from arena_site.pages.filters import page_url
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import unfinished_words
 from foundation.bulk import rows_by
-from scoring.cohort_returns import cohort_returns
-from scoring.comparison import Comparison, both_directions
-from scoring.comparison import comparison as comparison_of
-from scoring.competition import CompetitionIndex, competition_index, unfinished_ages
 from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
-from scoring.disagreements import RECENT_SETS
-from scoring.forecast_boards import reliability_bins
-from scoring.leaderboard_entries import overall_leaderboards
+from scoring.selectors.cohort_returns import cohort_returns
+from scoring.selectors.comparison import Comparison, both_directions
+from scoring.selectors.comparison import comparison as comparison_of
+from scoring.selectors.competition import CompetitionIndex, competition_index, unfinished_ages
+from scoring.selectors.disagreements import RECENT_SETS
+from scoring.selectors.forecast_boards import reliability_bins
+from scoring.selectors.leaderboard_entries import overall_leaderboards
 
 
 @require_safe

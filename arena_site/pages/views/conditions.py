@@ -16,9 +16,9 @@ from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count, number
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
-from scoring.competition import CompetitionIndex, competition_index
-from scoring.condition_differences import ConditionDifference, effects
-from scoring.condition_figures import ConditionFigures, condition_figures
+from scoring.selectors.competition import CompetitionIndex, competition_index
+from scoring.selectors.condition_differences import ConditionDifference, effects
+from scoring.selectors.condition_figures import ConditionFigures, condition_figures
 
 
 class Page(NamedTuple):

@@ -8,7 +8,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import count
 from arena_site.pages.report_selection import SelectedPart, selected_part
-from scoring.coherence import KINDS, consistency_sentence
+from scoring.selectors.coherence import KINDS, consistency_sentence
 
 
 @require_safe

@@ -17,7 +17,7 @@ from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
 from foundation.bulk import rows_by
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 
 DECISION_COLUMNS = (
     *("status", "error", "week", "action", "fallback", "reasoning", "decided_at"),

@@ -18,10 +18,10 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, condition_labels
 from foundation.bulk import subset
 from markets.models import Question
-from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.market_disagreements import MarketDisagreement, MarketRecord, market_disagreements
 from scoring.models import Leaderboard
+from scoring.selectors.competition import CompetitionIndex, competition_index
+from scoring.selectors.market_disagreements import MarketDisagreement, MarketRecord, market_disagreements
 
 SHOWN, DRAWN = 15, 10
 """Disagreements in the table, and those in the chart."""

@@ -26,17 +26,17 @@ from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.decision_trades import COLUMNS, TradeSummary
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
-from scoring.cohort_returns import cohort_returns
-from scoring.competition import (
+from scoring.constants import FORECAST, TRADING
+from scoring.selectors.cohort_returns import cohort_returns
+from scoring.selectors.competition import (
     AgentSummary,
     CompetitionIndex,
     attach_competition,
     competition_index,
     last_competition_index,
 )
-from scoring.constants import FORECAST, TRADING
-from scoring.forecast_boards import reliability_bins
-from scoring.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
+from scoring.selectors.forecast_boards import reliability_bins
+from scoring.selectors.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
 
 LATEST = 10
 """Decisions and forecasts that the page lists."""

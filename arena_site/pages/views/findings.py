@@ -17,8 +17,8 @@ from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import MINIMUM_EVENTS
 from arena_site.pages.selection import PageSelection
 from foundation.bulk import rows_by
-from scoring import findings as comparisons
-from scoring.competition import competition_index
+from scoring.selectors import findings as comparisons
+from scoring.selectors.competition import competition_index
 
 SHOWN = 5
 """Supported comparisons on the page."""

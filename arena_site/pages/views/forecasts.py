@@ -28,11 +28,11 @@ from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
-from scoring.competition import competition_index, last_competition_index
 from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, REFERENCES
-from scoring.forecast_boards import ForecastBoard, forecast_board
 from scoring.leaderboard_keys import ranked_by
 from scoring.models import Leaderboard
+from scoring.selectors.competition import competition_index, last_competition_index
+from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
 
 if TYPE_CHECKING:
     from scoring.services.forecast_panels import Exclusions

@@ -18,7 +18,7 @@ from arena_site.pages.filters import count
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
 from scoring.models import ImportCollection, ImportLeaderboard, RejectedRow
-from scoring.people_gap import people_gap
+from scoring.selectors.people_gap import people_gap
 
 RANKED_BY = "brier"
 BASELINES = ("market", "uniform")

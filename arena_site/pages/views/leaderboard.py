@@ -30,13 +30,13 @@ from arena_site.pages.headlines import (
 from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
 from foundation.rest.negotiation import demo_cell
-from scoring.competition import CompetitionIndex, competition_index
 from scoring.constants import REFERENCES
-from scoring.forecast_boards import forecast_board
-from scoring.largest_bets import with_returns_without_largest_bet
-from scoring.leaderboard_entries import trading_board
 from scoring.leaderboard_keys import ranked_by
-from scoring.performance import release_changes
+from scoring.selectors.competition import CompetitionIndex, competition_index
+from scoring.selectors.forecast_boards import forecast_board
+from scoring.selectors.largest_bets import with_returns_without_largest_bet
+from scoring.selectors.leaderboard_entries import trading_board
+from scoring.selectors.performance import release_changes
 
 SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (

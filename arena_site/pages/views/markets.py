@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Family, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.services.settlement import OVERDUE_AFTER
-from arena_site.manual_settlements import manual_settlements
+from arena_site.operations.manual_settlements import manual_settlements
 from arena_site.pages.charts.price_history import price_figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
@@ -26,7 +26,7 @@ from markets.models import Market, Outcome, PriceObservation, Question, Question
 from markets.selectors.list_filters import matching_markets
 from markets.selectors.option_prices import shown_price
 from markets.sources.registry import SOURCES, source_choices
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 
 COLUMNS = (
     ListColumn("Question", "question", "question"),

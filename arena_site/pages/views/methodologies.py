@@ -14,8 +14,8 @@ from agents.models import Chain
 from arena_site.pages.formulas import scoring_formulas
 from cohorts.models import Methodology
 from scoring.constants import FORECAST, MARKET, UNIFORM
-from scoring.leaderboard_entries import leaderboard_entries
-from scoring.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
+from scoring.selectors.leaderboard_entries import leaderboard_entries
+from scoring.selectors.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules

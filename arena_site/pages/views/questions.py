@@ -30,8 +30,8 @@ from markets.selectors.option_prices import (
     shown_option_prices,
 )
 from markets.sources.registry import source_choices
-from scoring.competition import competition_index, last_competition_index
-from scoring.market_disagreements import question_disagreement, scoreboard
+from scoring.selectors.competition import competition_index, last_competition_index
+from scoring.selectors.market_disagreements import question_disagreement, scoreboard
 
 DAYS_SHOWN = 2
 """Days shown in full; the charts include earlier ones."""

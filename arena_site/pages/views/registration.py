@@ -29,8 +29,8 @@ from agents.services.applications import (
 )
 from agents.services.registrations import add_version, find_registration, revoke_registration, rotate_token
 from arena_site.authentication import WINDOW_S, count_wrong_token
-from arena_site.clients import client_key
-from arena_site.limits import increment, window_end
+from arena_site.middleware.clients import client_key
+from arena_site.middleware.limits import increment, window_end
 
 APPLICATIONS, APPLICATIONS_PER_DAY, DAY_S = "applications", 10, 24 * 3600
 """The limit on forms that a client sends."""

@@ -14,7 +14,7 @@ from cohorts.models import Cohort
 from foundation.search_words import search_words
 from markets.models import Market, Question
 from markets.selectors.list_filters import matching_markets, matching_questions
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 
 COHORT_WORDS = {"cohort", "cohorts"}
 SHOWN = 10

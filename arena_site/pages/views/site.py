@@ -14,12 +14,12 @@ from django.views.defaults import bad_request as bad_request_page
 from django.views.defaults import server_error as error_page
 
 from agents.models import Chain, Maintenance
-from arena_site.delivery import API
+from arena_site.middleware.delivery import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
 from foundation.models import Run
 from foundation.rest.problems import Problem, invalid_request
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 
 
 def maintenance(request: HttpRequest) -> dict[str, Maintenance | None]:

@@ -20,7 +20,7 @@ from arena_site.pages.headlines import Headline, forecast_headline
 from arena_site.pages.report_selection import SelectedPart, selected_part
 from foundation.bulk import mappings_by, rows_by
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, REFERENCES, days_label
-from scoring.forecast_boards import ForecastBoard
+from scoring.selectors.forecast_boards import ForecastBoard
 
 SHOWN_REFERENCES = REFERENCES[:3]
 LEAST_EVENTS = 4

@@ -22,13 +22,13 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
-from scoring.after_costs import entries_after_costs, entries_with_books
-from scoring.cohort_returns import CohortReturns, cohort_returns
-from scoring.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
-from scoring.largest_bets import with_returns_without_largest_bet
-from scoring.leaderboard_entries import trading_board
 from scoring.models import Leaderboard
+from scoring.selectors.after_costs import entries_after_costs, entries_with_books
+from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
+from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
+from scoring.selectors.largest_bets import with_returns_without_largest_bet
+from scoring.selectors.leaderboard_entries import trading_board
 
 LATEST_DECISIONS = 10
 

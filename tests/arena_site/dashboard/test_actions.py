@@ -37,8 +37,8 @@ from agents.services.lineups import propose_lineup
 from agents.services.run_settings import begin_maintenance
 from arena_site import jobs
 from arena_site.dashboard.actions import ACTIONS, GROUPS
+from arena_site.middleware.sealed_reads import READ_SEALED
 from arena_site.models import AuditEntry, Worker
-from arena_site.sealed_reads import READ_SEALED
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from markets.models import Market, Question

@@ -16,7 +16,7 @@ from agents.models import Elicitation, Release
 from arena_site import jobs
 from arena_site.dashboard.alert_panel import ALERTS_SHOWN
 from arena_site.models import Worker
-from arena_site.queue_messages import STARTED
+from arena_site.operations.queue_messages import STARTED
 from foundation.models import Alert, Notice
 from markets.models import Market, Outcome
 from tests.factories import (

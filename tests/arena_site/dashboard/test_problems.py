@@ -12,11 +12,11 @@ from agents.models import LineUp
 from agents.services.lineups import propose_lineup, releases_of
 from agents.services.release_check import UnusableRelease, raise_unusable_alerts
 from arena_site import jobs
-from arena_site.alert_watch import watch_alerts
 from arena_site.dashboard.concerns import Concern
 from arena_site.models import Worker
-from arena_site.resource_alerts import refresh_resource_alerts
-from arena_site.worker_watch import check_workers
+from arena_site.operations.alert_watch import watch_alerts
+from arena_site.operations.resource_alerts import refresh_resource_alerts
+from arena_site.operations.worker_watch import check_workers
 from foundation.models import Alert
 from foundation.services.alerts import raise_alert
 from markets.services.venue_health import refresh_stale_prices

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from arena_site.pages.filters import page_url
-from scoring.competition import competition_index
+from scoring.selectors.competition import competition_index
 from tests.factories import WEEK, AgentFactory, DecisionFactory, MarketFactory, QuestionFactory, bet, resolve
 
 pytestmark = pytest.mark.django_db

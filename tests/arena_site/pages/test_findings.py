@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from arena_site.pages.findings import statement
-from scoring.findings import Finding
+from scoring.selectors.findings import Finding
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.markup import element, elements, get_page, links, visible_text

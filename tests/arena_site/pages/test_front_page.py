@@ -11,9 +11,9 @@ from agents.models import Family
 from arena_site.pages.board_figures import leader_title
 from arena_site.pages.headlines import agents_headline, largest_bet_sentence, trading_headline
 from cohorts.models import Cohort
-from scoring.competition import competition_index
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import AgentsBoard, Leaderboard
+from scoring.selectors.competition import competition_index
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import AgentFactory, CohortFactory
 from tests.markup import element, elements, get_page, visible_text

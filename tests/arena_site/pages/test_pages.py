@@ -11,8 +11,8 @@ from agents.models import Agent
 from arena_site.pages.freshness import next_decision_run
 from cohorts.models import Cohort, MissedWeek
 from markets.models import Market, Universe, UniverseEntry
+from scoring.selectors.valuations import valuations
 from scoring.services.scores import compute_scores
-from scoring.valuations import valuations
 from tests.factories import (
     WEEK,
     AgentFactory,

@@ -16,7 +16,7 @@ from agents.services.chain import completed_record, lock_chain
 from cohorts.weeks import GRID
 from foundation.models import Run
 from scoring.models import Snapshot
-from scoring.valuations import Valuation
+from scoring.selectors.valuations import Valuation
 from tests.benchmarks.generator.listings import BATCH
 from tests.benchmarks.generator.plan import Plan
 from tests.benchmarks.generator.portfolios import State

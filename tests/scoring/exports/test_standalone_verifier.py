@@ -18,7 +18,7 @@ from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 from scoring.exports.archive_record import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
-from scoring.return_tests import return_error, return_tests
+from scoring.selectors.return_tests import return_error, return_tests
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, standalone_violations, update_manifest
 from tests.selection import one_per_rule
 

@@ -1,0 +1,1 @@
+"""The OpenAPI document: its views, descriptions, rules and existing values."""

@@ -1,0 +1,101 @@
+"""Middleware: reads by anybody outside leave out what is sealed.
+
+Operators see that a sealed task exists and its state. Its answer they see once they have asked for it by an action,
+which the audit log stores.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+
+from django.conf import settings
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from rest_framework.request import Request
+
+from agents.models.sealed_rows import ReaderScope, current_scope, seals_in_force
+from agents.sealing import respecting_seals
+from arena_site.middleware.replica_reads import SAFE
+from arena_site.models import AuditEntry
+from foundation.api import RunViewSet
+from foundation.clock import now
+
+ADMIN = "/admin/"
+UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
+"""Beginnings of the addresses that show no answers, or to an agent its own."""
+ADMIN_LIST = re.compile(r"/admin/(?!actions/|agents/registration/)[a-z_]+/[a-z]+/(csv/)?")
+"""A list or its file, which an unsafe method shows too. Its actions write nothing: they lead to the dashboard's."""
+TASK_PAGE = re.compile(r"/admin/agents/(decision|elicitation)/[0-9]+/change/")
+READ_SEALED = "read-sealed"
+"""The action that opens a sealed answer to the operator who performed it."""
+
+
+class SealedReads:
+    """Middleware that lets safe requests, and all to the admin's lists, respect the seals."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        # Views hold queries: one that is made while a read respects seals would leave their rows out for ever.
+        import_module(settings.ROOT_URLCONF)
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        is_read = request.method in SAFE or ADMIN_LIST.fullmatch(request.path_info)
+        if not is_read or request.path_info.startswith(UNSEALED):
+            return self.get_response(request)
+        with respecting_seals(at=now(), shows_tasks=request.path_info.startswith(ADMIN)):
+            response = self.get_response(request)
+            scope = current_scope.get()
+        if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
+            response.streaming_content = _within(scope, response.streaming_content)
+        return response
+
+    def process_view(self, request: HttpRequest, view: Any, arguments: Any, options: Any) -> None:
+        """Shows the page of a task whole to an operator who asked for its answer."""
+        if not TASK_PAGE.fullmatch(request.path_info) or not request.user.is_authenticated:
+            return
+        entries = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
+        if entries.filter(result=AuditEntry.Result.DONE).exists():
+            current_scope.set(None)
+
+
+def _within(scope: ReaderScope | None, parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts of a streamed response, whose rows are read after the middleware has returned."""
+    remaining = iter(parts)
+    while True:
+        token = current_scope.set(scope)
+        try:
+            part = next(remaining)
+        except StopIteration:
+            return
+        finally:
+            current_scope.reset(token)
+        yield part
+
+
+PUBLIC = ("sync_markets", "start_cohort")
+"""Kinds of runs that tell nothing of answers. Counts of all others may: of calls, of positions, of rows."""
+IDENTITY = frozenset({"kind", "at"})
+
+
+class PublicRuns(RunViewSet):
+    __doc__ = RunViewSet.__doc__
+
+    @property
+    def requested(self) -> frozenset[str]:
+        return super().requested | IDENTITY if seals_in_force() else super().requested
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        begun_at = seals_in_force().begun_at
+        contents = getattr(response, "data", None)
+        if begun_at is not None and isinstance(contents, dict):
+            for row in contents.get("results", [contents]):
+                if row.get("kind") not in PUBLIC and datetime.fromisoformat(row["at"]) >= begun_at:
+                    _hide(row)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+def _hide(row: dict[str, Any]) -> None:
+    """Empties the fields that tell what a run's answers were."""
+    hidden: dict[str, Any] = {"summary": {}, "error": None, "log": []}
+    row.update({name: value for name, value in hidden.items() if name in row})

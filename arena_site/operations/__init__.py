@@ -1,0 +1,1 @@
+"""The running site: its processes, queue, workers, health, alerts and backups."""

@@ -1,0 +1,46 @@
+"""Figures after costs as pages and API read them: those of the stored trading leaderboard."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.models import Leaderboard
+from scoring.selectors.leaderboard_entries import leaderboard_entries
+
+Entry = Mapping[str, Any]
+
+
+class AgentAfterCosts(NamedTuple):
+    """An agent's figures after costs; all None where none were computed."""
+
+    return_after_costs: float | None = None
+    liquidation_value: Decimal | None = None
+    trades_without_book: int | None = None
+
+
+def stored_after_costs() -> dict[int, AgentAfterCosts]:
+    """The figures after costs of all agents that count, by id."""
+    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, arm="", category="")
+    figures = {}
+    for pk, row in (stored.values_list("report__after_costs", flat=True).first() or {}).items():
+        value = row["liquidation_value"]
+        row["liquidation_value"] = None if value is None else Decimal(value)
+        figures[int(pk)] = AgentAfterCosts(**row)
+    return figures
+
+
+def entries_after_costs(methodology: str, at: datetime | None) -> Sequence[Entry]:
+    """The entries of the stored trading leaderboard, or those of a past instant with their figures after costs."""
+    if at is None:
+        return leaderboard_entries(TRADING, methodology=methodology)
+    from scoring.services.trading_leaderboards import past_entries_after_costs
+
+    return past_entries_after_costs(methodology, at)
+
+
+def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:
+    """The ranked entries of a leaderboard that have a return after costs, in the order of ranks."""
+    costed = [entry for entry in entries if entry["rank"] is not None and entry.get("return_after_costs") is not None]
+    return sorted(costed, key=lambda entry: (entry["rank"], entry["family"]))

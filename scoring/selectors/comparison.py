@@ -1,0 +1,178 @@
+"""Comparison of two families, for the page and the API; a difference is the first less the second."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Any, NamedTuple
+
+from agents.models import Family
+from cohorts.models import Cohort
+from foundation.bulk import mappings_by, rows_by
+from scoring.constants import FORECAST, TRADING
+from scoring.leaderboard_keys import Entry, arms_asked
+from scoring.selectors.competition import CompetitionIndex
+from scoring.selectors.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
+from scoring.selectors.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
+
+Pair = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnTest:
+    """The paired test of two families' returns over their common cohorts by week, in percentage points."""
+
+    cohorts: int
+    weeks: int
+    difference: float
+    se: float | None
+    p: float | None
+    p_holm: float | None
+    margin: float | None
+    cohorts_more: float | None
+    pairs: int
+
+
+class SharedCohort(NamedTuple):
+    """A cohort of both families, with their returns in percent."""
+
+    cohort: Cohort
+    first_return: float
+    second_return: float
+
+
+@dataclass(frozen=True, slots=True)
+class TradingComparison:
+    """The leaderboard entries of two families, and their common cohorts, newest first."""
+
+    first: Entry | None
+    second: Entry | None
+    test: ReturnTest | None
+    cohorts: Sequence[SharedCohort]
+
+    @property
+    def first_ahead(self) -> int:
+        return sum(shared.first_return > shared.second_return for shared in self.cohorts)
+
+    @property
+    def second_ahead(self) -> int:
+        return sum(shared.second_return > shared.first_return for shared in self.cohorts)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastComparison:
+    """The leaderboard entries of two families in one arm, and the paired test of their Brier scores."""
+
+    arm: str
+    first: Entry | None
+    second: Entry | None
+    test: Pair | None
+    bins: Mapping[str, Sequence[Mapping[str, Any]]]
+    """The bins of each family's reliability diagram, by slug."""
+    computed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two families in both protocols, and their largest disagreements."""
+
+    first: Family
+    second: Family
+    trades: TradingComparison
+    forecasts: Sequence[ForecastComparison]
+    position_disagreements: PositionDisagreements
+    disagreements: Sequence[Disagreement]
+
+
+def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
+    """The comparison by the stored leaderboards, or by those of a past instant."""
+    arms = index.conditions.names(at=at)
+    paths = (("returns",), ("weeks",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
+    leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
+    trading = leaderboards.get((TRADING, ""))
+    entries = trading.entries if trading else {}
+    returns, weeks = (trading.parts[0] or {}, trading.parts[1] or {}) if trading else ({}, {})
+    cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
+    test = return_test(first, second, weeks, index)
+    return Comparison(
+        first,
+        second,
+        TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
+        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in arms if (FORECAST, arm) in leaderboards],
+        position_disagreements(first, second, at=at),
+        disagreements(first, second, index.conditions.board(at=at), at=at),
+    )
+
+
+def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
+    """The leaderboards of `overall_leaderboards`, as of a past instant."""
+    from scoring.services.forecast_panels import Selection
+    from scoring.services.past_leaderboards import past_forecast_contents
+    from scoring.services.trading_leaderboards import trading_leaderboard
+
+    contents_by_key = {(TRADING, ""): trading_leaderboard(at=at)}
+    for arm in arms_asked():
+        contents_by_key[FORECAST, arm] = past_forecast_contents(Selection(arm, until=at))
+    past = {}
+    for key, contents in contents_by_key.items():
+        report = json.loads(json.dumps(contents.report))  # with the text keys of a stored one
+        entries = mappings_by("family", contents.entries)
+        parts = [reduce(lambda part, key: (part or {}).get(key), path, report) for path in paths]
+        past[key] = StoredLeaderboard(at, entries, parts)
+    return past
+
+
+def both_directions(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
+    """Paired tests by the two slugs in either order."""
+    tests: dict[tuple[str, str], Pair] = {}
+    for pair in pairs:
+        reverse = None if pair["difference"] is None else -pair["difference"]
+        tests[pair["first"], pair["second"]] = pair
+        tests[pair["second"], pair["first"]] = {**pair, "difference": reverse}
+    return tests
+
+
+def shared_cohorts(
+    first: Mapping[str, float], second: Mapping[str, float], index: CompetitionIndex
+) -> list[SharedCohort]:
+    """The cohorts that both played, newest first, by their returns by cohort number (text, as in JSON)."""
+    by_number = rows_by("number", index.cohorts.values())
+    common = sorted(map(int, first.keys() & second.keys()), reverse=True)
+    return [SharedCohort(by_number[number], first[str(number)], second[str(number)]) for number in common]
+
+
+def return_test(
+    first: Family, second: Family, weeks: Mapping[str, Mapping[str, Mapping[str, float]]], index: CompetitionIndex
+) -> ReturnTest | None:
+    """The test of the returns' difference, corrected for all pairs of families; None without a common cohort.
+
+    `weeks` are the returns of the trading leaderboard by family slug, cohort number and week. Other external agents
+    than these two are left out of the pairs, so that of two ranked families it is the test of the leaderboard.
+    """
+    from scoring.selectors.return_tests import return_tests
+
+    if not weeks.get(first.slug, {}).keys() & weeks.get(second.slug, {}).keys():
+        return None
+    excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
+    pairs = return_tests({slug: returns for slug, returns in weeks.items() if slug not in excluded}).pairs
+    test = both_directions(pairs)[first.slug, second.slug]
+    fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
+    return ReturnTest(**fields, pairs=len(pairs))
+
+
+def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:
+    pairs = leaderboard.parts[2]
+    bins = {}
+    for family, family_bins in zip((first, second), leaderboard.parts[3:], strict=True):
+        if family_bins:
+            bins[family.slug] = family_bins
+    test = both_directions(pairs or ()).get((first.slug, second.slug))
+    return ForecastComparison(
+        arm,
+        leaderboard.entries.get(first.slug),
+        leaderboard.entries.get(second.slug),
+        test and {"margin": None, **test, "pairs": len(pairs)},
+        bins,
+        leaderboard.computed_at,
+    )
