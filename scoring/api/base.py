@@ -46,6 +46,7 @@ class ComputedListViewSet(ListView, GenericViewSet):
     """A read-only list of rows that are computed, or stored together."""
 
     takes_fields = True
+    serializer_class: Any
     other_serializer_classes: Sequence[type[serializers.Serializer]] = ()
     """Serializers of the rows that the list has under other parameters."""
     queryset: Any = Leaderboard.objects.all()  # required by the framework

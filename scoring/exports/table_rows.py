@@ -23,14 +23,11 @@ from scoring.selectors.valuations import NO_RECORD, bet_records, valuations
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
-from scoring.services.forecast_leaderboards import (
-    SLOW_FIGURES,
-    forecast_leaderboard,
-    leaderboard_selections,
-    stored_parts,
-)
+from scoring.services.forecast_leaderboards import leaderboard_selections
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_ranking import SLOW_FIGURES, forecast_leaderboard
 from scoring.services.report_figures import forecast_figures, risk_figures
+from scoring.services.report_parts import stored_parts
 from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
 
 Rows = list[tuple[Any, ...]]

@@ -11,7 +11,6 @@ from scoring.leaderboard_keys import cached_by_inputs, to_json
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.forecast_inputs import FORMAT, NO_PARTICIPATION, release_dates
-from scoring.services.forecast_leaderboards import forecast_leaderboard, report_parts
 from scoring.services.forecast_panels import (
     Selection,
     asked_and_resolved,
@@ -19,8 +18,10 @@ from scoring.services.forecast_panels import (
     resolved_entries,
     selection_families,
 )
+from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
+from scoring.services.report_parts import report_parts
 from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
 
 

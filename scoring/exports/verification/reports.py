@@ -14,9 +14,9 @@ from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import ForecastRecords
 from scoring.services.consistency_report import asked_questions, event_markets, group_profits
 from scoring.services.cost_report import AnswerUsage
-from scoring.services.forecast_leaderboards import ReportInputs, archived_parts
 from scoring.services.release_report import ReleaseRecords
 from scoring.services.report_figures import Figure, forecast_figures, risk_figures
+from scoring.services.report_parts import ReportInputs, archived_parts
 from scoring.services.trading_risk import ResolvedBet, family_risks, returns_on_locked_capital, simulate_bettors
 
 KEY = ("report", "arm", "forecaster", "part", "figure")
