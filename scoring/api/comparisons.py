@@ -16,8 +16,7 @@ from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.selectors.comparison import comparison
 from scoring.selectors.competition import competition_index, last_competition_index
-from scoring.selectors.condition_differences import ConditionDifference
-from scoring.selectors.condition_figures import condition_figures
+from scoring.selectors.condition_differences import ConditionDifference, condition_figures
 
 
 class PairedTestSerializer(serializers.Serializer):

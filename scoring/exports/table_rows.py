@@ -8,7 +8,6 @@ from typing import Any
 from agents.models import Agent, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
-from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
 from foundation.bulk import chunks, mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -185,7 +184,7 @@ def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
 
 def _condition_differences(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if selection.is_whole:
-        yield from map(asdict, condition_differences(stored_conditions()))
+        yield from map(asdict, condition_differences())
 
 
 def _report_figures(selection: ExportSelection) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,10 @@ from foundation.bulk import mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_keys import LeaderboardKey, arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.services.condition_differences import condition_report
 from scoring.services.forecast_inputs import (
     NO_PARTICIPATION,
+    compares_conditions,
     inputs_version,
     is_current,
     is_fit_due,
@@ -151,6 +153,8 @@ def _over_categories(
     )
     leaderboard.report.update(market_record(resolved, families))
     leaderboard.report.update(report_parts(selection, resolved, families))
+    if compares_conditions(selection):
+        leaderboard.report["conditions"] = condition_report()
     participation = participation_by_family(selection)
     for entry in leaderboard.entries:
         entry |= dict.fromkeys(NO_PARTICIPATION) if entry["reference"] else participation[entry["family"]]
