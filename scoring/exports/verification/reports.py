@@ -15,9 +15,9 @@ from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import ForecastRecords
 from scoring.services.consistency_report import asked_questions, event_markets, group_profits
 from scoring.services.cost_report import AnswerUsage
-from scoring.services.forecast_leaderboards import ReportInputs, archived_parts
 from scoring.services.release_report import ReleaseRecords
 from scoring.services.report_figures import Figure, forecast_figures, risk_figures
+from scoring.services.report_parts import ReportInputs, archived_parts
 from scoring.services.trading_risk import ResolvedBet, family_risks, simulate_bettors
 
 KEY = ("report", "arm", "forecaster", "part", "figure")
@@ -112,9 +112,8 @@ def _risk(archive: Archive) -> dict[str, Any]:
         results = cohort_results(rows, by_week)
         weeks[family] = {cohort: _dated(result["weeks"]) for cohort, result in results.items()}
     ranked = [family for family in weeks if not families[family]["external"]]
-    return family_risks(
-        weeks, ranked, locked_returns(archive, list(agents.values())), simulate_bettors(_bets(archive, agents), ranked)
-    )
+    locked = locked_returns(archive, list(agents.values()))
+    return family_risks(weeks, ranked, locked, simulate_bettors(_bets(archive, agents), ranked))
 
 
 def _dated(returns: Mapping[datetime, float]) -> dict[str, float]:
