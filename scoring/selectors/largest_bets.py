@@ -22,7 +22,7 @@ class ReturnShare(NamedTuple):
 
 
 def with_returns_without_largest_bet(
-    entries: Iterable[Entry], *, methodology: str = ALL_METHODOLOGIES, current: bool = True, family: str = ""
+    entries: Iterable[Entry], methodology: str = ALL_METHODOLOGIES, *, current: bool = True, family: str = ""
 ) -> list[dict[str, Any]]:
     """The entries of a trading leaderboard with `return_without_largest_bet`.
 
