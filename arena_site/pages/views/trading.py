@@ -54,18 +54,22 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if as_of else entries)
-    rows = []
-    for entry in entries:
-        slug = entry["family"]
-        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
+    costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
+
+    def rows() -> Sequence[Mapping[str, Any]]:
+        """The rows of the table, made for the page alone: the files of its charts do without their largest bets."""
+        unsorted = []
+        for entry in with_returns_without_largest_bet(entries, selection["methodology"], current=as_of is None):
+            slug = entry["family"]
+            unsorted.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
+        return order.sorted(unsorted)
+
     return TemplateResponse(
         request,
         "trading.html",
@@ -76,8 +80,8 @@ def trading(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
-            "rows": order.sorted(rows),
-            "choices": list(map(itemgetter("family"), rows)),
+            "rows": rows,
+            "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
             "filters": selection.filter_links(
