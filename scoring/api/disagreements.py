@@ -16,7 +16,7 @@ from foundation.rest.viewsets import ListView, extend_schema, query_parameter
 from scoring.api.base import ARM, AS_OF, NumberField, selected_arm, selected_name
 from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index
-from scoring.selectors.market_disagreements import market_disagreements
+from scoring.selectors.market_disagreements import MarketRecord
 
 
 class MarketDisagreementSerializer(serializers.Serializer):
@@ -86,9 +86,8 @@ class MarketDisagreementViewSet(ListView, GenericViewSet):
         check_parameters(request, parameters | StrictPagination.parameters)
         families = [family.slug for family in competition_index().families.values()]
         family = selected_name(request, "family", ["", *families], "")
-        record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))
-        rows = record.unresolved
-        if selected_name(request, "resolved", ("false", "true"), "false") == "true":
-            rows = [*record.wins, *reversed(record.losses)]
+        record = MarketRecord(selected_arm(request), family, past_instant(request, "as_of"))
+        is_resolved = selected_name(request, "resolved", ("false", "true"), "false") == "true"
+        rows = [*record.wins, *reversed(record.losses)] if is_resolved else record.unresolved
         serializer = self.get_serializer(self.paginate_queryset(rows), many=True)
         return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
