@@ -180,10 +180,21 @@ def chosen(choice: Collection[Any], cases: Iterable[Any]) -> list[Any]:
 def one_per_rule(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
     """The cases of a parametrised test; those of a rule of which there has been one already are thorough."""
     cases = list(cases)
+    return chosen(_first_of_each(cases, rule), cases)
+
+
+def sample_and_all(items: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
+    """The two cases of a test that loops over items: the first item of each rule and, thorough, all items."""
+    items = list(items)
+    sample = pytest.param(_first_of_each(items, rule), id="one-of-each")
+    return [sample, pytest.param(items, id="all", marks=pytest.mark.thorough)]
+
+
+def _first_of_each(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
     first_of_rule: dict[Hashable, Any] = {}
     for case in cases:
         first_of_rule.setdefault(rule(case), case)
-    return chosen(list(first_of_rule.values()), cases)
+    return list(first_of_rule.values())
 
 
 def is_ignored(path: Path) -> bool:

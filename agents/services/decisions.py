@@ -64,7 +64,8 @@ def run_decisions(
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     if not store_spooled_answers(report.log):
-        end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
+        claims = Decision.objects.filter(status=Decision.Status.CLAIMED, agent__family__external=False)
+        end_leases_of_killed_runs(claims, command="run_decisions", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:

@@ -113,6 +113,8 @@ class Action:
     confirm_label: str
     row_field: str = ""
     """The form's field with the row that the action concerns, if it concerns one."""
+    listed: type[Model] | None = None
+    """The model whose list shows the effect, where the action does not concern one row."""
     default_reason: str = ""
     """Filled in for actions that harm nothing, so that nobody has to type at night."""
     reason_help: str = "For the audit log."
@@ -121,13 +123,19 @@ class Action:
         """The action's page, with its form filled in."""
         return reverse("admin:action", args=[self.name], query=initial or None)
 
+    def row(self, data: FormData) -> Model | None:
+        """The row that the action concerns, if it concerns one."""
+        return data[self.row_field] if self.row_field else None
+
     def target(self, data: FormData) -> str:
         """A description of the rows that the action concerns."""
-        return str(data[self.row_field]) if self.row_field else ""
+        return str(self.row(data) or "")
 
     def target_path(self, data: FormData) -> str:
         """The admin page of the target."""
-        return row_path(data[self.row_field]) if self.row_field else ""
+        if row := self.row(data):
+            return row_path(row)
+        return list_path(self.listed) if self.listed else ""
 
     def state(self, data: FormData) -> dict[str, Any]:
         """The values that the action may change, which the audit log stores before and after."""

@@ -19,6 +19,7 @@ from django.middleware.gzip import re_accepts_gzip
 from django.utils import timezone
 
 from agents.models.sealed_rows import read_seals
+from arena_site.middleware import ADMIN, API
 from arena_site.middleware.last_change import last_change
 from cohorts.models import Cohort
 from foundation import clock
@@ -31,7 +32,7 @@ CACHED = {
     PERFORMANCE: ((Scope.COMPETITION, Scope.SNAPSHOTS), {"range", "cohort", "family"}),
 }
 """By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""
-UNCACHED = ("/admin/", "/api/", "/data/", "/og/", "/static/", "/healthz", "/readyz", "/metrics")
+UNCACHED = (ADMIN, API, "/data/", "/og/", "/static/", "/healthz", "/readyz", "/metrics")
 """Beginnings of the addresses that are no pages."""
 PAGE_PARAMETERS = {
     "action", "all", "arm", "as_of", "asked_from", "asked_to", "category", "closes_from", "closes_to", "cohort",

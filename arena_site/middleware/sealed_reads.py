@@ -16,13 +16,12 @@ from rest_framework.request import Request
 
 from agents.models.sealed_rows import ReaderScope, current_scope, seals_in_force
 from agents.sealing import respecting_seals
-from arena_site.middleware.replica_reads import SAFE
+from arena_site.middleware import ADMIN, READS, SUBMISSIONS
 from arena_site.models import AuditEntry
 from foundation.api import RunViewSet
 from foundation.clock import now
 
-ADMIN = "/admin/"
-UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
+UNSEALED = (SUBMISSIONS, "/healthz", "/readyz", "/static/")
 """Beginnings of the addresses that show no answers, or to an agent its own."""
 ADMIN_LIST = re.compile(r"/admin/(?!actions/|agents/registration/)[a-z_]+/[a-z]+/(csv/)?")
 """A list or its file, which an unsafe method shows too. Its actions write nothing: they lead to the dashboard's."""
@@ -40,7 +39,7 @@ class SealedReads:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        is_read = request.method in SAFE or ADMIN_LIST.fullmatch(request.path_info)
+        is_read = request.method in READS or ADMIN_LIST.fullmatch(request.path_info)
         if not is_read or request.path_info.startswith(UNSEALED):
             return self.get_response(request)
         with respecting_seals(at=now(), shows_tasks=request.path_info.startswith(ADMIN)):

@@ -12,7 +12,7 @@ from agents.models import Decision, ModelCall, Position
 from agents.services.lineups import lineup_releases
 from cohorts.weeks import week_start
 from foundation.bulk import rows_by
-from foundation.models import Alert, Run
+from foundation.models import Run
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry, VenueTraffic
 from markets.sources.registry import SOURCES
 from scoring.models import Snapshot
@@ -94,11 +94,6 @@ def overdue_markets(at: datetime) -> QuerySet[Market]:
     from agents.services.settlement import OVERDUE_AFTER
 
     return Market.objects.traded().filter(status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER)
-
-
-def open_alerts() -> QuerySet[Alert]:
-    """Alerts that are neither acknowledged nor cleared."""
-    return Alert.objects.filter(cleared_at=None)
 
 
 def last_verification() -> Run | None:

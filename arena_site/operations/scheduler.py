@@ -71,8 +71,8 @@ class SchedulerBroker(ORM):
             if self.is_refused():
                 time.sleep(Conf.POLL)
                 return None
-            if _task_queue() is not None and not alert_watch.is_running():
-                alert_watch.start()
+            if _task_queue() is not None:
+                alert_watch.ensure_started()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
                 self.scheduled_s = time.monotonic()
                 self.enqueue_due_jobs()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -37,7 +38,7 @@ from markets.prompt_blocks import evidence_block, question_block, question_line,
 from markets.question_quotes import Quote, Quotes, current_ask, is_priced, option_quotes_of
 from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
-from markets.services.evidence import Evidence, EvidenceUnavailable, evidence_sha256, store_snippets
+from markets.services.evidence import Evidence, EvidenceUnavailable, claim_evidence, evidence_sha256, store_snippets
 from markets.services.prices import PricingResult, is_replay, recorded_prices, spread, update_prices
 from markets.sources.polymarket import Clob
 
@@ -77,7 +78,7 @@ class FreezeParameters:
 def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ()) -> QuestionSet:
     """The day's questions: the stored set, else a new one that includes every market of `traded` (ids).
 
-    Raises NoQuestions if no question qualifies.
+    Raises NoQuestions if no question qualifies, and EvidenceClaimed while another run gathers their evidence.
     """
     stored = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=0).first()
     if stored is not None:
@@ -92,13 +93,17 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
         raise NoQuestions("no open question has usable prices: run sync_markets first")
     failpoint("questions.priced")
     try:
-        return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
+        with _evidence_claim(freeze, 0):
+            return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
     except IntegrityError:  # another run stored it first
         return QuestionSet.objects.get(day=freeze.day, methodology=freeze.methodology, part=0)
 
 
 def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> QuestionSet | None:
-    """A further part of the day's questions for markets of `traded` that no part contains; None if there are none."""
+    """A further part of the day's questions for markets of `traded` that no part contains; None if there are none.
+
+    Raises EvidenceClaimed while another run gathers the day's evidence.
+    """
     while True:
         parts = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology)
         first_arms = set(parts.filter(part=0).values_list("batches__arm", flat=True))
@@ -113,7 +118,8 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
         if not added:
             return None
         try:
-            return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
+            with _evidence_claim(freeze, part):
+                return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
         except IntegrityError:
             continue  # another run added a part: leave out its questions
 
@@ -259,6 +265,18 @@ def _store(
         QuestionBatch.objects.bulk_create(_batches(question_set, entries, conditions, evidence, freeze.rule))
     failpoint("questions.frozen")
     return question_set
+
+
+@contextmanager
+def _evidence_claim(freeze: FreezeParameters, part: int) -> Iterator[None]:
+    """The claim on the day's evidence, if this freeze gathers any. Raises IntegrityError if the part was stored."""
+    if freeze.gather is None or not any(condition.has_evidence for condition in freeze.conditions):
+        yield
+        return
+    with claim_evidence(freeze.day, freeze.methodology):
+        if QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=part).exists():
+            raise IntegrityError("the run that held the claim before has stored this part")
+        yield
 
 
 def _gather(

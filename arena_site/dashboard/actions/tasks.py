@@ -194,15 +194,9 @@ class TaskAction(Action):
 
     permission = "arena_site.run_jobs"
 
-    def task(self, data: FormData) -> Task:
+    def row(self, data: FormData) -> Task:
         task: Task = data["decision"] or data["elicitation"]
         return task
-
-    def target(self, data: FormData) -> str:
-        return str(self.task(data))
-
-    def target_path(self, data: FormData) -> str:
-        return row_path(self.task(data))
 
 
 class ReadSealedAnswer(TaskAction):
@@ -224,10 +218,10 @@ class ReleaseClaim(TaskAction):
     form = InterruptedForm
 
     def state(self, data: FormData) -> dict[str, Any]:
-        return task_state(self.task(data))
+        return task_state(self.row(data))
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        task = self.task(data)
+        task = self.row(data)
         if task.status != Task.Status.CLAIMED or task.lease_until is None:
             return f"It is {task.status}, not claimed: there is nothing to release."
         if task.lease_until > timezone.now():  # leases run on the real clock
@@ -236,12 +230,12 @@ class ReleaseClaim(TaskAction):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview(
-            f"Its lease ended on {self.task(data).lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can "
+            f"Its lease ended on {self.row(data).lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can "
             "be retried; its requests without an answer count as lost."
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         reason = f"its claim was released by {by}: {reason}"
-        if not release_expired_claim(self.task(data), now=timezone.now(), reason=reason):
+        if not release_expired_claim(self.row(data), now=timezone.now(), reason=reason):
             return None
         return ActionResult("The claim is released; the task can be retried.")

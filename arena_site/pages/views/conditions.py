@@ -17,8 +17,12 @@ from arena_site.pages.filters import count, number
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection
 from scoring.selectors.competition import CompetitionIndex, competition_index
-from scoring.selectors.condition_differences import ConditionDifference, effects
-from scoring.selectors.condition_figures import ConditionFigures, condition_figures
+from scoring.selectors.condition_differences import (
+    ConditionDifference,
+    ConditionFigures,
+    condition_figures,
+    effects,
+)
 
 
 class Page(NamedTuple):

@@ -17,8 +17,8 @@ from scoring.exports.tables.results import CONDITION_DIFFERENCES
 from scoring.exports.verification.archive_reader import Archive
 from scoring.services.agents_boards import FORECAST_FIGURES, forecast_agents_board
 from scoring.services.condition_differences import paired_differences
-from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import ResolvedEntry, forecast_vector, resolved_entry, scored_options
+from scoring.services.forecast_ranking import forecast_leaderboard
 
 IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "ranked_by", "n", "forecasts")
 FIGURES = (

@@ -10,14 +10,15 @@ from arena_verifier.report_figures import REPORT_FIGURES
 from arena_verifier.report_figures import answer_usage as archived_usage
 from arena_verifier.rows import Row, mismatches
 from arena_verifier.trading_leaderboard import cohort_results, weekly_returns
+from arena_verifier.trading_risk import locked_returns
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import ForecastRecords
 from scoring.services.consistency_report import asked_questions, event_markets, group_profits
 from scoring.services.cost_report import AnswerUsage
-from scoring.services.forecast_leaderboards import ReportInputs, archived_parts
 from scoring.services.release_report import ReleaseRecords
 from scoring.services.report_figures import Figure, forecast_figures, risk_figures
-from scoring.services.trading_risk import ResolvedBet, family_risks, returns_on_locked_capital, simulate_bettors
+from scoring.services.report_parts import ReportInputs, archived_parts
+from scoring.services.trading_risk import ResolvedBet, family_risks, simulate_bettors
 
 KEY = ("report", "arm", "forecaster", "part", "figure")
 DATES = ("released_on", "knowledge_cutoff", "declared_cutoff")
@@ -111,28 +112,12 @@ def _risk(archive: Archive) -> dict[str, Any]:
         results = cohort_results(rows, by_week)
         weeks[family] = {cohort: _dated(result["weeks"]) for cohort, result in results.items()}
     ranked = [family for family in weeks if not families[family]["external"]]
-    return family_risks(weeks, ranked, _locked(archive, agents), simulate_bettors(_bets(archive, agents), ranked))
+    locked = locked_returns(archive, list(agents.values()))
+    return family_risks(weeks, ranked, locked, simulate_bettors(_bets(archive, agents), ranked))
 
 
 def _dated(returns: Mapping[datetime, float]) -> dict[str, float]:
     return {f"{week:%Y-%m-%d}": value for week, value in returns.items()}
-
-
-def _locked(archive: Archive, agents: Mapping[int, Row]) -> dict[str, float]:
-    newest: dict[int, str] = {}
-    for row in archive.rows("snapshots"):
-        newest[row["agent"]] = max(row["taken_at"], newest.get(row["agent"], ""))
-    ends, profits, trades = {}, {}, []
-    for pk, agent in agents.items():
-        cohort = archive.by("cohorts", "number")[agent["cohort"]]
-        ends[pk] = datetime.fromisoformat(cohort["completed_at"] or newest.get(pk) or cohort["week_start"])
-        profits[pk] = agent["family"], float(agent["pnl"])
-    for _, trade in sorted(archive.by("trades").items()):
-        if trade["agent"] in agents:
-            closed_at = archive.by("positions")[trade["position"]]["closed_at"]
-            times = datetime.fromisoformat(trade["executed_at"]), closed_at and datetime.fromisoformat(closed_at)
-            trades.append((trade["agent"], trade["kind"], trade["cost_basis"], *times))
-    return returns_on_locked_capital(trades, ends, profits)
 
 
 def _bets(archive: Archive, agents: Mapping[int, Row]) -> Iterator[ResolvedBet]:
