@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from agents.answer_texts import BLANKS, LastObject, Malformed, abbreviate, extract_object, storable
+from agents.answer_texts import BLANKS, LastObject, Malformed, abbreviate, extract_object
 from agents.answers import (
     NUMBER,
     PLAIN,
@@ -27,6 +27,7 @@ from agents.answers import (
     parse_number,
     parse_optional_text,
 )
+from foundation.redaction import storable
 
 MAX_FORECASTS = 1_000
 MAX_ENDS = 20

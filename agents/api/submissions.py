@@ -14,11 +14,11 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.answer_texts import redact
 from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
 from foundation.clock import now
+from foundation.redaction import redact
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
 from foundation.rest.long_poll import MAX_WAIT_S, wait_for_rows

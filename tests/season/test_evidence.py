@@ -411,6 +411,19 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
     assert time.monotonic() - started_at < 15
 
 
+def test_secrets_in_texts_and_in_errors_are_redacted(service: HTTPServer) -> None:
+    leaked = "sk-or-v1-0123456789abcdef"
+    service.expect_request("/search").respond_with_json({"error": f"bad keys {KEY} and {leaked}"}, status=401)
+    assert "bad keys [redacted] and [redacted]" in left_out(ask())["evidence"]
+    service.clear()
+    row = {"title": leaked, "url": f"https://n.example/{leaked.replace('-', '%2D')}", "text": f"Use {leaked} now."}
+    service.expect_request("/search").respond_with_json({"results": [row]})
+    assert ask(MONDAY + timedelta(days=1)).code == 0
+    (snippet,) = shown()
+    assert (snippet.title, snippet.url) == ("[redacted]", "https://n.example/[redacted]")
+    assert snippet.text == "Use [redacted] now."
+
+
 def test_hostile_results_cost_themselves_alone(service: HTTPServer) -> None:
     rows = [
         None,
