@@ -57,6 +57,7 @@ class Command(ArenaCommand):
         "arena's database."
     )
     requires_system_checks: list[str] = []
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -69,9 +70,6 @@ class Command(ArenaCommand):
             help="the seconds that the agent has for a task (default: the window of live agents)",
         )  # fmt: skip
         parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)  # the folder of the process that plays
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         if options["start"] >= options["end"]:

@@ -87,15 +87,13 @@ def external_agents_clock(weeks: int) -> datetime:
 class Command(ArenaCommand):
     help = "Plays --weeks of the sandbox's season (SANDBOX_URL names it) and prints the final leaderboard."
     requires_system_checks: list[str] = []  # they load every page and endpoint, and it serves none
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--weeks", type=int, default=6)
         parser.add_argument("--methodology", metavar="V", help="the cohorts' methodology")
         parser.add_argument("--prepared", type=Path, metavar="FILE", help="make this file when the database is ready")
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         root = os.environ.get("SANDBOX_URL")
