@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +57,16 @@ class ResolvedBet(NamedTuple):
 
 
 class Stake(NamedTuple):
+class PositionTrade(NamedTuple):
+    """A trade of an agent, and when its position closed."""
+
+    agent: int
+    kind: str
+    cost_basis: Decimal
+    executed_at: datetime
+    closed_at: datetime | None
+
+
     """Shares of one family in one side of a market; the side wins where a draw from [0, 1) lies in [start, end)."""
 
     family: str
@@ -133,7 +145,7 @@ def family_risks(
 
 def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
     """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
-    dates = sorted({week for cohorts in families for returns in cohorts.values() for week in returns})
+    dates = sorted(set().union(*chain.from_iterable(cohorts.values() for cohorts in families)))
     places = {week: place for place, week in enumerate(dates)}
     totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
     for row, cohorts in enumerate(families):
@@ -191,26 +203,29 @@ def locked_returns(participants: Agents, values: Mapping[int, Valuation], until:
         profits[agent.pk] = agent.family.slug, float(values[agent.pk].pnl)
     columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
     trades = Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns)
-    return returns_on_locked_capital(trades, ends, profits)
+    return returns_on_locked_capital(starmap(PositionTrade, trades), ends, profits)
 
 
 def returns_on_locked_capital(
-    trades: Iterable[Sequence[Any]], ends: Mapping[int, datetime], profits: Mapping[int, tuple[str, float]]
+    trades: Iterable[PositionTrade], ends: Mapping[int, datetime], profits: Mapping[int, tuple[str, float]]
 ) -> dict[str, float]:
     """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug.
 
-    A trade is agent, kind, cost basis, its time, and when its position closed or None. `ends` are the ends of the
-    agents' last weeks, and `profits` their families and dollars, by agent.
+    `ends` are the ends of the agents' last weeks, and `profits` their families and dollars, by agent.
     """
     profit: dict[str, float] = defaultdict(float)
     locked: dict[str, float] = defaultdict(float)
     for family, dollars in profits.values():
         profit[family] += dollars
-    for agent, kind, cost_basis, executed_at, closed_at in trades:
-        end = ends[agent] if closed_at is None else min(closed_at, ends[agent])
-        sign = 1 if kind == "BUY" else -1
-        locked[profits[agent][0]] += sign * float(cost_basis) * max((end - executed_at) / WEEK, 0)
-    return {family: 100 * profit[family] / dollar_weeks for family, dollar_weeks in locked.items() if dollar_weeks > 0}
+    for trade in trades:
+        end = ends[trade.agent] if trade.closed_at is None else min(trade.closed_at, ends[trade.agent])
+        sign, (family, _) = 1 if trade.kind == Trade.Kind.BUY else -1, profits[trade.agent]
+        locked[family] += sign * float(trade.cost_basis) * max((end - trade.executed_at) / WEEK, 0)
+    returns = {}
+    for family, dollar_weeks in locked.items():
+        if dollar_weeks > 0:
+            returns[family] = 100 * profit[family] / dollar_weeks
+    return returns
 
 
 def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
