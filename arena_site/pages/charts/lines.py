@@ -206,6 +206,17 @@ def family_curve(family: Family, values: Sequence[Value], **options: Any) -> Cur
     return Curve(family.display_name, family.color, values, marker_of(family), **options)
 
 
+def single_point(
+    name: str, family: Family, place: int, of: int, value: float | None, interval: Sequence[float] | None
+) -> Curve:
+    """A family's curve of one point with its interval, at one of so many positions."""
+    values: list[float | None] = [None] * of
+    band: list[tuple[float, float] | None] = [None] * of
+    values[place] = value
+    band[place] = None if interval is None else (interval[0], interval[1])
+    return Curve(name, family.color, values, marker_of(family), band=band)
+
+
 def line_chart(
     positions: Sequence[Any],
     curves: Sequence[Curve],

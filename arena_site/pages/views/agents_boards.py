@@ -106,7 +106,7 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _selected_board(request: HttpRequest) -> tuple[PageSelection, AgentsBoard]:
     choices = {"protocol": list(PROTOCOLS), "track": TRACKS, "period": list(PERIODS)}
-    selection = PageSelection.from_request(request, choices).with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, choices)
     at = requested_instant(request, timezone.now())
     return selection, read_agents_board(
         selection["protocol"], track=selection["track"], period=selection["period"], at=at

@@ -60,8 +60,7 @@ def _page(request: HttpRequest, as_of: datetime | None, competition: Competition
     board, pairs = stored.board(), {}
     for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
         pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
-    selection = PageSelection.from_request(request, {"pair": list(pairs) or [""]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, {"pair": list(pairs) or [""]})
     of_pair = [row for row in numbers.differences if "-".join(row.pair) == selection["pair"]]
     query, charts = selection.suffix, {}
     if of_pair:

@@ -114,7 +114,7 @@ def _people_figure(humans: Collection[str], request: HttpRequest, board: ImportL
     title = gap.sentence if gap else "People, market and uniform on these questions; no model answered them."
     note = "Lower is better; vertical lines are people, the market’s prices and equal probabilities."
     source = f"{count(board.questions)} imported questions"
-    query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
+    query = PageSelection.dated(request).suffix
     return Figure("people", title, chart, note, source=source, at=board.computed_at, query=query)
 
 

@@ -63,7 +63,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     """Who forecasts best with and without prices, how that changed, who beats the market, and who earns most."""
     now = timezone.now()
     as_of = requested_instant(request, now)
-    selection = _selection(request)
+    selection = PageSelection.dated(request)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
@@ -106,10 +106,6 @@ def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
         return ""
     leader = headline.leader
     return largest_bet_sentence(*with_returns_without_largest_bet([leader], family=leader["family"]))
-
-
-def _selection(request: HttpRequest) -> PageSelection:
-    return PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
 
 
 def _page(competition: CompetitionIndex, selection: PageSelection, as_of: datetime | None, now: datetime) -> FrontPage:

@@ -19,7 +19,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.forecast_history import forecast_histories
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
-from arena_site.pages.model_calls import task_context
+from arena_site.pages.model_calls import sealed_answer, task_context
 from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
 from markets.selectors.list_filters import matching_questions
 from markets.selectors.option_prices import (
@@ -304,15 +304,9 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
     elicitation = forecast.elicitation
     elicitation.family, elicitation.release = forecast.family, forecast.release
     if elicitation.is_sealed:
-        context = {
-            "heading": forecast.question.text,
-            "json_path": f"/api/v1/forecasts/{forecast.pk}/",
-            "sealed_until": _sealed_until([forecast.entry]),
-            "task": elicitation,
-            "family": forecast.family,
-            "link": getattr(elicitation, "link", None),
-        }
-        return render(request, "sealed_answer.html", context)
+        heading, path = forecast.question.text, f"/api/v1/forecasts/{forecast.pk}/"
+        until = _sealed_until([forecast.entry])
+        return sealed_answer(request, elicitation, forecast.family, heading=heading, json_path=path, until=until)
     context = task_context(elicitation)
     calls, record = [call.pk for call, _ in context["calls"]], context["record"]
     refused = RefusedForecast.objects.filter(call__in=calls).order_by("call__sequence", "entry_id")

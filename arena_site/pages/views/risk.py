@@ -72,8 +72,7 @@ def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: s
 
 
 def _page(request: HttpRequest) -> RiskPage:
-    selection = PageSelection.from_request(request, {"methodology": [ALL_METHODOLOGIES, *versions_in_play(TRADING)]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, {"methodology": [ALL_METHODOLOGIES, *versions_in_play(TRADING)]})
     return RiskPage(selection, risk_figures(selection["methodology"], at=requested_instant(request, timezone.now())))
 
 
