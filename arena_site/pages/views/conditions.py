@@ -93,9 +93,7 @@ def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) 
     rows = []
     for row in bins:
         rows.append({**row, "display_name": f"{number(row['low'], 2)} to {number(row['high'], 2)}", "family": None})
-    chart = interval_chart(
-        rows, "brier", {}, interval="brier_ci", x_title="Brier score (0 is best)", unit="score", baselines={}
-    )
+    chart = interval_chart(rows, "brier", {}, x_title="Brier score (0 is best)", unit="score")
     title = "The Brier score of forecasts by the spread of their samples."
     note = "Fifths of the forecasts by the standard deviation of their samples’ log odds; 95 % intervals over events."
     source = f"{count(sum(row['forecasts'] for row in bins))} forecasts of several samples"
@@ -105,7 +103,7 @@ def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) 
 def _later_figure(samples: Sequence[Mapping[str, Any]], query: str, at: datetime) -> Figure:
     rows = [{**row, "display_name": f"Sample {row['sample']}", "family": None} for row in samples]
     chart = interval_chart(
-        rows, "per_dollar", {}, interval="per_dollar_ci", x_title="Brier score lowered per dollar", unit="score",
+        rows, "per_dollar", {}, x_title="Brier score lowered per dollar", unit="score",
         baselines={"Nothing": 0.0},
     )  # fmt: skip
     title = "By how much each later sample lowers the Brier score of the median, for a dollar."

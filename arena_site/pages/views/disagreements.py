@@ -79,7 +79,7 @@ def _figure(record: MarketRecord, selection: PageSelection, competition: Competi
     drawn = record.widest[:DRAWN]
     chart = interval_chart(
         _chart_rows(drawn, _questions(drawn), families), "probability", families, interval="interval",
-        x_title="Probability of the option", unit="fraction", baselines={}, mark="price", left_edge=470,
+        x_title="Probability of the option", unit="fraction", mark="price", left_edge=470,
     )  # fmt: skip
     return Figure("largest", title, chart, NOTE, at=record.until or minute, query=selection.suffix)
 

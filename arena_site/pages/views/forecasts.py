@@ -17,9 +17,10 @@ from django.views.decorators.http import require_safe
 from agents.models import Family
 from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder, named_pairs
 from arena_site.pages.charts.calibration import reliability_figure
+from arena_site.pages.charts.curves import Curve, family_curve
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
+from arena_site.pages.charts.lines import LineChart, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, requested_instant

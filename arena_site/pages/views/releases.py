@@ -10,8 +10,9 @@ from django.template.defaultfilters import capfirst
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.charts.curves import Curve, single_point
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, line_chart, single_point
+from arena_site.pages.charts.lines import line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import count, day_text, score, signed_score
 from arena_site.pages.report_selection import SelectedPart, selected_part

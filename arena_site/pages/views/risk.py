@@ -83,7 +83,7 @@ def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
         return None
     rows = sorted(rows, key=lambda row: -row["sharpe"])
     chart = interval_chart(
-        rows, "sharpe", families, interval="sharpe_ci", x_title="Sharpe ratio of weekly returns", unit="signed_score",
+        rows, "sharpe", families, x_title="Sharpe ratio of weekly returns", unit="signed_score",
         baselines={"No return": 0.0},
     )  # fmt: skip
     intervals = [row["sharpe_ci"] for row in rows if row["sharpe_ci"] is not None]
