@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -25,42 +25,33 @@ from scoring.selectors.condition_differences import (
 )
 
 
-class Page(NamedTuple):
-    """What a request selects: the figures' numbers, the pair of conditions, labels of all pairs, and the charts."""
-
-    numbers: ConditionFigures
-    selection: PageSelection
-    pairs: Mapping[str, str]
-    charts: Mapping[str, Figure]
-
-
 @require_safe
 def conditions(request: HttpRequest) -> HttpResponse:
     """What prices, evidence and search add, model by model."""
     as_of, competition = requested_instant(request, timezone.now()), competition_index()
-    page, stored = _page(request, as_of, competition), competition.conditions
-    rows = []
-    for row in page.numbers.differences:
+    numbers, stored = condition_figures(at=as_of), competition.conditions
+    board, pairs, rows = stored.board(), {}, []
+    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
+        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
+    for row in numbers.differences:
         labels = stored.label(row.condition_a), stored.label(row.condition_b)
         rows.append((competition.by_slug[row.family], *labels, row))
+    selection = PageSelection.dated(request, {"pair": list(pairs) or [""]})
+    charts = _charts(numbers, selection, competition)
     context = {
         "as_of": as_of,
         "whole": True,
-        "filters": page.selection.filter_links([("Conditions", "pair", page.pairs)]),
-        "effects": effects(page.numbers.differences, stored),
+        "filters": selection.filter_links([("Conditions", "pair", pairs)]),
+        "effects": effects(numbers.differences, stored),
         "rows": rows,
-        "charts": page.charts,
-        "shared_figure": next(iter(page.charts.values()), None),
+        "charts": charts,
+        "shared_figure": next(iter(charts.values()), None),
     }
     return TemplateResponse(request, "conditions.html", context)
 
 
-def _page(request: HttpRequest, as_of: datetime | None, competition: CompetitionIndex) -> Page:
-    numbers, stored = condition_figures(at=as_of), competition.conditions
-    board, pairs = stored.board(), {}
-    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
-        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
-    selection = PageSelection.dated(request, {"pair": list(pairs) or [""]})
+def _charts(numbers: ConditionFigures, selection: PageSelection, competition: CompetitionIndex) -> dict[str, Figure]:
+    """The chart of the chosen pair, and those of samples where there are any."""
     of_pair = [row for row in numbers.differences if "-".join(row.pair) == selection["pair"]]
     query, charts = selection.suffix, {}
     if of_pair:
@@ -69,7 +60,7 @@ def _page(request: HttpRequest, as_of: datetime | None, competition: Competition
         charts["spread"] = _spread_figure(numbers.spread, query, numbers.at)
     if numbers.later:
         charts["later"] = _later_figure(numbers.later, query, numbers.at)
-    return Page(numbers, selection, pairs, charts)
+    return charts
 
 
 def _difference_figure(
