@@ -17,10 +17,10 @@ from arena_site.pages.charts.intervals import interval_chart
 from arena_site.pages.filters import number, page_url, single_line
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, condition_labels
+from arena_site.pages.stored_boards import stored_boards
 from foundation.bulk import subset
 from markets.models import Question
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.models import Leaderboard
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.market_disagreements import MarketDisagreement, MarketRecord
 
@@ -39,11 +39,10 @@ def disagreements(request: HttpRequest) -> HttpResponse:
     competition, as_of = competition_index(), requested_instant(request, timezone.now())
     conditions = competition.conditions
     models = list(map(attrgetter("slug"), competition.ranked_families))
-    selection = PageSelection.from_request(request, {"model": ["", *models], "arm": conditions.names(at=as_of) or [""]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, {"model": ["", *models], "arm": conditions.names(at=as_of) or [""]})
     record = MarketRecord(selection["arm"], selection["model"], as_of)
-    boards = Leaderboard.objects.filter(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
-    arms = condition_labels(conditions, selection, set(boards.values_list("arm", flat=True)))
+    boards = stored_boards(protocol=FORECAST, methodology=ALL_METHODOLOGIES, category="")
+    arms = condition_labels(conditions, selection, boards.arms)
     names = subset(competition.names, models)
     context = {
         "as_of": as_of,
@@ -80,7 +79,7 @@ def _figure(record: MarketRecord, selection: PageSelection, competition: Competi
     drawn = record.widest[:DRAWN]
     chart = interval_chart(
         _chart_rows(drawn, _questions(drawn), families), "probability", families, interval="interval",
-        x_title="Probability of the option", unit="fraction", baselines={}, mark="price", left_edge=470,
+        x_title="Probability of the option", unit="fraction", mark="price", left_edge=470,
     )  # fmt: skip
     return Figure("largest", title, chart, NOTE, at=record.until or minute, query=selection.suffix)
 

@@ -22,6 +22,7 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
+from arena_site.pages.stored_boards import stored_boards
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
 from scoring.selectors.after_costs import entries_after_costs, entries_with_books
@@ -112,10 +113,9 @@ def _choices(request: HttpRequest) -> TradingChoices:
     as_of = requested_instant(request, now)
     computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions = sorted(filter(None, computed))
-    by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
-    categories = sorted(by_category.values_list("category", flat=True).distinct())
+    categories = stored_boards(protocol=FORECAST).categories()
     options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.from_request(request, options).with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, options)
     computed_at = as_of or computed.get(selection["methodology"])
     return TradingChoices(now, as_of, computed_at, selection, versions, categories)
 
