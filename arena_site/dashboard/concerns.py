@@ -144,10 +144,10 @@ def _failed_tasks(causes: list[Cause], overview: Overview) -> Iterator[Concern]:
         alerts.add((FAILED, f"{overview.week_start + number * DAY:%Y-%m-%d}"))
     for cause in causes:
         counts = " and ".join(_count(number, tasks.name) for tasks, number in cause.counts)
-        text = cause.text or "Without a message"
+        text, (action, action_path) = cause.text or "Without a message", cause.action
         yield Concern(
-            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
-            action_path=cause.action_path, count=cause.number, remedy=cause.remedy,
+            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=action,
+            action_path=action_path, count=cause.number, remedy=cause.remedy,
             explains=frozenset(alerts | cause.alerts | _cap_alerts(overview, cause)),
         )  # fmt: skip
 
