@@ -174,7 +174,7 @@ def test_clusters_of_this_machine_that_ended_are_forgotten() -> None:
     host = worker_heartbeats.cluster_name().rpartition(":")[0]
     for name in (f"{host}:999999999", "elsewhere:1", worker_heartbeats.cluster_name()):
         Worker.objects.create(name=name, seen_at=timezone.now())
-    worker_heartbeats.forget_ended_clusters(timezone.now())
+    worker_heartbeats.delete_ended_clusters(timezone.now())
     assert set(Worker.objects.values_list("name", flat=True)) == {"elsewhere:1", worker_heartbeats.cluster_name()}
 
 
