@@ -26,7 +26,6 @@ from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.resource_alerts import DISK_LOW, spend_alert
 from arena_site.operations.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
-from markets.models import Market
 from markets.services.venue_health import PRICES_STALE
 
 MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
@@ -210,10 +209,7 @@ def _failing_functions(overview: Overview) -> Iterator[Concern]:
 
 def _markets(overview: Overview) -> Iterator[Concern]:
     if number := overview.overdue_count:
-        path = list_path(
-            Market, traded__exact=1, status__exact=Market.Status.CLOSED,
-            closed_at__lte=(overview.at - OVERDUE_AFTER).isoformat(),
-        )  # fmt: skip
+        path = overview.unresolved_list(OVERDUE_AFTER)
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
         alerts = frozenset(map(attrgetter("key"), overview.alerts.of_kind(OVERDUE_ALERT)))
