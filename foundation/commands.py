@@ -204,6 +204,11 @@ def figure_text(value: Any) -> str:
     return str(value) if not isinstance(value, bool) else "yes" if value else "no"
 
 
+def score_text(value: float | None, form: str = ".4f") -> str:
+    """A score as tables show it, never as "-0.0000"."""
+    return "–" if value is None else f"{round(value, 4) + 0:{form}}"
+
+
 def table_text(table: "Table", width: int = 110) -> str:
     from rich.console import Console
 

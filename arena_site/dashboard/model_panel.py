@@ -121,17 +121,16 @@ class ModelPanel:
     def __init__(self, now: datetime, caps: Mapping[str, Decimal], paused: Set[int | None] = frozenset()) -> None:
         today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), max(caps.values())
-        decisions, forecasts = decision_grid(), forecast_grid()
-        self.weeks, self.days = decisions.runs, forecasts.runs
+        self._decisions, self._forecasts = decision_grid(), forecast_grid()
+        self.weeks, self.days = self._decisions.runs, self._forecasts.runs
         self.rows: list[ModelRow] = []
         figures_of: dict[str, CallFigures] = {}
-        for family, models in _families(decisions.families | forecasts.families):
+        for family, models in _families(self._decisions.families | self._forecasts.families):
             figures = CallFigures()
             figures_of |= dict.fromkeys(models, figures)
-            cells = decisions.cells(family.pk), forecasts.cells(family.pk)
-            self._add(family.display_name, models, *cells, figures, paused=bool(paused & {None, family.pk}))
+            self._add(family.display_name, models, figures, family.pk, paused=bool(paused & {None, family.pk}))
         for model in _add_calls(figures_of, self.since):
-            self._add(model, [model], decisions.cells(None), forecasts.cells(None), figures_of[model])
+            self._add(model, [model], figures_of[model])
         self.cost_days = list(map(self._cost_day, range(DAYS_SHOWN)))
         self.cost = sum(map(attrgetter("figures.cost"), self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
@@ -146,12 +145,12 @@ class ModelPanel:
         self,
         name: str,
         models: Sequence[str],
-        decisions: Any,
-        forecasts: Any,
         figures: CallFigures,
+        family: int | None = None,
         *,
         paused: bool = False,
     ) -> None:
+        decisions, forecasts = self._decisions.cells(family), self._forecasts.cells(family)
         colour = f"series-{len(self.rows) % COLOURS}"
         self.rows.append(ModelRow(name, models, decisions, forecasts, figures, colour, self.since, paused))
 

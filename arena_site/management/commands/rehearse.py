@@ -27,7 +27,7 @@ from arena_agent.worker import AgentProcess
 from arena_site.operations.processes import StopRequested, manage_command, start, stop, stoppable
 from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import unpacked
-from foundation.commands import ArenaCommand, CommandResult, table_text
+from foundation.commands import ArenaCommand, CommandResult, score_text, table_text
 from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
 from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
@@ -214,7 +214,7 @@ def _table(title: str, names: tuple[str, ...]) -> Table:
 def _trading_table(rows: list[dict[str, Any]]) -> Table:
     table = _table("Trading", ("forecaster", "value (mean)", "cohorts", "bet-implied Brier", "resolved bets"))
     for row in rows:
-        figures = (str(len(row["cohorts"])), _figure(row["bet_brier"]), str(row["resolved_bets"]))
+        figures = (str(len(row["cohorts"])), score_text(row["bet_brier"]), str(row["resolved_bets"]))
         table.add_row(_name(row), f"{float(row['total_value']):,.2f}", *figures)
     return table
 
@@ -222,7 +222,7 @@ def _trading_table(rows: list[dict[str, Any]]) -> Table:
 def _forecast_table(title: str, rows: list[dict[str, Any]]) -> Table:
     table = _table(title, ("forecaster", "questions", "Brier (mean form)", "adjusted", "log", "alpha"))
     for row in rows:
-        figures = (_figure(row[name]) for name in ("brier", "adjusted_brier", "log", "alpha"))
+        figures = (score_text(row[name]) for name in ("brier", "adjusted_brier", "log", "alpha"))
         table.add_row(_name(row), str(row["n"]), *figures)
     return table
 
@@ -232,7 +232,3 @@ def _name(row: dict[str, Any]) -> str:
 
     name = escape(row["display_name"])
     return f"→ {name}" if row["rehearsed"] else f"({name})" if row.get("reference") else name
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{round(value, 4) + 0:.4f}"
