@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
 from agents.models import Family, Forecast
 from arena_verifier.program import verify
@@ -21,7 +21,8 @@ from tests.markup import get_page
 from tests.markup import table_rows as page_rows
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import rewrite
-from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast, take_over
 
 STRIKEOUTS = "A vs B: Strikeouts"
 PLAYERS = [f"Player {number}: 5+" for number in range(5)]
@@ -32,16 +33,29 @@ BRIER = (0.1**2 + 0.2**2 + 0.3**2 + 0.4**2) / 4
 """That of STATED where the first option is void and the last one happened."""
 
 
+def ask(venue: Venue) -> Kalshi:
+    """The second venue with five independent options, on which one model stated STATED, the other even ones."""
+    kalshi = Kalshi(venue.server)
+    kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
+    address = venue.server.url_for("/kalshi")
+    with override_settings(KALSHI_BASE_URL=address, ARENA_SOURCES=("polymarket", "kalshi")):
+        run("sync_markets", SUNDAY)
+        line_up(GPT, GEMINI)
+        venue.start_first_cohort()
+        venue.says(GPT, *[forecast({STRIKEOUTS: STATED})] * 2)
+        assert run("run_forecasts", ASKED_AT).code == 0
+    return kalshi
+
+
+asked = shared_rows_at_venue(ask)
+
+
 @pytest.fixture
-def rows(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
-    """The venue's rows of five independent options, on which one model stated STATED, the other even ones."""
-    rows = kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
-    run("sync_markets", SUNDAY)
-    line_up(GPT, GEMINI)
-    venue.start_first_cohort()
-    venue.says(GPT, *[forecast({STRIKEOUTS: STATED})] * 2)
-    assert run("run_forecasts", ASKED_AT).code == 0
-    return rows
+def rows(asked: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+    """The second venue's rows of those options."""
+    take_over(venue, asked[0])
+    take_over(kalshi, asked[1])
+    return list(kalshi.markets.values())
 
 
 def end(kalshi: Kalshi, rows: list[dict[str, Any]], *results: str) -> None:
