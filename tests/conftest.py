@@ -29,7 +29,11 @@ from tests.shared_rows import layers_of_rows
 from tests.venue import Venue
 
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=selection.examples(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

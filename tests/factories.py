@@ -709,7 +709,7 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
 
 
 def line_up(*models: str) -> LineUp:
-    """A line-up of these models alone, in force before the first week: fewer to ask than the seven of the migrations."""
+    """A line-up of these models alone, in force before the first week: fewer to ask than the migrations have."""
     at = WEEK - timedelta(weeks=2)
     releases = [Release.objects.get(model_id=model) for model in models]
     proposed = propose_lineup(releases=releases, by="ann", reason="a short test", at=at)
