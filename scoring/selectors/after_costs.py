@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.models import Leaderboard
-from scoring.selectors.leaderboard_entries import leaderboard_entries
 
 Entry = Mapping[str, Any]
 
@@ -31,10 +31,8 @@ def stored_after_costs() -> dict[int, AgentAfterCosts]:
     return figures
 
 
-def entries_after_costs(methodology: str, at: datetime | None) -> Sequence[Entry]:
-    """The entries of the stored trading leaderboard, or those of a past instant with their figures after costs."""
-    if at is None:
-        return leaderboard_entries(TRADING, methodology=methodology)
+def past_entries(methodology: str, at: datetime) -> Sequence[Entry]:
+    """The entries of a past trading leaderboard with their figures after costs."""
     from scoring.services.trading_leaderboards import past_entries_after_costs
 
     return past_entries_after_costs(methodology, at)
@@ -42,5 +40,8 @@ def entries_after_costs(methodology: str, at: datetime | None) -> Sequence[Entry
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:
     """The ranked entries of a leaderboard that have a return after costs, in the order of ranks."""
-    costed = [entry for entry in entries if entry["rank"] is not None and entry.get("return_after_costs") is not None]
-    return sorted(costed, key=lambda entry: (entry["rank"], entry["family"]))
+    costed = []
+    for entry in entries:
+        if entry["rank"] is not None and entry.get("return_after_costs") is not None:
+            costed.append(entry)
+    return sorted(costed, key=itemgetter("rank", "family"))

@@ -24,10 +24,9 @@ from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
-from scoring.selectors.after_costs import entries_after_costs, entries_with_books
+from scoring.selectors.after_costs import entries_with_books, past_entries
 from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
 from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
-from scoring.selectors.largest_bets import with_returns_without_largest_bet
 from scoring.selectors.leaderboard_entries import trading_board
 
 LATEST_DECISIONS = 10
@@ -54,14 +53,13 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if as_of else entries)
+    costed = entries_with_books(past_entries(selection["methodology"], as_of) if as_of else entries)
     rows = []
     for entry in entries:
         slug = entry["family"]
