@@ -95,11 +95,15 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
     returns, weeks = (trading.parts[0] or {}, trading.parts[1] or {}) if trading else ({}, {})
     cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
     test = return_test(first, second, weeks, index)
+    forecasts = []
+    for arm in arms:
+        if (FORECAST, arm) in leaderboards:
+            forecasts.append(_in_arm(arm, leaderboards[FORECAST, arm], first, second))
     return Comparison(
         first,
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
-        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in arms if (FORECAST, arm) in leaderboards],
+        forecasts,
         position_disagreements(first, second, at=at),
         disagreements(first, second, index.conditions.board(at=at), at=at),
     )
@@ -154,11 +158,14 @@ def return_test(
 
     if not weeks.get(first.slug, {}).keys() & weeks.get(second.slug, {}).keys():
         return None
-    excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
-    pairs = return_tests({slug: returns for slug, returns in weeks.items() if slug not in excluded}).pairs
-    test = both_directions(pairs)[first.slug, second.slug]
-    fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
-    return ReturnTest(**fields, pairs=len(pairs))
+    tested_weeks = dict(weeks)
+    for family in index.families.values():
+        if family.external and family not in (first, second):
+            tested_weeks.pop(family.slug, None)
+    pairs = return_tests(tested_weeks).pairs
+    test = dict(both_directions(pairs)[first.slug, second.slug])
+    del test["first"], test["second"]
+    return ReturnTest(**test, pairs=len(pairs))
 
 
 def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:

@@ -90,21 +90,17 @@ def market_disagreements(arm: str, *, family: str = "", at: datetime | None = No
         if family in ("", values["family"]):
             resolved.append(MarketDisagreement(**values | {"day": datetime.fromisoformat(values["day"])}))
     resolved.sort(key=lambda row: (-(row.lead or 0), row.question, row.family))
-    wins, losses = _each_once(resolved), _each_once(resolved[::-1])
-    return MarketRecord(
-        unresolved,
-        [row for row in wins if row.lead and row.lead > 0][:QUESTIONS_LISTED],
-        [row for row in losses if row.lead and row.lead < 0][:QUESTIONS_LISTED],
-        board.computed_at,
-    )
+    wins, losses = _largest_leads(resolved, sign=1), _largest_leads(resolved[::-1], sign=-1)
+    return MarketRecord(unresolved, wins, losses, board.computed_at)
 
 
-def _each_once(rows: Sequence[MarketDisagreement]) -> list[MarketDisagreement]:
-    """The first row of each question."""
+def _largest_leads(rows: Sequence[MarketDisagreement], *, sign: int) -> list[MarketDisagreement]:
+    """The first row of each question, of those with a lead of this sign."""
     first: dict[int, MarketDisagreement] = {}
     for row in rows:
         first.setdefault(row.question, row)
-    return list(first.values())
+    leads = [row for row in first.values() if sign * (row.lead or 0) > 0]
+    return leads[:QUESTIONS_LISTED]
 
 
 def question_disagreement(
