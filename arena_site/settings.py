@@ -186,7 +186,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "static/"
-# Served from the apps' own folders: nothing to collect, nothing to forget.
+# Served from the apps' own folders, so that no deployment has to collect them.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 

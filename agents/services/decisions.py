@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from agents.answers import Answer
+from agents.answers.decisions import Answer
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
 from agents.models.ledger import marked_value
 from agents.models.task import PromptParts

@@ -32,33 +32,23 @@ class ActionResult:
     path: str = ""
 
 
-class RowIdField(forms.ModelChoiceField):
-    """A row by its id, typed rather than chosen: pages of rows link to their actions with the id filled in."""
-
-    widget: type[forms.Widget] = forms.NumberInput
-
-    def __init__(self, rows: QuerySet[Any], label: str, *, required: bool = True) -> None:
-        unknown = {"invalid_choice": f"There is no {label} with this id."}
-        super().__init__(rows, label=f"{label.capitalize()} (id)", required=required, error_messages=unknown)
-
-
-class RowChoiceField(RowIdField):
+class RowChoiceField(forms.ModelChoiceField):
     """A row, chosen from the candidates: those for which there is something to do. A link may name any by its id."""
 
     OFFERED = 200
     LONGEST_LABEL = 110
-    widget = forms.Select
 
     def __init__(
         self,
         rows: QuerySet[Any],
-        label: str,
+        noun: str,
         candidates: Callable[[QuerySet[Any]], QuerySet[Any]],
         *,
         required: bool = True,
     ) -> None:
-        super().__init__(rows, label, required=required)
-        self.label, self.noun, self.candidates = label.capitalize(), label, candidates
+        unknown = {"invalid_choice": f"There is no {noun} with this id."}
+        super().__init__(rows, label=noun.capitalize(), required=required, error_messages=unknown)
+        self.noun, self.candidates = noun, candidates
 
     def label_from_instance(self, obj: Model) -> str:
         text = str(obj)

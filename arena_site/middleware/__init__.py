@@ -2,4 +2,5 @@
 
 READS = ("GET", "HEAD")
 ADMIN, API, SUBMISSIONS = "/admin/", "/api/", "/api/v1/submissions/"
-"""Beginnings of addresses that several of them treat apart."""
+PROBES = ("/healthz", "/readyz", "/metrics")
+"""Beginnings of addresses that several of them treat apart; probes are what monitors ask."""

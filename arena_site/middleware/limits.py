@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
-from arena_site.middleware import ADMIN, API
+from arena_site.middleware import ADMIN, API, PROBES
 from arena_site.middleware.clients import client_key
 from arena_site.models import RateLimitCounter
 from foundation.rest.problems import Problem
@@ -106,7 +106,7 @@ API_LIMIT = SharedLimit("api", MINUTE)
 
 POLICY = "client"
 """The name of the limit in the headers `RateLimit` and `RateLimit-Policy`."""
-UNLIMITED = (ADMIN, "/static/", "/healthz", "/readyz", "/metrics")
+UNLIMITED = (ADMIN, "/static/", *PROBES)
 
 
 class RateLimits:

@@ -11,10 +11,10 @@ from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from arena_site.middleware import API
+from arena_site.middleware import API, PROBES
 from foundation.rest.problems import Problem
 
-WITHOUT_DATABASE = ("/healthz", "/readyz", "/metrics", "/static/")
+WITHOUT_DATABASE = (*PROBES, "/static/")
 """Paths that answer without it, or say themselves that it is gone."""
 GONE = "the database is not available; try again in a moment"
 RETRY_S = 1

@@ -13,11 +13,11 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse
 
-from arena_site.middleware import ADMIN, READS, SUBMISSIONS
+from arena_site.middleware import ADMIN, PROBES, READS, SUBMISSIONS
 
 REPLICA = "replica"
 """The alias of its connections."""
-FROM_PRIMARY = (ADMIN, SUBMISSIONS, "/healthz", "/readyz", "/metrics")
+FROM_PRIMARY = (ADMIN, SUBMISSIONS, *PROBES)
 """Beginnings of the addresses whose answers somebody acts on."""
 
 

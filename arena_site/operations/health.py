@@ -1,6 +1,6 @@
 """Health endpoints: liveness, readiness and Prometheus metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -26,11 +26,13 @@ from arena_site.operations.notices import unsent_notices
 from arena_site.operations.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, Question
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"
+Family = type[CounterMetricFamily | GaugeMetricFamily]
 
 
 @require_safe
@@ -130,24 +132,31 @@ def _calls_and_runs() -> Iterator[Metric]:
 
 def _models_and_venues() -> Iterator[Metric]:
     """Latency, failures and cost of each model, latency and failures of each venue; 0 before the first request."""
-    models = operational_metrics.model_figures(timezone.now())
-    latency = "Mean time to a model's answer in the last day, in seconds."
-    for name, text, attribute, family in (
+    answer_time = "Mean time to a model's answer in the last day, in seconds."
+    yield from _columns(
+        "model",
+        operational_metrics.model_figures(timezone.now()),
         ("failures", "Requests without an answer.", "failures", CounterMetricFamily),
-        ("latency_seconds", latency, "latency_s", GaugeMetricFamily),
+        ("latency_seconds", answer_time, "latency_s", GaugeMetricFamily),
         ("cost_usd", "What models cost, in US dollars.", "cost_usd", GaugeMetricFamily),
-    ):
-        figures = [(model, getattr(row, attribute)) for model, row in models.items()]
-        yield _labelled(f"arena_model_{name}", text, "model", figures, family)
-    venues = operational_metrics.venue_traffic()
-    latency = "Mean time to a venue's answer in the last run that asked, in seconds."
-    for name, text, attribute, family in (
+    )
+    answer_time = "Mean time to a venue's answer in the last run that asked, in seconds."
+    yield from _columns(
+        "venue",
+        rows_by("venue", operational_metrics.venue_traffic()),
         ("failures", "Failed requests to a venue.", "failures", CounterMetricFamily),
         ("requests", "Requests to a venue.", "requests", CounterMetricFamily),
-        ("latency_seconds", latency, "latency_s", GaugeMetricFamily),
-    ):
-        figures = [(row.venue, getattr(row, attribute)) for row in venues]
-        yield _labelled(f"arena_venue_{name}", text, "venue", figures, family)
+        ("latency_seconds", answer_time, "latency_s", GaugeMetricFamily),
+    )
+
+
+def _columns(label: str, rows: Mapping[str, Any], *columns: tuple[str, str, str, Family]) -> Iterator[Metric]:
+    """A metric of each column (name, text, attribute of a row, kind), with the rows' names as labels."""
+    for name, text, attribute, family in columns:
+        metric = family(f"arena_{label}_{name}", text, labels=[label])
+        for value, row in rows.items():
+            metric.add_metric([value], getattr(row, attribute))
+        yield metric
 
 
 def _operation() -> Iterator[Metric]:
@@ -184,7 +193,7 @@ def _newest_data() -> Iterator[Metric]:
 def _pending_work() -> Iterator[Metric]:
     """Decisions that are due, and markets and prices that are late."""
     now = timezone.now()
-    this_week = operational_metrics.decisions_of_week(now)
+    this_week = Decision.objects.filter(Decision.in_week(week_start(now)))
     yield _labelled(
         "arena_decisions_due",
         "This week's decisions that are not final: to be claimed, or claimed by a live worker.",
@@ -251,7 +260,7 @@ def _labelled(
     text: str,
     label: str,
     figures: Iterable[tuple[str, Any]],
-    family: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily,
+    family: Family = GaugeMetricFamily,
 ) -> Metric:
     metric = family(name, text, labels=[label])
     for value, figure in figures:

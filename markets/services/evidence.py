@@ -116,7 +116,7 @@ class EvidenceGatherer:
             siblings = [sibling for sibling in candidates if sibling.key != candidate.key]
             texts = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
             snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in texts]
-        counts = {reason: number for reason, number in sorted(dropped.items()) if number}
+        counts = dict(sorted((+dropped).items()))
         if not any(snippets.values()):
             raise EvidenceUnavailable(f"the source of evidence gave nothing to show; dropped: {counts or 'nothing'}")
         return Evidence(snippets, ended_at, counts)

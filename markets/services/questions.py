@@ -153,9 +153,10 @@ def _eligible_candidates(
     candidates = open_candidates(freeze.at, replay=is_replay(freeze.at))
     ranked = rank_candidates(candidates, freeze.rule, freeze.at)
     pairs = duplicate_pairs(ranked)
-    duplicate_keys = {duplicate.key for _, duplicate in pairs}
-    unique = [candidate for candidate in ranked if candidate.key not in duplicate_keys]
-    return select_candidates(unique, freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
+    unique = rows_by("key", ranked)
+    for _, duplicate in pairs:
+        unique.pop(duplicate.key, None)
+    return select_candidates(list(unique.values()), freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
 
 
 def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
@@ -309,14 +310,12 @@ def _batches(
     rule: SelectionRule,
 ) -> Iterator[QuestionBatch]:
     """The batches of a set under each condition, with their blocks."""
-    prefetch_related_objects([entry.question for entry in entries.values()], "options")
-    snippets_by_key = evidence.snippets if evidence else {}
-    key_of = {entry.position: key for key, entry in entries.items()}
-    for number, batch_entries in groupby(entries.values(), key=attrgetter("batch")):
-        rows = list(batch_entries)
-        snippets = []
-        for entry in rows:
-            for snippet in snippets_by_key.get(key_of[entry.position], ()):
+    prefetch_related_objects(list(map(attrgetter("question"), entries.values())), "options")
+    for number, batch_entries in groupby(entries.items(), key=lambda entry: entry[1].batch):
+        rows, snippets = [], []
+        for key, entry in batch_entries:
+            rows.append(entry)
+            for snippet in evidence.snippets.get(key, ()) if evidence else ():
                 snippets.append((entry.question_id, snippet))
         for condition in conditions:
             yield QuestionBatch(
@@ -350,13 +349,19 @@ def _facts(candidate: QuestionCandidate, quotes: Mapping[str, Quote], rule: Sele
     facts = {
         "event": candidate.event or None, "spread": spreads, "volume_24h_usd": whole_dollars(candidate.volume_24h),
     }  # fmt: skip
-    return {name: value for name, value in facts.items() if name in rule.question_columns}
+    for name in facts.keys() - set(rule.question_columns):
+        del facts[name]
+    return facts
 
 
 def _draft(candidate: QuestionCandidate, at: datetime) -> Question:
     """A candidate's question, not stored."""
-    values = {name: getattr(candidate, name) for name in STATED_FIELDS}
-    return Question(**values, market_id=candidate.only_market_id, first_asked_at=at)
+    return Question(**_question_fields(candidate, at))
+
+
+def _question_fields(candidate: QuestionCandidate, at: datetime) -> dict[str, Any]:
+    fields = {name: getattr(candidate, name) for name in STATED_FIELDS}
+    return fields | {"market_id": candidate.only_market_id, "first_asked_at": at}
 
 
 def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[str, Question]:
@@ -369,9 +374,8 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
     for candidate in candidates:
         sha256 = hashes[candidate.key]
         if sha256 not in stored:
-            values = {name: getattr(candidate, name) for name in STATED_FIELDS}
-            values |= {"market_id": candidate.only_market_id, "first_asked_at": at}
-            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=values)
+            fields = _question_fields(candidate, at)
+            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=fields)
             if created:
                 new.append((stored[sha256], candidate))
     _create_options(new)
@@ -380,8 +384,10 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
 
 def _options_sha256(candidate: QuestionCandidate, external_ids: Mapping[int, str]) -> str:
     """The hash that identifies a candidate's question; `external_ids` are the venue's ids of its markets."""
-    options = [[option.name, option.side] for option in candidate.options]
-    venue_ids = [external_ids.get(option.market or 0, "") for option in candidate.options]
+    options, venue_ids = [], []
+    for option in candidate.options:
+        options.append([option.name, option.side])
+        venue_ids.append(external_ids.get(option.market or 0, ""))
     identity = [candidate.source, candidate.key, candidate.exclusive, options, venue_ids]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 

@@ -23,7 +23,7 @@ from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
 from scoring.services.forecast_leaderboards import leaderboard_selections
-from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_panels import Selection, family_names, of_category, resolved_entries
 from scoring.services.forecast_ranking import SLOW_FIGURES, forecast_leaderboard
 from scoring.services.report_figures import forecast_figures, risk_figures
 from scoring.services.report_parts import stored_parts
@@ -156,8 +156,7 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
         families, externals = family_names(forecasts_selection), family_names(forecasts_selection, external=True)
         by_category = {}
         for category in ("", *sorted({entry.category for entry in resolved} - {""})):
-            entries = [entry for entry in resolved if category in ("", entry.category)]
-            computed = forecast_leaderboard(entries, families, externals, reported=False)
+            computed = forecast_leaderboard(of_category(resolved, category), families, externals, reported=False)
             by_category[category] = computed.entries
         for version in versions:
             stored = Leaderboard.objects.filter(

@@ -16,6 +16,7 @@ from scoring.services.forecast_panels import (
     Selection,
     asked_and_resolved,
     family_names,
+    of_category,
     resolved_entries,
     selection_families,
 )
@@ -30,7 +31,7 @@ def past_forecast_contents(selection: Selection, category: str = "") -> Leaderbo
     """The leaderboard over the questions that had resolved by the selection's instant; slow fits and costs are null."""
 
     def compute() -> Any:
-        resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
+        resolved = of_category(resolved_entries(selection), category)
         externals = family_names(selection, external=True)
         families = family_names(selection)
         entries, report = forecast_leaderboard(resolved, families, externals)

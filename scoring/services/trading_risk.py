@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,7 +133,7 @@ def family_risks(
 
 def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
     """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
-    dates = sorted({week for cohorts in families for returns in cohorts.values() for week in returns})
+    dates = sorted(set().union(*chain.from_iterable(cohorts.values() for cohorts in families)))
     places = {week: place for place, week in enumerate(dates)}
     totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
     for row, cohorts in enumerate(families):

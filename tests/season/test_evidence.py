@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from django.db.models import Sum
-from django.test import Client
+from django.test import Client, override_settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -411,6 +412,19 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
     assert time.monotonic() - started_at < 15
 
 
+def test_secrets_in_texts_and_in_errors_are_redacted(service: HTTPServer) -> None:
+    leaked = "sk-or-v1-0123456789abcdef"
+    service.expect_request("/search").respond_with_json({"error": f"bad keys {KEY} and {leaked}"}, status=401)
+    assert "bad keys [redacted] and [redacted]" in left_out(ask())["evidence"]
+    service.clear()
+    row = {"title": leaked, "url": f"https://n.example/{leaked.replace('-', '%2D')}", "text": f"Use {leaked} now."}
+    service.expect_request("/search").respond_with_json({"results": [row]})
+    assert ask(MONDAY + timedelta(days=1)).code == 0
+    (snippet,) = shown()
+    assert (snippet.title, snippet.url) == ("[redacted]", "https://n.example/[redacted]")
+    assert snippet.text == "Use [redacted] now."
+
+
 def test_hostile_results_cost_themselves_alone(service: HTTPServer) -> None:
     rows = [
         None,
@@ -568,19 +582,29 @@ def test_sandbox_serves_a_source_in_its_own_format(opened: Venue, settings: Any)
 # what others can prove
 
 
-@pytest.fixture
-def archive(folder: Path, opened: Venue, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def play_two_days(venue: Venue) -> Path:
     """A whole archive with evidence of two days."""
+    Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
+    folder = Path(tempfile.mkdtemp(prefix="arena-evidence-"))
     rows = [text(title="A", published_at="2026-03-07"), text(FED, text="'Of the Fed\nalone.", source="=Wire")]
-    write(folder, rows)
-    ask()
-    write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
-    ask(MONDAY + timedelta(days=1))
-    opened.resolve(RAIN, "Yes")
+    with override_settings(ARENA_EVIDENCE=f"file:{folder}"):
+        write(folder, rows)
+        ask()
+        write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
+        ask(MONDAY + timedelta(days=1))
+    venue.resolve(RAIN, "Yes")
     run("check_resolutions", MONDAY + timedelta(days=2))
-    out = tmp_path_factory.mktemp("archive") / "whole"
-    assert run("export_dataset", None, "--out", out, "--format", "csv").code == 0
-    return out
+    assert run("export_dataset", None, "--out", folder / "whole", "--format", "csv").code == 0
+    return folder / "whole"
+
+
+two_days = shared_rows_at_venue(play_two_days, after=season, name="season")
+
+
+@pytest.fixture
+def archive(two_days: tuple[Venue, Path], db: None, tmp_path: Path) -> Path:
+    """A copy of the archive, beside the rows that it is of."""
+    return Path(shutil.copytree(two_days[1], tmp_path / "whole"))
 
 
 def violations(archive: Path) -> list[str]:

@@ -136,22 +136,19 @@ def _obstacle(task: Task, at: datetime) -> str:
         until = f", and its lease runs until {task.lease_until:%H:%M:%S} UTC" if live else ""
         return f"It is {task.status}{until}: there is nothing to retry."
     if isinstance(task, Elicitation):
-        ends = task.window_ends_at
-        is_external = task.family.external
+        family, ends = task.family, task.window_ends_at
     else:
         assert isinstance(task, Decision)
         if task.refusals > task.methodology.refused_retries:
             return "Its answers were refused as often as the methodology allows."
         if task.universe is None:
             return "No universe was frozen for it."
-        ends = task.universe.frozen_at + task.methodology.retry_window
-        is_external = task.agent.family.external
-    if is_external:
+        family, ends = task.agent.family, task.universe.frozen_at + task.methodology.retry_window
+    if family.external:
         return "It is an external agent's: such agents submit by themselves."
     if at >= ends:
         return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
-    family = task.family_id if isinstance(task, Elicitation) else task.agent.family_id
-    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family) else ""
+    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family.pk) else ""
 
 
 DECISIONS = Decision.objects.select_related("agent__cohort", "agent__family")
