@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Max, Min, QuerySet
 
@@ -12,13 +12,6 @@ from scoring.constants import ALL_METHODOLOGIES
 from scoring.selectors.competition import AgentSummary, competition_index
 
 Entry = Mapping[str, Any]
-
-
-class ReturnShare(NamedTuple):
-    """Percentage points that a position adds to the mean return of its family."""
-
-    points: float
-    pnl: Decimal
 
 
 def with_returns_without_largest_bet(
@@ -32,28 +25,27 @@ def with_returns_without_largest_bet(
     largest = largest_bets(methodology, family) if current else {}
     completed = []
     for entry in entries:
-        share = largest.get(entry["family"])
+        points = largest.get(entry["family"])
         mean = entry["return_percent"]
-        without = None if share is None or mean is None else mean - share.points / entry["cohorts"]
+        without = None if points is None or mean is None else mean - points / entry["cohorts"]
         completed.append({**entry, "return_without_largest_bet": without})
     return completed
 
 
-def largest_bets(methodology: str = ALL_METHODOLOGIES, family: str = "") -> dict[str, ReturnShare]:
-    """The largest bet of each family or of one, by its slug; its points are those of its own cohort's return."""
+def largest_bets(methodology: str = ALL_METHODOLOGIES, family: str = "") -> dict[str, float]:
+    """The percentage points that the largest bet of each family, or of one, adds to its cohort's return, by slug."""
     positions = Position.objects.filter(agent__family__slug=family) if family else Position.objects.all()
     results: dict[int, Decimal] = {}
     for agent_id, pnl in [*_closed_extremes(positions), *_open_results(positions)]:
         if abs(pnl) > abs(results.get(agent_id, Decimal(0))):
             results[agent_id] = pnl
-    largest: dict[str, ReturnShare] = {}
+    largest: dict[str, float] = {}
     for agent in competition_index().counted_under(methodology):
         if agent.pk not in results:
             continue
-        share = ReturnShare(_points(agent, results[agent.pk]), results[agent.pk])
-        slug = agent.family.slug
-        if slug not in largest or abs(share.points) > abs(largest[slug].points):
-            largest[slug] = share
+        points, slug = _points(agent, results[agent.pk]), agent.family.slug
+        if abs(points) > abs(largest.get(slug, 0.0)):
+            largest[slug] = points
     return largest
 
 
