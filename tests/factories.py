@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Max
 from factory.django import DjangoModelFactory
 
-from agents.forecast_answers import StatedForecast
+from agents.answers.forecasts import StatedForecast
 from agents.models import (
     Agent,
     Decision,

@@ -1,21 +1,13 @@
 """The boards of external agents."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
-from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
-from foundation.rest.negotiation import FORMAT_PARAMETER
-from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from foundation.rest.viewsets import ListView, extend_schema, query_parameter
-from scoring.api.base import IntervalField, NumberField, SkillField, selected_name
+from foundation.rest.filters import INSTANT_SCHEMA, past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import ComputedListViewSet, IntervalField, NumberField, SkillField, selected_name
 from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
-from scoring.models import AgentsBoard
 from scoring.selectors.leaderboard_entries import ALL_TIME, PROTOCOLS, read_agents_board
 
 
@@ -58,25 +50,14 @@ class AgentsBoardEntrySerializer(serializers.Serializer):
     resolved_bets = _count("Bets on markets that resolved.")
 
 
-class AgentsBoardViewSet(ListView, GenericViewSet):
+class AgentsBoardViewSet(ComputedListViewSet):
     """The board of external agents of a track and a protocol, now or at a past time.
 
     Agents are ranked among themselves. Models, market and uniform stand beside them on the same questions, or in the
     same cohorts, without a rank. The models' own leaderboards do not depend on any agent.
     """
 
-    takes_fields = True
-    queryset = AgentsBoard.objects.all()
     serializer_class = AgentsBoardEntrySerializer
-    pagination_class: Any = StrictPagination
-    filter_backends = ()
-
-    def row_names(self) -> Sequence[str]:
-        names = self.requested_names()
-        return [name for name in field_names(AgentsBoardEntrySerializer) if name in names]
-
-    def requested_names(self) -> frozenset[str]:
-        return requested_fields(self.request, AgentsBoardEntrySerializer)
 
     @extend_schema(
         parameters=[
@@ -93,17 +74,11 @@ class AgentsBoardViewSet(ListView, GenericViewSet):
         filters=False,
     )  # fmt: skip
     def list(self, request: Request) -> Response:
-        check_parameters(
-            request,
-            {"track", "protocol", "period", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters,
-        )
+        self.check_parameters("track", "protocol", "period", "as_of")
         board = read_agents_board(
             selected_name(request, "protocol", PROTOCOLS, FORECAST),
             track=selected_name(request, "track", TRACKS, CLOSED),
             period=selected_name(request, "period", AGENT_PERIODS, ALL_TIME),
             at=past_instant(request, "as_of"),
         )
-        rows = select_fields(
-            self.get_serializer(self.paginate_queryset(board.entries), many=True), self.requested_names()
-        )
-        return self.get_paginated_response(rows.data)
+        return self.page(board.entries)

@@ -1,6 +1,6 @@
 """Bases of the endpoints whose answers are computed, and the checks of the leaderboard that a request selects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -9,10 +9,15 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
 from cohorts.models import Methodology
-from foundation.rest.filters import INSTANT_SCHEMA, past_instant
-from foundation.rest.viewsets import NegotiatedView, query_parameter
+from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.rest.negotiation import FORMAT_PARAMETER
+from foundation.rest.pagination import StrictPagination
+from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
+from foundation.rest.viewsets import ListView, NegotiatedView, query_parameter
 from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.leaderboard_keys import skill_percent
@@ -35,6 +40,38 @@ class ComputedView(NegotiatedView, GenericAPIView):
     queryset: Any = Leaderboard.objects.all()  # required by the framework
     pagination_class = None
     filter_backends = ()
+
+
+class ComputedListViewSet(ListView, GenericViewSet):
+    """A read-only list of rows that are computed, or stored together."""
+
+    takes_fields = True
+    serializer_class: Any
+    other_serializer_classes: Sequence[type[serializers.Serializer]] = ()
+    """Serializers of the rows that the list has under other parameters."""
+    queryset: Any = Leaderboard.objects.all()  # required by the framework
+    pagination_class: Any = StrictPagination
+    filter_backends = ()
+
+    def row_class(self) -> Any:
+        """The serializer of the rows that are requested."""
+        return self.serializer_class
+
+    def row_names(self) -> list[str]:
+        names = self.requested_names()
+        return [name for name in field_names(self.row_class()) if name in names]
+
+    def requested_names(self) -> frozenset[str]:
+        return requested_fields(self.request, self.row_class(), self.serializer_class, *self.other_serializer_classes)
+
+    def check_parameters(self, *names: str) -> None:
+        """Raises ValidationError for a parameter that neither has one of these names nor is known to every list."""
+        check_parameters(self.request, {*names, FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
+
+    def page(self, rows: Sequence[Any]) -> Response:
+        """The requested page of the rows, with their requested fields."""
+        serializer = self.row_class()(self.paginate_queryset(rows), many=True)
+        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
 
 
 class NumberField(serializers.FloatField):

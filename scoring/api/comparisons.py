@@ -1,36 +1,22 @@
 """Comparisons of two families, and of the conditions of one."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
 from agents.models import Family
 from foundation.rest.filters import check_parameters, past_instant
-from foundation.rest.negotiation import FORMAT_PARAMETER
-from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import (
-    FIELDS_PARAMETER,
-    MoneyStringField,
-    field_names,
-    requested_fields,
-    select_fields,
-)
-from foundation.rest.viewsets import ListView, extend_schema, query_parameter
-from scoring.api.base import AS_OF, ComputedView, IntervalField, NumberField, selected_name
+from foundation.rest.serializers import MoneyStringField
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import AS_OF, ComputedListViewSet, ComputedView, IntervalField, NumberField, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
-from scoring.models import Leaderboard
 from scoring.selectors.comparison import comparison
 from scoring.selectors.competition import competition_index, last_competition_index
-from scoring.selectors.condition_differences import ConditionDifference
-from scoring.selectors.condition_figures import condition_figures
+from scoring.selectors.condition_differences import ConditionDifference, condition_figures
 
 
 class PairedTestSerializer(serializers.Serializer):
@@ -178,28 +164,15 @@ class ConditionDifferenceSerializer(serializers.Serializer):
         return row.sentence(competition.by_slug[row.family].display_name, competition.conditions)
 
 
-class ConditionDifferenceViewSet(ListView, GenericViewSet):
+class ConditionDifferenceViewSet(ComputedListViewSet):
     """The differences of each model and pair of conditions, now or at a past time."""
 
-    takes_fields = True
-    queryset = Leaderboard.objects.all()
     serializer_class = ConditionDifferenceSerializer
-    pagination_class: Any = StrictPagination
-    filter_backends = ()
-
-    def row_names(self) -> Sequence[str]:
-        names = self.requested_names()
-        return [name for name in field_names(ConditionDifferenceSerializer) if name in names]
-
-    def requested_names(self) -> frozenset[str]:
-        return requested_fields(self.request, ConditionDifferenceSerializer)
 
     @extend_schema(parameters=[AS_OF, query_parameter("family", "A family's slug. Default: all.")], filters=False)
     def list(self, request: Request) -> Response:
-        check_parameters(request, {"as_of", "family", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters)
+        self.check_parameters("as_of", "family")
         slugs = competition_index().by_slug if "family" in request.query_params else ()
         family = selected_name(request, "family", ["", *slugs], "")
         differences = condition_figures(at=past_instant(request, "as_of")).differences
-        differences = [row for row in differences if family in ("", row.family)]
-        serializer = self.get_serializer(self.paginate_queryset(differences), many=True)
-        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
+        return self.page([row for row in differences if family in ("", row.family)])

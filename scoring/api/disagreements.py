@@ -1,22 +1,14 @@
 """Disagreements of the models with the market."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
-from foundation.rest.filters import check_parameters, past_instant
-from foundation.rest.negotiation import FORMAT_PARAMETER
-from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from foundation.rest.viewsets import ListView, extend_schema, query_parameter
-from scoring.api.base import ARM, AS_OF, NumberField, selected_arm, selected_name
-from scoring.models import Leaderboard
+from foundation.rest.filters import past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import ARM, AS_OF, ComputedListViewSet, NumberField, selected_arm, selected_name
 from scoring.selectors.competition import competition_index
-from scoring.selectors.market_disagreements import market_disagreements
+from scoring.selectors.market_disagreements import MarketRecord
 
 
 class MarketDisagreementSerializer(serializers.Serializer):
@@ -50,25 +42,14 @@ class MarketDisagreementSerializer(serializers.Serializer):
     lead = NumberField(help_text="The market's less the model's.")
 
 
-class MarketDisagreementViewSet(ListView, GenericViewSet):
+class MarketDisagreementViewSet(ComputedListViewSet):
     """Questions without an outcome by their widest disagreement; of resolved ones the largest wins and losses.
 
     Without `family`, a question has the model that is furthest from the market, or of the largest win or loss.
     Resolved ones are sorted by the lead.
     """
 
-    takes_fields = True
-    queryset = Leaderboard.objects.all()
     serializer_class = MarketDisagreementSerializer
-    pagination_class: Any = StrictPagination
-    filter_backends = ()
-
-    def row_names(self) -> Sequence[str]:
-        names = self.requested_names()
-        return [name for name in field_names(MarketDisagreementSerializer) if name in names]
-
-    def requested_names(self) -> frozenset[str]:
-        return requested_fields(self.request, MarketDisagreementSerializer)
 
     @extend_schema(
         parameters=[
@@ -82,13 +63,9 @@ class MarketDisagreementViewSet(ListView, GenericViewSet):
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        parameters = {"arm", "as_of", "family", "resolved", FIELDS_PARAMETER, FORMAT_PARAMETER}
-        check_parameters(request, parameters | StrictPagination.parameters)
+        self.check_parameters("arm", "as_of", "family", "resolved")
         families = [family.slug for family in competition_index().families.values()]
         family = selected_name(request, "family", ["", *families], "")
-        record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))
-        rows = record.unresolved
-        if selected_name(request, "resolved", ("false", "true"), "false") == "true":
-            rows = [*record.wins, *reversed(record.losses)]
-        serializer = self.get_serializer(self.paginate_queryset(rows), many=True)
-        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
+        record = MarketRecord(selected_arm(request), family, past_instant(request, "as_of"))
+        is_resolved = selected_name(request, "resolved", ("false", "true"), "false") == "true"
+        return self.page([*record.wins, *reversed(record.losses)] if is_resolved else record.unresolved)

@@ -1,20 +1,15 @@
 """The leaderboard endpoint of both protocols."""
 
-from typing import Any
-
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
-from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
-from foundation.rest.negotiation import FORMAT_PARAMETER
-from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from foundation.rest.viewsets import ListView, extend_schema, query_parameter
+from foundation.rest.filters import INSTANT_SCHEMA, past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import (
     ARM,
+    ComputedListViewSet,
     IntervalField,
     NumberField,
     selected_arm,
@@ -24,7 +19,6 @@ from scoring.api.base import (
 )
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import AFTER_CUTOFF, TRADING
-from scoring.models import Leaderboard
 from scoring.selectors.leaderboard_entries import PROTOCOLS, leaderboard_entries
 
 
@@ -86,7 +80,7 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     )
 
 
-class LeaderboardViewSet(ListView, GenericViewSet):
+class LeaderboardViewSet(ComputedListViewSet):
     """The leaderboard of a protocol, over all methodologies or of one, now or at a past time.
 
     Trading: by mean return over cohorts. A category narrows Brier scores, skill scores, win rate and number of bets to
@@ -94,24 +88,12 @@ class LeaderboardViewSet(ListView, GenericViewSet):
     With `protocol=forecast`: by Brier score, for one arm.
     """
 
-    takes_fields = True
-    other_serializer_classes = (ForecastLeaderboardEntrySerializer,)
-    queryset = Leaderboard.objects.all()
     serializer_class = LeaderboardEntrySerializer
-    pagination_class: Any = StrictPagination
-    filter_backends = ()
+    other_serializer_classes = (ForecastLeaderboardEntrySerializer,)
 
     def row_class(self) -> type[serializers.Serializer]:
         protocol = self.request.query_params.get("protocol", TRADING)
         return LeaderboardEntrySerializer if protocol == TRADING else ForecastLeaderboardEntrySerializer
-
-    def row_names(self) -> list[str]:
-        names = self.requested_names()
-        return [name for name in field_names(self.row_class()) if name in names]
-
-    def requested_names(self) -> frozenset[str]:
-        of_both_protocols = (LeaderboardEntrySerializer, *self.other_serializer_classes)
-        return requested_fields(self.request, self.row_class(), *of_both_protocols)
 
     @extend_schema(
         parameters=[
@@ -134,8 +116,7 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         filters=False,
     )
     def list(self, request: Request) -> Response:
-        names = {"protocol", "methodology", "arm", "category", "created", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER}
-        check_parameters(request, names | StrictPagination.parameters)
+        self.check_parameters("protocol", "methodology", "arm", "category", "created", "as_of")
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
         arm = ""
@@ -152,5 +133,4 @@ class LeaderboardViewSet(ListView, GenericViewSet):
         entries = leaderboard_entries(
             protocol, methodology=methodology, arm=arm, category=category, at=at, after_cutoff=after_cutoff
         )
-        rows = select_fields(self.row_class()(self.paginate_queryset(entries), many=True), self.requested_names())
-        return self.get_paginated_response(rows.data)
+        return self.page(entries)

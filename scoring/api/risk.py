@@ -1,20 +1,12 @@
 """Luck and risk of the traders."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
-from foundation.rest.filters import check_parameters, past_instant
-from foundation.rest.negotiation import FORMAT_PARAMETER
-from foundation.rest.pagination import StrictPagination
-from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
-from foundation.rest.viewsets import ListView, extend_schema, query_parameter
-from scoring.api.base import AS_OF, IntervalField, NumberField, selected_methodology
-from scoring.models import Leaderboard
+from foundation.rest.filters import past_instant
+from foundation.rest.viewsets import extend_schema, query_parameter
+from scoring.api.base import AS_OF, ComputedListViewSet, IntervalField, NumberField, selected_methodology
 from scoring.selectors.leaderboard_entries import risk_figures
 
 
@@ -48,29 +40,14 @@ class RiskSerializer(serializers.Serializer):
     )
 
 
-class RiskViewSet(ListView, GenericViewSet):
+class RiskViewSet(ComputedListViewSet):
     """Drawdown, volatility, Sharpe ratio, return on locked capital, and what chance gives, of each family."""
 
-    takes_fields = True
-    queryset = Leaderboard.objects.all()
     serializer_class = RiskSerializer
-    pagination_class: Any = StrictPagination
-    filter_backends = ()
-
-    def row_names(self) -> Sequence[str]:
-        names = self.requested_names()
-        return [name for name in field_names(RiskSerializer) if name in names]
-
-    def requested_names(self) -> frozenset[str]:
-        return requested_fields(self.request, RiskSerializer)
 
     @extend_schema(
         parameters=[query_parameter("methodology", "A version. Default: over all versions."), AS_OF], filters=False
     )
     def list(self, request: Request) -> Response:
-        check_parameters(
-            request, {"methodology", "as_of", FIELDS_PARAMETER, FORMAT_PARAMETER} | StrictPagination.parameters
-        )
-        figures = risk_figures(selected_methodology(request), at=past_instant(request, "as_of"))
-        serializer = self.get_serializer(self.paginate_queryset(figures.rows), many=True)
-        return self.get_paginated_response(select_fields(serializer, self.requested_names()).data)
+        self.check_parameters("methodology", "as_of")
+        return self.page(risk_figures(selected_methodology(request), at=past_instant(request, "as_of")).rows)

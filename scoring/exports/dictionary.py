@@ -64,7 +64,7 @@ class ArchiveColumn:
 class ArchiveTable:
     """A table and the model of its rows (app.Model); no model where `table_rows` computes them.
 
-    recomputed : names of columns that follow from other rows, by the verification of an archive
+    recomputed : names of columns that follow from other rows, by the verification of an archive: `all` or `all but …`
     chained : names of columns in the hashed record of a decision or elicitation, or under a hash that it holds
     batch_size : rows that are held in memory at a time; few where rows are large
     """
@@ -84,7 +84,10 @@ class ArchiveTable:
 
     def proof(self, name: str) -> str:
         """The proof of a column: recomputed from other rows, or hashed in a record of a chain."""
-        return RECOMPUTED if name in self.recomputed.split() else HASHED
+        names = self.recomputed.split()
+        if names[:1] == ["all"]:
+            return HASHED if name in names[2:] else RECOMPUTED
+        return RECOMPUTED if name in names else HASHED
 
     def record(self, name: str) -> str | None:
         """The record that holds a hashed column: that of the task, or only that of the archive."""

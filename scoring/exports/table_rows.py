@@ -8,7 +8,6 @@ from typing import Any
 from agents.models import Agent, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from agents.records import sha256
-from cohorts.conditions import stored_conditions
 from cohorts.models import Methodology
 from foundation.bulk import chunks, mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
@@ -23,14 +22,11 @@ from scoring.selectors.valuations import NO_RECORD, bet_records, valuations
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
-from scoring.services.forecast_leaderboards import (
-    SLOW_FIGURES,
-    forecast_leaderboard,
-    leaderboard_selections,
-    stored_parts,
-)
-from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_leaderboards import leaderboard_selections
+from scoring.services.forecast_panels import Selection, family_names, of_category, resolved_entries
+from scoring.services.forecast_ranking import SLOW_FIGURES, forecast_leaderboard
 from scoring.services.report_figures import forecast_figures, risk_figures
+from scoring.services.report_parts import stored_parts
 from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
 
 Rows = list[tuple[Any, ...]]
@@ -160,8 +156,7 @@ def _forecast_leaderboards(selection: ExportSelection) -> Iterator[dict[str, Any
         families, externals = family_names(forecasts_selection), family_names(forecasts_selection, external=True)
         by_category = {}
         for category in ("", *sorted({entry.category for entry in resolved} - {""})):
-            entries = [entry for entry in resolved if category in ("", entry.category)]
-            computed = forecast_leaderboard(entries, families, externals, reported=False)
+            computed = forecast_leaderboard(of_category(resolved, category), families, externals, reported=False)
             by_category[category] = computed.entries
         for version in versions:
             stored = Leaderboard.objects.filter(
@@ -188,7 +183,7 @@ def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
 
 def _condition_differences(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if selection.is_whole:
-        yield from map(asdict, condition_differences(stored_conditions()))
+        yield from map(asdict, condition_differences())
 
 
 def _report_figures(selection: ExportSelection) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,8 @@ from scoring.exports.sound_archives import instant
 from scoring.exports.verification.archive_reader import Archive
 from scoring.rehearsals.past import Timeline
 from scoring.selectors.valuations import NO_RECORD, bet_records, snapshot_valuations
-from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, forecast_vector, resolved_entries
+from scoring.services.forecast_ranking import forecast_leaderboard
 
 FIGURES = ("n", "brier", "brier_ci", "adjusted_brier", "log", "alpha")
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.models import Leaderboard
-from scoring.selectors.leaderboard_entries import leaderboard_entries
 
 Entry = Mapping[str, Any]
 
@@ -31,13 +30,14 @@ def stored_after_costs() -> dict[int, AgentAfterCosts]:
     return figures
 
 
-def entries_after_costs(methodology: str, at: datetime | None) -> Sequence[Entry]:
-    """The entries of the stored trading leaderboard, or those of a past instant with their figures after costs."""
+def entries_after_costs(entries: Sequence[Entry], methodology: str, at: datetime | None) -> Sequence[Entry]:
+    """The entries of a trading leaderboard with their figures after costs, which those of a past instant lack."""
     if at is None:
-        return leaderboard_entries(TRADING, methodology=methodology)
-    from scoring.services.trading_leaderboards import past_entries_after_costs
+        return entries
+    from scoring.services.trading_leaderboards import past_figures_after_costs
 
-    return past_entries_after_costs(methodology, at)
+    figures = past_figures_after_costs(methodology, at)
+    return [{**entry, **figures[entry["family"]]} for entry in entries]
 
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:

@@ -1,9 +1,13 @@
 """Paired differences between the conditions of one model, as pages and API read them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from cohorts.conditions import Conditions
+from foundation.clock import now
+from scoring.selectors.forecast_boards import report_part
 
 SIGNIFICANCE = 0.05
 PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
@@ -56,6 +60,25 @@ class ConditionDifference:
             )
         better, lower = ("better", "lower") if self.difference < 0 else ("worse", "higher")
         return f"{name} forecasts {better} {first} than {second}: its Brier score is {size} {lower} ({basis})."
+
+
+class ConditionFigures(NamedTuple):
+    """The differences of all models and pairs, and the figures of samples, of questions that had resolved by `at`.
+
+    spread, later : see `sample_figures`
+    """
+
+    differences: list[ConditionDifference]
+    spread: Sequence[Mapping[str, Any]]
+    later: Sequence[Mapping[str, Any]]
+    at: datetime
+
+
+def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
+    """The figures that the board reports, or those of a past instant."""
+    report, computed_at = report_part("conditions", arm="", at=at)
+    differences = [ConditionDifference(**values) for values in report["differences"]]
+    return ConditionFigures(differences, report["spread"], report["later"], computed_at or now())
 
 
 def effects(differences: Sequence[ConditionDifference], conditions: Conditions) -> list[str]:

@@ -10,6 +10,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from django.core.cache import cache
+from django.db.models import Avg, Q
+from django.db.models.fields.json import KeyTransform
 
 from agents.models import Forecast
 from foundation.bulk import subset
@@ -26,6 +28,8 @@ LIFETIME_S = 3600
 NORMAL_QUANTILE = 1.96
 """Standard errors on each side of an estimate in a 95 % interval."""
 LIKELY = 0.5
+ANSWER_COLUMNS = ("forecast__question", "forecast__entry", "forecast__release")
+"""What the scores of one release have in common that answered the same question on the same day."""
 SMALLEST_BIN = 10
 """Probabilities in a bin of the reliability diagram below which nothing is said about it."""
 
@@ -185,15 +189,12 @@ def _prices(at: datetime | None) -> Iterator[Finding]:
     scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
     if at is not None:
         scores = scores.filter(forecast__question__resolved_at__lte=at)
-    keys = ("forecast__question", "forecast__entry", "forecast__release")
-    scores_by_arm: dict[str, dict[tuple[int, ...], float]] = {with_prices: {}, without: {}}
-    for arm, scores_by_key in scores_by_arm.items():
-        for *values, brier in scores.filter(forecast__arm=arm).order_by().values_list(*keys, "brier"):
-            scores_by_key[tuple(values)] = brier
-    with_price_scores, scores_without = scores_by_arm[with_prices], scores_by_arm[without]
+    gap = Avg("brier", filter=Q(forecast__arm=without)) - Avg("brier", filter=Q(forecast__arm=with_prices))
+    answers = scores.filter(forecast__arm__in=(with_prices, without)).order_by().values(*ANSWER_COLUMNS)
     by_question: dict[int, list[float]] = defaultdict(list)
-    for key in scores_without.keys() & with_price_scores.keys():
-        by_question[key[0]].append(scores_without[key] - with_price_scores[key])
+    for question, difference in answers.annotate(gap=gap).values_list("forecast__question", "gap"):
+        if difference is not None:
+            by_question[question].append(difference)
     questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
     gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
     from scoring.selectors.return_tests import difference_interval
@@ -228,24 +229,29 @@ def _profit(at: datetime | None) -> Iterator[Finding]:
 
     `ages` are those of its cohorts that had not ended, in weeks.
     """
+    contents = None
+    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
     if at is None:
-        stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
-        entries, weeks, at = stored.values_list("entries", "report__weeks", "computed_at").first() or ([], {}, None)
+        entries, at = stored.values_list("entries", "computed_at").first() or ([], None)
     else:
         from scoring.services.trading_leaderboards import trading_leaderboard
 
         contents = trading_leaderboard(ALL_METHODOLOGIES, at=at)
-        entries, weeks = contents.entries, contents.report["weeks"]
+        entries = contents.entries
     ranked = [entry for entry in entries if entry["rank"] is not None and not entry["external"]]
     best = next((entry for entry in ranked if entry["rank"] == 1 and entry["return_ci"]), None)
     if best is None or at is None:
         return
     from scoring.selectors.return_tests import return_error
 
-    interval = return_error(weeks[best["family"]], of=len(ranked)).interval
+    if contents is None:  # the weeks of one family: those of all are most of the report
+        weeks = stored.values_list(KeyTransform(best["family"], KeyTransform("weeks", "report"))).get()[0]
+    else:
+        weeks = contents.report["weeks"][best["family"]]
+    interval = return_error(weeks, of=len(ranked)).interval
     if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        numbers = set(map(int, weeks[best["family"]]))
+        numbers = set(map(int, weeks))
         best_cohorts = [cohort for cohort in competition_index().cohorts.values() if cohort.number in numbers]
         details = {"ages": unfinished_ages(best_cohorts, at)}
         yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, details, at)

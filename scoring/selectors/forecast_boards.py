@@ -18,6 +18,7 @@ EMPTY_PARTS: Mapping[str, Mapping[str, Any]] = {
     "after_cutoff": {"entries": [], "report": {}},
     "consistency": {"rows": [], "spearman": None},
     "releases": {"rows": [], "trends": {"released_on": None, "knowledge_cutoff": None}},
+    "conditions": {"differences": [], "spread": [], "later": []},
 }
 """Parts that are read alone, and what they are without a resolved question."""
 
@@ -64,8 +65,10 @@ def forecast_board(
     if at is None:
         return ForecastBoard([], {}, None)
     from scoring.services.forecast_panels import Selection
-    from scoring.services.past_leaderboards import past_forecast_contents, past_report_parts
+    from scoring.services.past_leaderboards import past_condition_report, past_forecast_contents, past_report_parts
 
+    if "conditions" in parts:
+        return ForecastBoard([], {"conditions": past_condition_report(at)}, at)
     if not EMPTY_PARTS.keys().isdisjoint(parts):
         return ForecastBoard([], past_report_parts(Selection(arm, methodology, at)), at)
     past = past_forecast_contents(Selection(arm, methodology, at), category)

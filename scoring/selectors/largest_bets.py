@@ -8,7 +8,6 @@ from django.db.models import Max, Min, QuerySet
 
 from agents.models import Position
 from agents.models.ledger import marked_value
-from foundation.bulk import rows_by
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.selectors.competition import AgentSummary, competition_index
 
@@ -23,7 +22,7 @@ class ReturnShare(NamedTuple):
 
 
 def with_returns_without_largest_bet(
-    entries: Iterable[Entry], *, methodology: str = ALL_METHODOLOGIES, current: bool = True, family: str = ""
+    entries: Iterable[Entry], methodology: str = ALL_METHODOLOGIES, *, current: bool = True, family: str = ""
 ) -> list[dict[str, Any]]:
     """The entries of a trading leaderboard with `return_without_largest_bet`.
 
@@ -42,14 +41,16 @@ def with_returns_without_largest_bet(
 
 def largest_bets(methodology: str = ALL_METHODOLOGIES, family: str = "") -> dict[str, ReturnShare]:
     """The largest bet of each family or of one, by its slug; its points are those of its own cohort's return."""
-    agents = rows_by("pk", competition_index().counted_under(methodology))
-    largest: dict[str, ReturnShare] = {}
     positions = Position.objects.filter(agent__family__slug=family) if family else Position.objects.all()
+    results: dict[int, Decimal] = {}
     for agent_id, pnl in [*_closed_extremes(positions), *_open_results(positions)]:
-        if agent_id not in agents or not pnl:
+        if abs(pnl) > abs(results.get(agent_id, Decimal(0))):
+            results[agent_id] = pnl
+    largest: dict[str, ReturnShare] = {}
+    for agent in competition_index().counted_under(methodology):
+        if agent.pk not in results:
             continue
-        agent = agents[agent_id]
-        share = ReturnShare(_points(agent, pnl), pnl)
+        share = ReturnShare(_points(agent, results[agent.pk]), results[agent.pk])
         slug = agent.family.slug
         if slug not in largest or abs(share.points) > abs(largest[slug].points):
             largest[slug] = share
@@ -75,7 +76,7 @@ def _open_results(positions: QuerySet[Position]) -> list[tuple[int, Decimal]]:
     """The realized and unrealized profit or loss of each open position."""
     columns = ("agent", "shares", "cost_basis", "realized_pnl", "outcome__price")
     results = []
-    for row in positions.filter(status=Position.Status.OPEN).order_by().values_list(*columns, named=True):
-        value = marked_value(row.shares, row.cost_basis, row.outcome__price)
-        results.append((row.agent, row.realized_pnl + value - row.cost_basis))
+    rows = positions.filter(status=Position.Status.OPEN).order_by().values_list(*columns)
+    for agent, shares, cost, realized, price in rows:
+        results.append((agent, realized + marked_value(shares, cost, price) - cost))
     return results

@@ -94,7 +94,7 @@ def _pitfalls() -> list[Pitfall]:
             "Piggybacking on human forecasts", GUARDED,
             "A model that copies the market’s price looks as good as the crowd.",
             "Each model is scored against the price that it was shown, and answers the same questions without prices.",
-            _market(), "scoring/services/forecast_leaderboards.py",
+            _market(), "scoring/services/forecast_ranking.py",
             "forecast_scores",
         ),
         Pitfall(

@@ -32,7 +32,6 @@ from scoring.constants import (
 from scoring.models import AgentsBoard, BrierScore
 from scoring.selectors.competition import AgentSummary
 from scoring.services.forecast_inputs import inputs_version
-from scoring.services.forecast_leaderboards import REFERENCE_NAMES, ROUNDING, questions_answered
 from scoring.services.forecast_panels import (
     ResolvedEntry,
     Selection,
@@ -41,6 +40,7 @@ from scoring.services.forecast_panels import (
     panels,
     resolved_entries,
 )
+from scoring.services.forecast_ranking import REFERENCE_NAMES, ROUNDING, questions_answered
 from scoring.services.trading_leaderboards import (
     CohortResult,
     LeaderboardContents,

@@ -1,24 +1,33 @@
-"""Paired differences between the conditions of one model, and what samples tell of errors."""
+"""Paired differences between the conditions of one model, from the forecasts of all arms."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from cohorts.conditions import Conditions
+from cohorts.conditions import Conditions, stored_conditions
 from forecast_rank import brier, corrected_margins, holm, paired_tests
 from scoring.leaderboard_keys import arms_asked
 from scoring.selectors.condition_differences import ConditionDifference
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
+from scoring.services.sample_figures import sample_figures
 
 
-def condition_differences(conditions: Conditions, *, at: datetime | None = None) -> list[ConditionDifference]:
+def condition_report(*, at: datetime | None = None) -> dict[str, Any]:
+    """The differences and the figures of samples, as a part of a report, of questions resolved now or by an instant."""
+    return {"differences": list(map(asdict, condition_differences(at=at))), **sample_figures(at=at)}
+
+
+def condition_differences(*, at: datetime | None = None) -> list[ConditionDifference]:
     """The differences of every model and pair of conditions with common forecasts, now or by an instant."""
-    by_arm = {arm: resolved_entries(Selection(arm, until=at)) for arm in arms_asked() if arm in conditions.by_name}
+    conditions, by_arm = stored_conditions(), {}
+    for arm in arms_asked():
+        if arm in conditions.by_name:
+            by_arm[arm] = resolved_entries(Selection(arm, until=at))
     return paired_differences(by_arm, conditions)
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import starmap
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -33,14 +34,43 @@ MINIMUM_EVENTS, MINIMUM_MODELS = 4, 4
 MOST_GROUPS = 2_000
 """More events than that are resampled in as many groups."""
 
-OPTION_COLUMNS = (
-    "question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side",
-)  # fmt: skip
-MARKET_COLUMNS = ("pk", "option", "question", "event_title", "event_exclusive")
 Proposition = tuple[int | None, str]
 """A market and its side; none for "None of these"."""
 Probabilities = Mapping[str, float | str]
 """By option, as they were stated: before any normalisation."""
+
+
+class AskedOption(NamedTuple):
+    """An option of a question, and the market and its side that it stands for; none for "None of these"."""
+
+    question: int
+    event: str
+    exclusive: bool
+    name: str
+    market: int | None
+    side: str | None
+
+
+OPTION_COLUMNS = ("question", "question__event_key", "question__exclusive", "name", "outcome__market", "outcome__side")
+
+
+class ListedMarket(NamedTuple):
+    """A market as its venue lists it: the name of its option, its own question, and its event."""
+
+    pk: int
+    option: str
+    question: str
+    event_title: str
+    event_exclusive: bool | None
+
+
+class StatedForecast(NamedTuple):
+    """The probabilities that a model stated of a question on a day."""
+
+    family: str
+    day: datetime
+    question: int
+    probabilities: Probabilities
 
 
 @dataclass(slots=True)
@@ -52,9 +82,14 @@ class AskedQuestion:
     options: dict[str, Proposition] = field(default_factory=dict)
 
     @property
+    def markets(self) -> set[int]:
+        """The markets that its options name."""
+        return {market for market, _ in self.options.values() if market is not None}
+
+    @property
     def is_list(self) -> bool:
         """True if its options are markets of their own."""
-        return len({market for market, _ in self.options.values() if market is not None}) > 1
+        return len(self.markets) > 1
 
     @property
     def is_yes_no(self) -> bool:
@@ -108,29 +143,30 @@ def stored_profits(selection: Selection) -> Mapping[str, Sequence[GroupProfit]]:
     columns = ("pk", "family__slug", "entry__question_set__day", "question")
     rows = rows_with_json(forecasts.order_by("release__effective_from", "pk"), *columns, json_field="probabilities")
     before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
-    pks = {row[3] for row in rows}
+    statements, pks = [], set()
+    for pk, family, day, question, probabilities in rows:
+        statements.append(StatedForecast(family, day, question, before_scaling.get(pk, probabilities)))
+        pks.add(question)
     options = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
     pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
     duplicates = pairs.values_list("question", "duplicate").distinct()
-    questions = asked_questions(options.values_list(*OPTION_COLUMNS), duplicates)
-    markets = {market for question in questions.values() for market, _ in question.options.values() if market}
-    events = event_markets(questions.values(), Market.objects.filter(pk__in=markets).values_list(*MARKET_COLUMNS))
-    stated = []
-    for pk, family, day, question, probabilities in rows:
-        stated.append((family, day, question, before_scaling.get(pk, probabilities)))
-    return group_profits(stated, questions, events)
+    questions = asked_questions(starmap(AskedOption, options.values_list(*OPTION_COLUMNS)), duplicates)
+    markets = Market.objects.filter(pk__in=named_markets(questions.values()))
+    listed = starmap(ListedMarket, markets.values_list(*ListedMarket._fields))
+    return group_profits(statements, questions, event_markets(questions.values(), listed))
 
 
 def group_profits(
-    stated: Iterable[tuple[str, datetime, int, Probabilities]],
+    statements: Iterable[StatedForecast],
     questions: Mapping[int, AskedQuestion],
     events: Mapping[str, EventMarkets],
 ) -> Mapping[str, Sequence[GroupProfit]]:
     """The profits by family, of each event and day; of two forecasts of a day on a question the later one counts."""
     answers: dict[tuple[str, datetime, str], dict[int, Probabilities]] = defaultdict(dict)
-    for family, day, question, probabilities in stated:
-        if probabilities.keys() >= questions[question].options.keys():
-            answers[family, day, questions[question].event][question] = probabilities
+    for forecast in statements:
+        question = questions[forecast.question]
+        if forecast.probabilities.keys() >= question.options.keys():
+            answers[forecast.family, forecast.day, question.event][forecast.question] = forecast.probabilities
     groups: dict[str, list[GroupProfit]] = defaultdict(list)
     for (family, day, event), group in answers.items():
         pairs = [(questions[pk], probabilities) for pk, probabilities in group.items()]
@@ -140,29 +176,35 @@ def group_profits(
     return groups
 
 
-def asked_questions(
-    options: Iterable[Sequence[Any]], duplicates: Iterable[tuple[int, int]]
-) -> dict[int, AskedQuestion]:
-    """Questions by id from their OPTION_COLUMNS, in order. A duplicate at another venue states what that one states."""
+def asked_questions(options: Iterable[AskedOption], duplicates: Iterable[tuple[int, int]]) -> dict[int, AskedQuestion]:
+    """Questions by id from their options in order. A duplicate at another venue states what that one states."""
     questions: dict[int, AskedQuestion] = {}
-    for pk, event, exclusive, name, market, side in options:
-        questions.setdefault(pk, AskedQuestion(event, exclusive)).options[name] = market, side or ""
+    for option in options:
+        question = questions.setdefault(option.question, AskedQuestion(option.event, option.exclusive))
+        question.options[option.name] = option.market, option.side or ""
     for original, duplicate in duplicates:
         if questions[duplicate].options.keys() <= questions[original].options.keys():
             questions[duplicate] = questions[original]
     return questions
 
 
-def event_markets(questions: Iterable[AskedQuestion], markets: Iterable[Sequence[Any]]) -> dict[str, EventMarkets]:
-    """The events of these questions by their keys, with the markets that the questions name, from MARKET_COLUMNS."""
+def named_markets(questions: Iterable[AskedQuestion]) -> set[int]:
+    """The markets that any of the questions names."""
+    return set().union(*[question.markets for question in questions])
+
+
+def event_markets(questions: Iterable[AskedQuestion], markets: Iterable[ListedMarket]) -> dict[str, EventMarkets]:
+    """The events of these questions by their keys, with the markets that the questions name."""
     event_of: dict[int, str] = {}
+    events: dict[str, EventMarkets] = {}
     for question in questions:
-        event_of |= {market: question.event for market, _ in question.options.values() if market is not None}
-    events = {question.event: EventMarkets("", False, {}) for question in questions}
-    for pk, option, text, title, is_exclusive in markets:
-        before = events[event_of[pk]]
-        exclusive = before.exclusive or bool(is_exclusive)
-        events[event_of[pk]] = EventMarkets(title, exclusive, {**before.names, pk: option or text})
+        event_of |= dict.fromkeys(question.markets, question.event)
+        events[question.event] = EventMarkets("", False, {})
+    for market in markets:
+        before = events[event_of[market.pk]]
+        names = {**before.names, market.pk: market.option or market.question}
+        exclusive = before.exclusive or bool(market.event_exclusive)
+        events[event_of[market.pk]] = EventMarkets(market.event_title, exclusive, names)
     return events
 
 

@@ -7,11 +7,10 @@ follows from the archive's tables, and the manifest names the archive.
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from math import isnan
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,13 @@ from cohorts.conditions import Conditions
 from cohorts.forecast_rules import ForecastRules
 from forecast_rank.atomic_folders import atomic_folder
 from forecast_rank.files.checksums import file_sha256
+from foundation.bulk import subset
 from foundation.json_lines import instant_text
 from markets.models import Question
+from scoring.exports.archived_forecasts import ArchivedForecasts
 from scoring.exports.sound_archives import block_texts, instant, methodologies, open_archive
 from scoring.exports.verification.archive_reader import Archive
-from scoring.services.forecast_panels import ResolvedEntry, resolved_entry
+from scoring.services.forecast_panels import ResolvedEntry
 
 
 class NotADataset(Exception):
@@ -78,51 +79,39 @@ class PastTasks:
     start: datetime
     end: datetime
     at: datetime
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The question set of each entry, and the number of its batch there."""
 
     @cached_property
     def sets(self) -> dict[int, Row]:
         """The question sets of the window, by id."""
-        return {
-            row["id"]: row
-            for row in self.tables.rows("question_sets")
-            if self.start <= instant(row["frozen_at"]) < self.end
-        }
+        sets = {}
+        for pk, row in self.tables.by("question_sets").items():
+            if self.start <= instant(row["frozen_at"]) < self.end:
+                sets[pk] = row
+        return sets
 
     @cached_property
     def entries(self) -> dict[int, ResolvedEntry]:
         """The window's entries of resolved questions by id, in their order."""
-        questions = {
-            row["id"]: row
-            for row in self.tables.rows("questions")
-            if row["status"] == Question.Status.RESOLVED and instant(row["resolved_at"]) <= self.at
-        }
-        options: dict[int, list[tuple[str, bool | None]]] = defaultdict(list)
-        for row in self.tables.rows("question_options"):
-            options[row["question"]].append((row["name"], row["happened"]))
+        archived = ArchivedForecasts(self.tables)
+        resolved = set()
+        for pk, question in self.tables.by("questions").items():
+            if question["status"] == Question.Status.RESOLVED and instant(question["resolved_at"]) <= self.at:
+                resolved.add(pk)
         entries = {}
-        for row in self.tables.rows("question_entries"):
-            question = questions.get(row["question"])
-            if question is not None and row["question_set"] in self.sets:
-                facts = {name: question[name] for name in ("event_key", "category", "exclusive")}
-                entries[row["id"]] = resolved_entry(
-                    row["id"], question["id"], options[question["id"]], row["prices"], **facts
-                )
-                self.places[row["id"]] = row["question_set"], row["batch"]
+        for pk, row in self.tables.by("question_entries").items():
+            if row["question"] in resolved and row["question_set"] in self.sets:
+                entries[pk] = archived.entry(row)
         return entries
 
     @cached_property
     def tasks(self) -> dict[int, tuple[Row, list[int]]]:
         """The batches that ask any of these entries, oldest first, each with its row and the ids of its entries."""
-        by_place: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for entry in self.entries:
-            by_place[self.places[entry]].append(entry)
-        batches = [
-            row for row in self.tables.rows("question_batches") if (row["question_set"], row["number"]) in by_place
-        ]
-        batches.sort(key=lambda row: (self._frozen_at(row), row["question_set"], row["number"], row["arm"]))
-        return {row["id"]: (row, by_place[row["question_set"], row["number"]]) for row in batches}
+        by_batch: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for pk, entry in self.entries.items():
+            by_batch[entry.batch].append(pk)
+        batches = [row for row in self.tables.rows("question_batches") if _batch_key(row) in by_batch]
+        batches.sort(key=lambda row: (self._frozen_at(row), *_batch_key(row), row["arm"]))
+        return {row["id"]: (row, by_batch[_batch_key(row)]) for row in batches}
 
     @cached_property
     def rules(self) -> dict[str, ForecastRules]:
@@ -137,16 +126,19 @@ class PastTasks:
     @cached_property
     def revealed(self) -> set[int]:
         """The entries with a snippet that states the outcome."""
-        return {row["entry"] for row in self.tables.rows("evidence") if row["states_outcome"]}
+        entries = set()
+        for row in self.tables.rows("evidence"):
+            if row["states_outcome"]:
+                entries.add(row["entry"])
+        return entries
 
     def lines(self) -> Iterator[Row]:
         """The tasks as an agent is handed them."""
         for batch, (row, _) in self.tasks.items():
-            blocks = {
-                heading: text
-                for heading, kind in (("QUESTIONS", "questions"), ("EVIDENCE", "evidence"))
-                if (text := self.texts.get((kind, batch)))
-            }
+            blocks = {}
+            for kind in ("questions", "evidence"):
+                if text := self.texts.get((kind, batch)):
+                    blocks[kind.upper()] = text
             question_set = self.sets[row["question_set"]]
             rules = self.rules[question_set["methodology"]]
             yield {
@@ -175,14 +167,15 @@ class PastTasks:
         """Everyone's forecasts that count on boards; of two releases of one family that of the newer."""
         batch_of = {row["id"]: row["batch"] for row in self.tables.rows("elicitations")}
         began = {row["id"]: row["effective_from"] for row in self.tables.rows("releases")}
-        forecasts_by_age = []
+        forecasts = []
         for row in self.tables.rows("forecasts"):
-            batch, entry, release = batch_of[row["elicitation"]], row["entry"], row["release"]
+            batch, entry = batch_of[row["elicitation"]], row["entry"]
             if batch in self.tasks and entry in self.entries and self._counts(batch, entry) and not row["excluded"]:
-                key = row["family"], batch, entry
-                forecasts_by_age.append((began[release], release, row["id"], key, row["probabilities"]))
-        forecasts_by_age.sort(key=itemgetter(0, 1, 2))
-        newest = dict(row[3:] for row in forecasts_by_age)
+                forecasts.append(row)
+        forecasts.sort(key=lambda row: (began[row["release"]], row["release"], row["id"]))
+        newest = {}
+        for row in forecasts:
+            newest[row["family"], batch_of[row["elicitation"]], row["entry"]] = row["probabilities"]
         for (family, batch, pk), probabilities in newest.items():
             resolved = self.entries[pk]
             for option in resolved.options:
@@ -194,6 +187,10 @@ class PastTasks:
     def _counts(self, batch: int, entry: int) -> bool:
         """False where the batch showed a snippet that states the entry's outcome."""
         return not (entry in self.revealed and ("evidence", batch) in self.texts)
+
+
+def _batch_key(batch: Row) -> tuple[int, int]:
+    return batch["question_set"], batch["number"]
 
 
 def task_name(batch: int) -> str:
@@ -227,12 +224,14 @@ def _manifest(
     draft: Path, counts: Mapping[str, int], tables: Archive, window: Mapping[str, str], forecasters: Collection[str]
 ) -> dict[str, Any]:
     """Writes the manifest, with the archive, the forecasters' display names, and its own hash over the rest."""
-    names = {row["slug"]: row["display_name"] for row in tables.rows("families") if row["slug"] in forecasters}
-    files = {
-        name: {"sha256": file_sha256(draft / name), "bytes": (draft / name).stat().st_size, "rows": rows}
-        for name, rows in counts.items()
-    }
-    archive = {name: tables.manifest[name] for name in ("made_at", "selection", "sha256")}
+    names, files = {}, {}
+    for row in tables.rows("families"):
+        if row["slug"] in forecasters:
+            names[row["slug"]] = row["display_name"]
+    for name, rows in counts.items():
+        path = draft / name
+        files[name] = {"sha256": file_sha256(path), "bytes": path.stat().st_size, "rows": rows}
+    archive = subset(tables.manifest, ("made_at", "selection", "sha256"))
     manifest: dict[str, Any] = {
         "format": FORMAT, **window, "archive": archive, "board_condition": _board_condition(tables), "names": names,
         "files": files,

@@ -8,13 +8,15 @@ from typing import Any
 from django.db.models import Count, Max, Q, Sum
 
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release, Trade
+from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
+from foundation.bulk import subset
 from markets.models import Market, Question
-from scoring.leaderboard_keys import to_json
+from scoring.leaderboard_keys import arms_asked, to_json
 from scoring.models import Leaderboard
 from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
 
-FORMAT = 11
+FORMAT = 12
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
@@ -72,7 +74,15 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     }
     if voided := Cohort.objects.exclude(voided_at=None).count():  # their trades no longer stand beside forecasts
         inputs["voided_cohorts"] = {"number": voided}
+    if compares_conditions(selection):
+        others = [arm for arm in arms_asked() if arm != selection.arm]
+        inputs["other_arms"] = {arm: subset(inputs_version(Selection(arm)), ("resolved", "calls")) for arm in others}
     return to_json(inputs)
+
+
+def compares_conditions(selection: Selection) -> bool:
+    """True if the selection's report compares the conditions, which rests on the forecasts of all arms."""
+    return not selection.methodology and selection.arm == stored_conditions().board()
 
 
 def release_dates() -> list[Any]:

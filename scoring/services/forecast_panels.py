@@ -111,6 +111,11 @@ def resolved_entries(selection: Selection, *, without: Collection[str] = ()) -> 
     return entries_with_forecasts(entries, selection.arm)
 
 
+def of_category(entries: Iterable[ResolvedEntry], category: str) -> list[ResolvedEntry]:
+    """The entries of a category; all of them for an empty one."""
+    return [entry for entry in entries if category in ("", entry.category)]
+
+
 def entries_with_forecasts(entries: QuerySet[QuestionEntry], arm: str) -> list[ResolvedEntry]:
     """These entries by the day they were asked, with the forecasts of an arm that count."""
     forecasts = Forecast.objects.counted().filter(entry__in=entries.order_by().values("pk"), arm=arm)

@@ -7,20 +7,23 @@ from django.db.models import Count, Max, Sum
 
 from agents.models import Forecast, ModelCall
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_keys import cached_by_inputs, to_json
+from scoring.leaderboard_keys import arms_asked, cached_by_inputs, to_json
 from scoring.models import Leaderboard
 from scoring.services.bet_calibration import bet_calibration
+from scoring.services.condition_differences import condition_report
 from scoring.services.forecast_inputs import FORMAT, NO_PARTICIPATION, release_dates
-from scoring.services.forecast_leaderboards import forecast_leaderboard, report_parts
 from scoring.services.forecast_panels import (
     Selection,
     asked_and_resolved,
     family_names,
+    of_category,
     resolved_entries,
     selection_families,
 )
+from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
+from scoring.services.report_parts import report_parts
 from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
 
 
@@ -28,7 +31,7 @@ def past_forecast_contents(selection: Selection, category: str = "") -> Leaderbo
     """The leaderboard over the questions that had resolved by the selection's instant; slow fits and costs are null."""
 
     def compute() -> Any:
-        resolved = [entry for entry in resolved_entries(selection) if category in ("", entry.category)]
+        resolved = of_category(resolved_entries(selection), category)
         externals = family_names(selection, external=True)
         families = family_names(selection)
         entries, report = forecast_leaderboard(resolved, families, externals)
@@ -62,6 +65,14 @@ def past_report_parts(selection: Selection) -> dict[str, Any]:
 
     parts: dict[str, Any] = cached_by_inputs("past-report-parts", inputs, compute)
     return parts
+
+
+def past_condition_report(at: datetime) -> dict[str, Any]:
+    """The comparison of the conditions over the questions that had resolved; samples cost what is known now."""
+    cost = ModelCall.objects.filter(elicitation__sample__gt=1).aggregate(Count("pk"), Sum("cost_usd"))
+    inputs = [[_forecast_inputs(Selection(arm, until=at), "") for arm in arms_asked()], cost]
+    report: dict[str, Any] = cached_by_inputs("past-conditions", inputs, lambda: to_json(condition_report(at=at)))
+    return report
 
 
 def past_bet_calibration(methodology: str, *, at: datetime) -> Leaderboard:

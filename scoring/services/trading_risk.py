@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,7 @@ from django.db.models import Count, QuerySet
 from numpy.typing import NDArray
 
 from agents.models import Agent, Trade
-from arena_verifier.report_figures import worst_drawdown
-from cohorts.weeks import WEEK
+from arena_verifier.trading_risk import CapitalMove, returns_on_locked_capital, worst_drawdown
 from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
 from scoring.constants import RISK_RESAMPLES, RISK_SIMULATIONS
@@ -133,7 +133,7 @@ def family_risks(
 
 def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
     """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
-    dates = sorted({week for cohorts in families for returns in cohorts.values() for week in returns})
+    dates = sorted(set().union(*chain.from_iterable(cohorts.values() for cohorts in families)))
     places = {week: place for place, week in enumerate(dates)}
     totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
     for row, cohorts in enumerate(families):
@@ -190,27 +190,10 @@ def locked_returns(participants: Agents, values: Mapping[int, Valuation], until:
         ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, instant)
         profits[agent.pk] = agent.family.slug, float(values[agent.pk].pnl)
     columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
-    trades = Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns)
-    return returns_on_locked_capital(trades, ends, profits)
-
-
-def returns_on_locked_capital(
-    trades: Iterable[Sequence[Any]], ends: Mapping[int, datetime], profits: Mapping[int, tuple[str, float]]
-) -> dict[str, float]:
-    """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug.
-
-    A trade is agent, kind, cost basis, its time, and when its position closed or None. `ends` are the ends of the
-    agents' last weeks, and `profits` their families and dollars, by agent.
-    """
-    profit: dict[str, float] = defaultdict(float)
-    locked: dict[str, float] = defaultdict(float)
-    for family, dollars in profits.values():
-        profit[family] += dollars
-    for agent, kind, cost_basis, executed_at, closed_at in trades:
-        end = ends[agent] if closed_at is None else min(closed_at, ends[agent])
-        sign = 1 if kind == "BUY" else -1
-        locked[profits[agent][0]] += sign * float(cost_basis) * max((end - executed_at) / WEEK, 0)
-    return {family: 100 * profit[family] / dollar_weeks for family, dollar_weeks in locked.items() if dollar_weeks > 0}
+    moves = []
+    for agent_id, kind, cost_basis, *times in Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns):
+        moves.append(CapitalMove(agent_id, float(cost_basis) * (1 if kind == Trade.Kind.BUY else -1), *times))
+    return returns_on_locked_capital(moves, ends, profits)
 
 
 def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:

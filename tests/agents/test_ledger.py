@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answers import Answer, Bet, Sell
+from agents.answers.decisions import Answer, Bet, Sell
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.services import ledger
 from agents.services.execution import execute_answer

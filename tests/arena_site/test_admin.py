@@ -37,7 +37,16 @@ from cohorts.models import Methodology, MissedWeek
 from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
-from markets.models import CacheVersion, EvidenceSnippet, Market, OrderBook, QuestionEntry, UniverseEntry, VenueTraffic
+from markets.models import (
+    CacheVersion,
+    EvidenceClaim,
+    EvidenceSnippet,
+    Market,
+    OrderBook,
+    QuestionEntry,
+    UniverseEntry,
+    VenueTraffic,
+)
 from scoring.models import AgentsBoard, Leaderboard, Snapshot
 from tests.factories import (
     WEEK,
@@ -89,6 +98,7 @@ def grow() -> None:
     universe, outcome = universe_entry.universe, universe_entry.market.outcomes.all()[0]
     OrderBook.objects.get_or_create(universe=universe, outcome=outcome, captured_at=week, bids=[], asks=[])
     entry = QuestionEntry.objects.latest("pk")
+    EvidenceClaim.objects.create(day=week, methodology="v3", lease_until=week)
     EvidenceSnippet.objects.create(entry=entry, position=entry.snippets.count() + 1, text="Dry.", retrieved_at=week)
 
 

@@ -1,5 +1,6 @@
 """The number of queries of each endpoint, which does not depend on the number of rows."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Agent, Decision
 from arena_site.api import ENDPOINTS, router
 from markets.models import Question
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from tests.factories import (
+    WEEK,
     InstructionFactory,
     MarketFactory,
     ModelCallFactory,
@@ -78,6 +81,7 @@ def _season() -> None:
     for arm in ("priced", "blind"):
         ask(rain, forecasts, arm=arm)
     end_question(rain, "YES")
+    refresh_forecast_leaderboards(at=WEEK + timedelta(days=31))
 
 
 season = shared_rows(_season)

@@ -9,7 +9,7 @@ from django.test import Client
 from agents.models import Forecast, RunSetting
 from markets.models import EvidenceSnippet, Question
 from scoring.models import Leaderboard
-from scoring.selectors.condition_figures import condition_figures
+from scoring.selectors.condition_differences import condition_figures
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.guards import guards_removed
@@ -67,6 +67,17 @@ def test_p_is_corrected_for_all_models_and_pairs(client: Client) -> None:
     assert "forecasts better with the market’s prices than without prices" in gpt["sentence"]
     assert (grok["difference"], grok["p"], grok["interval"]) == (0, 1, None)
     assert "neither significantly better nor worse" in grok["sentence"]
+
+
+def test_differences_follow_forecasts_of_another_arm_than_the_boards() -> None:
+    rain(1, priced=0.9, blind=0.6)
+    later = rain(2, priced=0.8)
+    resolve_all()
+    assert [row.n for row in condition_figures().differences] == [1]
+    ask(later, {GPT: [0.6, 0.4]}, arm="blind")
+    compute_scores(at=END + DAY)
+    assert [row.n for row in condition_figures().differences] == [2]
+    assert [row.n for row in condition_figures(at=END + 2 * DAY).differences] == [2]
 
 
 def test_page_shows_rows_chart_and_what_prices_do(client: Client) -> None:
@@ -195,6 +206,7 @@ def test_samples_show_spread_against_error_and_what_later_ones_bring(client: Cli
             task.save()
             call.pk, call.elicitation, call.idempotency_key = None, task, f"{task.pk:064x}"
             call.save()
+    compute_scores(at=END + DAY)
     page = get_page(client, "/conditions/")
     assert "by the spread of their samples" in visible_text(page)
     later = client.get("/conditions/charts/later-samples.csv").content.decode().splitlines()
@@ -214,7 +226,7 @@ def test_interval_by_spread_stays_within_0_and_1() -> None:
             forecast.samples = {"1": {"YES": chance, "NO": round(1 - chance, 2)}}
             forecast.samples_asked, forecast.samples_read, forecast.spread = 1, 1, 1.0 + number / 100
             forecast.save()
-    fifths = condition_figures(at=END).spread
+    fifths = condition_figures(at=END + DAY).spread
     assert [row["forecasts"] for row in fifths] == [5] * 5
     for row in fifths:
         low, high = row["brier_ci"]

@@ -21,8 +21,9 @@ from scoring.constants import REFERENCES
 from scoring.leaderboard_keys import first_difference
 from scoring.models import Leaderboard, QuestionDifficulty
 from scoring.services import forecast_inputs
-from scoring.services.forecast_leaderboards import forecast_leaderboard, refresh_forecast_leaderboards
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_panels import Selection, family_names, panels, resolved_entries
+from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import clear_scores, compute_scores

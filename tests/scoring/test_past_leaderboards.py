@@ -19,8 +19,8 @@ from markets.services.question_resolution import correct_question_outcomes
 from scoring.models import BrierScore
 from scoring.selectors.leaderboard_entries import PROTOCOLS, leaderboard_entries
 from scoring.services import scores
-from scoring.services.forecast_leaderboards import forecast_leaderboard
 from scoring.services.forecast_panels import Selection, family_names, resolved_entries
+from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.scores import clear_scores
 from tests.factories import (
     WEEK,

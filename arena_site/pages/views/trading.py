@@ -22,6 +22,7 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
+from arena_site.pages.stored_boards import stored_boards
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
 from scoring.selectors.after_costs import entries_after_costs, entries_with_books
@@ -54,18 +55,22 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    entries = with_returns_without_largest_bet(entries, methodology=selection["methodology"], current=as_of is None)
     agents = _agents(competition, selection)
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(entries_after_costs(selection["methodology"], as_of) if as_of else entries)
-    rows = []
-    for entry in entries:
-        slug = entry["family"]
-        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
+    costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
+
+    def rows() -> Sequence[Mapping[str, Any]]:
+        """The rows of the table, made for the page alone: the files of its charts do without their largest bets."""
+        unsorted = []
+        for entry in with_returns_without_largest_bet(entries, selection["methodology"], current=as_of is None):
+            slug = entry["family"]
+            unsorted.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
+        return order.sorted(unsorted)
+
     return TemplateResponse(
         request,
         "trading.html",
@@ -76,8 +81,8 @@ def trading(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
-            "rows": order.sorted(rows),
-            "choices": list(map(itemgetter("family"), rows)),
+            "rows": rows,
+            "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
             "filters": selection.filter_links(
@@ -108,10 +113,9 @@ def _choices(request: HttpRequest) -> TradingChoices:
     as_of = requested_instant(request, now)
     computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions = sorted(filter(None, computed))
-    by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
-    categories = sorted(by_category.values_list("category", flat=True).distinct())
+    categories = stored_boards(protocol=FORECAST).categories()
     options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.from_request(request, options).with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, options)
     computed_at = as_of or computed.get(selection["methodology"])
     return TradingChoices(now, as_of, computed_at, selection, versions, categories)
 

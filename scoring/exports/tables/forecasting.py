@@ -73,7 +73,7 @@ FORECAST_TABLES = (
         sha256 text sha - Hash of the text.
         states_outcome boolean - Does it state what happened? Null until its question has resolved.
     """), "markets.EvidenceSnippet", ("entry__question_set_id", "entry__position", "position"), batch_size=500,
-        recomputed="entry position title source url published_at retrieved_at text sha256",
+        recomputed="all but states_outcome",
     ),
     ArchiveTable("question_batches", "Questions that are put in one request, in one arm.", columns("""
         id integer row - The batch.
@@ -124,11 +124,7 @@ FORECAST_TABLES = (
         searches integer - Searches that the model made; null where it had none to make.
         excluded text - Why it counts on no board; empty if it does.
     """), "agents.Forecast", batch_size=500,
-        recomputed=(
-            "elicitation entry question family release methodology arm probabilities stated "
-            "normalised rationale made_at samples samples_asked samples_read log_odds_mean spread "
-            "searches excluded"
-        ),
+        recomputed="all but id call",
     ),
     ArchiveTable("refused_forecasts", "Forecasts in answers that broke the rules.", columns("""
         call integer row call_id - The call.
@@ -136,7 +132,7 @@ FORECAST_TABLES = (
         stated json - The forecast as the model wrote it.
         reason text - The broken rule.
     """), "agents.RefusedForecast",
-        recomputed="call entry stated reason",
+        recomputed="all",
     ),
     ArchiveTable("forecast_scores", "Scores of forecasts on resolved questions.", columns("""
         forecast integer row forecast_id - The forecast.
@@ -148,6 +144,6 @@ FORECAST_TABLES = (
         resolved_at time - Time of the question's resolution.
         scored_at time - Time of scoring.
     """), "scoring.ForecastScore",
-        recomputed="forecast brier log spherical accuracy market_brier resolved_at",
+        recomputed="all but scored_at",
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ RECEIPTS = ArchiveTable("receipts", "Receipts of accepted answers of external ag
         signature text - Ed25519 over the body, hex.
         key_id text - The key in `signing_keys`.
     """), "agents.Receipt", ("sequence",),
-        recomputed="sequence family task answer_sha256 prompt_sha256 previous sha256 signature")  # fmt: skip
+        recomputed="all but call version received_at key_id")  # fmt: skip
 SIGNING_KEYS = ArchiveTable("signing_keys", "The public keys that sign receipts and heads.", columns("""
         key_id text fingerprint - Beginning of the public key's SHA-256.
         public_key text - Ed25519, hex.

@@ -25,7 +25,7 @@ PROMPT_BLOCKS = ArchiveTable("blocks", "The text of `prompts` for each universe 
         kind text - markets (of a universe), questions or evidence (of a batch).
         id integer row - The universe or the batch.
         sha256 text sha - Hash of the text.
-    """), batch_size=10, recomputed="kind id sha256")  # fmt: skip
+    """), batch_size=10, recomputed="all")  # fmt: skip
 TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboard by methodology.", columns("""
         methodology text - The version; empty over all.
         family text - The family's slug.
@@ -54,17 +54,14 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         liquidation_value decimal usd - Mean cash with the holdings sold to the bids of the last books.
         cohorts_with_books integer - Cohorts of which no book is missing.
         trades_without_book integer - Trades of which no book was captured.
-    """), recomputed="methodology family rank rank_low rank_high cohorts total_value pnl return_percent return_se "
-        "return_se_cohorts return_ci brier brier_ci bss_random bss_market win_rate win_rate_ci resolved_bets "
-        "resolved_events cost_usd return_before_costs return_after_costs vanished_share liquidation_value "
-        "cohorts_with_books trades_without_book")  # fmt: skip
+    """), recomputed="all")  # fmt: skip
 AFTER_COSTS = ArchiveTable("after_costs", "Each agent's portfolio if its trades had walked the captured order books "
         "and paid the venue's fee.", columns("""
         agent integer row agent_id - The agent.
         return_after_costs number percent - Return after costs; null where a trade has no captured book.
         liquidation_value decimal usd - Cash with the holdings sold to the bids of the last books; null likewise.
         trades_without_book integer - Trades of which no book was captured.
-    """), recomputed="agent return_after_costs liquidation_value trades_without_book")  # fmt: skip
+    """), recomputed="all")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - The prompt condition's name in the methodology.
         methodology text - The version; empty over all.
@@ -89,9 +86,7 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
         adjusted_brier number - Brier score adjusted for which questions were answered.
         average_return json - Gross return per dollar, by risk aversion.
         figures json - The whole entry as published.
-    """), recomputed="arm methodology category forecaster reference external rank rank_low rank_high "
-        "ranked_by n forecasts coverage brier brier_se brier_ci log spherical accuracy alpha adjusted_brier "
-        "average_return")  # fmt: skip
+    """), recomputed="all but figures")  # fmt: skip
 REPORT_FIGURES = ArchiveTable("report_figures", "The figures of the pages on time, costs, releases, risk and "
         "consistency, over all methodologies, one a row.", columns("""
         report text - time, costs, releases, risk or consistency.
@@ -102,7 +97,7 @@ REPORT_FIGURES = ArchiveTable("report_figures", "The figures of the pages on tim
         value number - The figure.
         low number - Lower end of its 95 % interval; empty where it has none.
         high number - Upper end.
-    """), recomputed="report arm forecaster part figure value low high")  # fmt: skip
+    """), recomputed="all")  # fmt: skip
 CONDITION_DIFFERENCES = ArchiveTable("condition_differences", "Paired differences between the conditions of one model "
         "on common questions.", columns("""
         family text - The family's slug.
@@ -115,7 +110,7 @@ CONDITION_DIFFERENCES = ArchiveTable("condition_differences", "Paired difference
         interval json - 95 % interval of the difference, corrected as p_adjusted is.
         p number - Two-sided p of no difference, events as clusters; null of fewer than two events.
         p_adjusted number - p corrected by Holm for all rows.
-    """), recomputed="family condition_a condition_b n forecasts events difference interval p p_adjusted")  # fmt: skip
+    """), recomputed="all")  # fmt: skip
 AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents by track and protocol, models and "
         "baselines beside them on the same questions or cohorts.", columns("""
         track text - closed or open.
@@ -145,6 +140,4 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         pnl decimal usd - Profit, summed over cohorts.
         win_rate number - Share of resolved purchases that won.
         resolved_bets integer - Purchases on markets with a winner.
-    """), recomputed="track protocol forecaster external reference rank rank_low rank_high score score_ci answered "
-        "asked coverage failed missed refused late reported brier brier_ci alpha alpha_ci cohorts total_value pnl "
-        "win_rate resolved_bets")  # fmt: skip
+    """), recomputed="all")  # fmt: skip

@@ -110,7 +110,7 @@ TRADING_TABLES = (
         opened_at time - Time of the first purchase.
         closed_at time - Time of the sale of the last share, or of settlement.
     """), "agents.Position",
-        recomputed="id agent market outcome status shares cost_basis realized_pnl opened_at closed_at",
+        recomputed="all",
     ),
     ArchiveTable("settlements", "Payouts of positions in resolved or cancelled markets.", columns("""
         id integer row - The settlement.
@@ -124,7 +124,7 @@ TRADING_TABLES = (
         realized_pnl decimal usd - Payout less cost basis.
         settled_at time - Time of settlement.
     """), "agents.Settlement",
-        recomputed="id position agent market kind shares cost_basis payout realized_pnl settled_at",
+        recomputed="all",
     ),
     ArchiveTable("reversals", "Corrections of wrong settlements.", columns("""
         id integer row - The reversal.
@@ -139,10 +139,7 @@ TRADING_TABLES = (
         reason text - The reason.
         reversed_at time - Time of the correction.
     """), "agents.Reversal",
-        recomputed=(
-            "position sequence agent market kind previous_payout payout journal_sequence "
-            "reversed_at"
-        ),
+        recomputed="all but id reason",
     ),
     ArchiveTable("journal", "Changes of cash, one entry for each.", columns("""
         agent integer row agent_id - The agent.
@@ -154,7 +151,7 @@ TRADING_TABLES = (
         settlement integer row settlement_id - The settlement that moved the cash.
         occurred_at time - Time of the change.
     """), "agents.JournalEntry", ("agent_id", "sequence"),
-        recomputed="agent sequence kind amount balance trade settlement occurred_at",
+        recomputed="all",
     ),
     ArchiveTable("snapshots", "Portfolio values on the ten-minute grid, thinned out with age.", columns("""
         agent integer row agent_id - The agent.
@@ -169,10 +166,7 @@ TRADING_TABLES = (
         open_positions integer - Number of open positions.
         stale_positions integer - Open positions valued at a stale price.
     """), "scoring.Snapshot",
-        recomputed=(
-            "cash positions_value total_value pnl pnl_percent brier resolved_bets open_positions "
-            "stale_positions"
-        ),
+        recomputed="all but agent taken_at",
     ),
     ArchiveTable("brier_scores", "The bet-sizing score of each purchase on a market with a winner.", columns("""
         trade integer row trade_id - The purchase.
@@ -186,9 +180,6 @@ TRADING_TABLES = (
         resolved_at time - Time of the market's resolution.
         scored_at time - Time of scoring.
     """), "scoring.BrierScore",
-        recomputed=(
-            "trade agent market probability outcome score market_probability market_score "
-            "resolved_at"
-        ),
+        recomputed="all but scored_at",
     ),
 )  # fmt: skip

@@ -1,29 +1,50 @@
 """Answers: decisions, instructions and forecasts are read again from the stored raw answers."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from agents.answer_texts import Malformed
-from agents.answers import parse_answer
-from agents.forecast_answers import (
+from agents.answers.decisions import parse_answer
+from agents.answers.forecasts import (
     CheckedForecast,
     PromptQuestion,
     check_forecasts,
     parse_cut_forecasts,
     parse_forecasts,
 )
+from agents.answers.texts import Malformed
 from agents.gateway.completions import stored_content
 from agents.gateway.searches import read_searches
 from arena_verifier.rows import Row, mismatches
 from foundation.bulk import mappings_by
 from scoring.exports.verification.archive_reader import Archive
 
-Samples = dict[tuple[int, int], dict[int, dict[str, Any]]]
-"""By batch and release, entry and sample: its probabilities, its searches, and why it counts on no board."""
 READ = ("answered", "cut")
 """Results of calls whose answers were read."""
+REREAD_COLUMNS = ("probabilities", "stated", "normalised", "rationale")
+
+
+class ReadForecast(NamedTuple):
+    """A forecast as it is read again from a call's answer, with the call's searches and why it counts on no board."""
+
+    call: int
+    forecast: CheckedForecast
+    searches: int | None
+    excluded: str
+
+    @property
+    def is_valid(self) -> bool:
+        return self.forecast.probabilities is not None
+
+    def figures(self) -> dict[str, Any]:
+        """The columns of a forecast's row that follow from it."""
+        figures = {name: getattr(self.forecast, name) for name in REREAD_COLUMNS}
+        return figures | {"searches": self.searches, "excluded": self.excluded}
+
+
+Samples = dict[tuple[int, int], dict[int, dict[str, ReadForecast]]]
+"""By batch and release, entry, and number of the sample."""
 
 
 def check_answers(archive: Archive) -> Iterator[str]:
@@ -67,10 +88,9 @@ class _Decisions:
         except Malformed as fault:
             yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
             return
-        expected = [("BET", bet.as_json()) for bet in answer.bets]
-        expected += [("SELL", sale.as_json()) for sale in answer.sells]
-        recorded = [(row["kind"], row["payload"]) for row in instructions]
-        if expected != recorded or [row["sequence"] for row in instructions] != [*range(1, len(expected) + 1)]:
+        recorded = list(map(itemgetter("sequence", "kind", "payload"), instructions))
+        expected = [("BET", bet.as_json()) for bet in answer.bets] + [("SELL", sale.as_json()) for sale in answer.sells]
+        if recorded != [(place, *instruction) for place, instruction in enumerate(expected, start=1)]:
             yield f"instructions: those of call {call['id']} are not the ones of its answer"
         for row in instructions:
             if row["executed"] == bool(row["reason"]):
@@ -113,15 +133,14 @@ class _Elicitations:
         self.questions = {}
         for row in archive.rows("questions"):
             in_order = sorted(options[row["id"]], key=itemgetter("index"))
-            names = tuple(option["name"] for option in in_order)
+            names = tuple(map(itemgetter("name"), in_order))
             self.questions[row["id"]] = PromptQuestion(str(row["id"]), names, row["exclusive"])
-        self.entries: dict[tuple[int, int], list[Row]] = {}
+        self.entries: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for entry in archive.rows("question_entries"):
-            self.entries.setdefault((entry["question_set"], entry["batch"]), []).append(entry)
-        self.read_so_far: dict[int, dict[int, tuple[int, CheckedForecast]]] = {}
-        self.refused_calls: dict[int, dict[int, CheckedForecast]] = {}
-        self.searches: dict[int, tuple[int | None, str]] = {}
-        """The number of searches of each call that was read, and why it counts on no board."""
+            self.entries[entry["question_set"], entry["batch"]].append(entry)
+        self.read_so_far: dict[int, dict[int, ReadForecast]] = defaultdict(dict)
+        self.refusals: dict[int, dict[int, CheckedForecast]] = defaultdict(dict)
+        """The forecasts by call and entry that broke the rules."""
         self.forecasts: dict[int, list[Row]] = defaultdict(list)
         self.sampled: dict[tuple[int, int], dict[int, Row]] = defaultdict(dict)
         for forecast in archive.rows("forecasts"):
@@ -135,88 +154,93 @@ class _Elicitations:
         task = self.elicitations.get(call["elicitation"])
         if task is None or call["late"] or call["result"] not in (*READ, "refused"):
             return
-        self.searches[call["id"]] = call["searches"], call["excluded"]
         content = stored_content(call["raw_response"], call["http_status"])
         try:
             forecasts = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
         except Malformed as fault:
             yield f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}"
             return
-        batch = self.batches[task["batch"]]
-        entries = sorted(self.entries[batch["question_set"], batch["number"]], key=itemgetter("position"))
         if not forecasts:
             return
+        batch = self.batches[task["batch"]]
+        entries = sorted(self.entries[batch["question_set"], batch["number"]], key=itemgetter("position"))
         checked = check_forecasts(forecasts, [self.questions[entry["question"]] for entry in entries])
-        by_entry = {entry["id"]: forecast for entry, forecast in zip(entries, checked, strict=True)}
-        if call["result"] == "refused":
-            self.refused_calls[call["id"]] = by_entry
-            return
-        so_far = self.read_so_far.setdefault(task["id"], {})
-        for entry, forecast in by_entry.items():
-            if entry not in so_far or so_far[entry][1].probabilities is None:
-                so_far[entry] = call["id"], forecast
+        for entry, forecast in zip(map(itemgetter("id"), entries), checked, strict=True):
+            if call["result"] == "refused":
+                self.refusals[call["id"]][entry] = forecast
+                continue
+            before = self.read_so_far[task["id"]].get(entry)
+            if before is None or not before.is_valid:
+                reading = ReadForecast(call["id"], forecast, call["searches"], call["excluded"])
+                self.read_so_far[task["id"]][entry] = reading
 
     def check_rest(self) -> Iterator[str]:
         """The forecasts and refusals of each elicitation are those of its answers together."""
-        refused_by_call: dict[int, dict[int, CheckedForecast]] = dict(self.refused_calls)
         samples: Samples = defaultdict(lambda: defaultdict(dict))
         for pk, task in self.elicitations.items():
             completed = task["status"] == "completed"
             if (task["made_at"] is not None) != completed:
                 yield f"elicitations: elicitation {pk} is {task['status']}, made at {task['made_at']}"
-            recorded = mappings_by("entry", self.forecasts[pk])
             read = self.read_so_far.get(pk, {}) if completed else {}
-            valid = {entry: forecast for entry, (_, forecast) in read.items() if forecast.probabilities is not None}
+            valid = {entry: reading for entry, reading in read.items() if reading.is_valid}
             if completed and task["declined"] != (not valid):
                 yield f"elicitations: elicitation {pk} has declined {task['declined']}, against its calls"
             if task["samples"] > 1:
-                for entry, forecast in valid.items():
-                    answer = forecast.probabilities, *self.searches[read[entry][0]]
-                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = answer
-            elif len(recorded) != len(self.forecasts[pk]) or recorded.keys() != valid.keys():
-                yield f"forecasts: those of elicitation {pk} are not the ones of its answers"
-                continue
-            for entry, forecast in valid.items() if task["samples"] == 1 else ():
-                searches, excluded = self.searches[read[entry][0]]
-                figures = _figures(forecast) | {"searches": searches, "excluded": excluded}
-                yield from mismatches(f"forecasts: forecast {recorded[entry]['id']}", recorded[entry], figures)
-            if valid:
-                for entry, (call, forecast) in read.items():
-                    if forecast.probabilities is None:
-                        refused_by_call.setdefault(call, {})[entry] = forecast
+                for entry, reading in valid.items():
+                    samples[task["batch"], task["release"]][entry][str(task["sample"])] = reading
+            else:
+                yield from self._check_forecasts(pk, valid)
+            for entry, reading in read.items() if valid else ():
+                if not reading.is_valid:
+                    self.refusals[reading.call][entry] = reading.forecast
         yield from self._check_samples(samples)
-        for call, rows in self.refused.items():
-            if rows and (call not in refused_by_call or len(rows) != len({row["entry"] for row in rows})):
-                yield f"refused_forecasts: those of call {call} are not the ones of its answer"
-        for call, refusals in refused_by_call.items():
-            row_by_entry = mappings_by("entry", self.refused.get(call, []))
-            if row_by_entry.keys() != refusals.keys():
+        yield from self._check_refusals()
+
+    def _check_forecasts(self, elicitation: int, valid: Mapping[int, ReadForecast]) -> Iterator[str]:
+        """The forecasts of an elicitation without samples are the valid ones of its answers."""
+        rows = self.forecasts[elicitation]
+        row_by_entry = mappings_by("entry", rows)
+        if len(row_by_entry) != len(rows) or row_by_entry.keys() != valid.keys():
+            yield f"forecasts: those of elicitation {elicitation} are not the ones of its answers"
+            return
+        for entry, reading in valid.items():
+            row = row_by_entry[entry]
+            yield from mismatches(f"forecasts: forecast {row['id']}", row, reading.figures())
+
+    def _check_refusals(self) -> Iterator[str]:
+        """The refused forecasts of each call are those of its answer."""
+        for call in self.refused.keys() | self.refusals.keys():
+            rows, refusals = self.refused.get(call, []), self.refusals.get(call, {})
+            row_by_entry = mappings_by("entry", rows)
+            if len(row_by_entry) != len(rows) or row_by_entry.keys() != refusals.keys():
                 yield f"refused_forecasts: those of call {call} are not the ones of its answer"
                 continue
             for entry, forecast in refusals.items():
-                row, computed = row_by_entry[entry], {"stated": forecast.stated, "reason": forecast.reason}
-                yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row, computed)
+                figures = {"stated": forecast.stated, "reason": forecast.reason}
+                yield from mismatches(f"refused_forecasts: entry {entry} of call {call}", row_by_entry[entry], figures)
 
     def _check_samples(self, samples: Samples) -> Iterator[str]:
         """The samples of each forecast are those of the answers; the rules of the package check what follows."""
         archived: dict[tuple[int, int], set[str]] = defaultdict(set)
         for task in self.elicitations.values():
             archived[task["batch"], task["release"]].add(str(task["sample"]))
-        for pair, recorded in self.sampled.items():
-            for entry, forecast in recorded.items():
+        for pair, row_by_entry in self.sampled.items():
+            for entry, row in row_by_entry.items():
                 # A window may hold some of the samples alone.
-                stored = {name: vector for name, vector in forecast["samples"].items() if name in archived[pair]}
-                read = samples[pair][entry]
-                if stored != {name: vector for name, (vector, *_) in read.items()}:
-                    yield f"forecasts: the samples of forecast {forecast['id']} are not those of the answers"
-                elif len(stored) == len(forecast["samples"]):
-                    in_order = [read[name] for name in sorted(read, key=int)]
-                    numbers = [searches for _, searches, _ in in_order if searches is not None]
-                    figures = {"searches": sum(numbers) if numbers else None}
-                    figures["excluded"] = next((reason for *_, reason in in_order if reason), "")
-                    yield from mismatches(f"forecasts: forecast {forecast['id']}", forecast, figures)
+                stored = {name: vector for name, vector in row["samples"].items() if name in archived[pair]}
+                readings = samples[pair][entry]
+                if stored != {name: reading.forecast.probabilities for name, reading in readings.items()}:
+                    yield f"forecasts: the samples of forecast {row['id']} are not those of the answers"
+                elif len(stored) == len(row["samples"]):
+                    in_order = [readings[name] for name in sorted(readings, key=int)]
+                    yield from mismatches(f"forecasts: forecast {row['id']}", row, _figures_of_samples(in_order))
 
 
-def _figures(forecast: CheckedForecast) -> dict[str, Any]:
-    names = ("probabilities", "stated", "normalised", "rationale")
-    return {name: getattr(forecast, name) for name in names}
+def _figures_of_samples(readings: Sequence[ReadForecast]) -> dict[str, Any]:
+    """The number of searches of all samples, and the first reason for which one counts on no board."""
+    searches, excluded = None, ""
+    for reading in readings:
+        if reading.searches is not None:
+            searches = (searches or 0) + reading.searches
+        excluded = excluded or reading.excluded
+    return {"searches": searches, "excluded": excluded}

@@ -7,6 +7,10 @@ from scoring.exports.dictionary import RECOMPUTED
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.archive_reader import Archive
 
+BOARDS = (
+    "leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences", "after_costs",
+    "report_figures",
+)  # fmt: skip
 OF_A_WINDOW = {
     "agents": "their journals, trades and scores begin before the window or go on after it",
     "brier_scores": "trades and markets outside the window",
@@ -19,22 +23,12 @@ OF_A_WINDOW = {
     "reversals": "settlements outside the window",
     "settlements": "trades outside the window",
     "snapshots": "journals and prices outside the window",
-    "leaderboard_trading": "a window has no leaderboards",
-    "leaderboard_forecast": "a window has no leaderboards",
-    "leaderboard_agents": "a window has no leaderboards",
-    "condition_differences": "a window has no leaderboards",
-    "after_costs": "a window has no leaderboards",
-    "report_figures": "a window has no leaderboards",
+    **dict.fromkeys(BOARDS, "a window has no leaderboards"),
 }
 OF_A_COHORT = {
     "outcomes": "prices of outcomes that the cohort did not hold",
     "receipts": "answers that are of no agent of the cohort",
-    "leaderboard_trading": "the archive of a cohort has no leaderboards",
-    "leaderboard_forecast": "the archive of a cohort has no leaderboards",
-    "leaderboard_agents": "the archive of a cohort has no leaderboards",
-    "condition_differences": "the archive of a cohort has no leaderboards",
-    "after_costs": "the archive of a cohort has no leaderboards",
-    "report_figures": "the archive of a cohort has no leaderboards",
+    **dict.fromkeys(BOARDS, "the archive of a cohort has no leaderboards"),
 }
 """By table, the rows that are not in the archive."""
 

@@ -1,6 +1,6 @@
 """Checks of single rows of every table: fixed vocabularies, unique keys and references."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
@@ -8,8 +8,10 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Field
 
 from agents.records import PROTOCOLS
+from arena_verifier.rows import mismatches
+from foundation.bulk import subset
 from scoring.exports.dictionary import ArchiveTable
-from scoring.exports.tables import TABLES
+from scoring.exports.tables import TABLES, TABLES_BY_NAME
 from scoring.exports.verification.archive_reader import Archive
 
 KEYS = {
@@ -56,6 +58,22 @@ def check_rows(archive: Archive) -> Iterator[str]:
                 if identity in identities:
                     yield f"{table.name}: there are two rows with {', '.join(key)} {', '.join(map(str, identity))}"
                 identities.add(identity)
+
+
+def check_computed(archive: Archive, table: str, rows: Iterable[Mapping[str, Any]], unfounded: str) -> Iterator[str]:
+    """Each row of a table is the computed one of its key, and none is missing; `unfounded` is said of one without."""
+    computed = {}
+    for row in rows:
+        computed[tuple(row[name] for name in KEYS[table])] = subset(row, TABLES_BY_NAME[table].names)
+    for archived in archive.rows(table):
+        key = tuple(archived[name] for name in KEYS[table])
+        name, figures = f"{table}: {' '.join(key)}", computed.pop(key, None)
+        if figures is None:
+            yield f"{name} {unfounded}"
+        else:
+            yield from mismatches(name, archived, figures)
+    for key in computed:
+        yield f"{table}: {' '.join(key)} is missing"
 
 
 def vocabulary(table: ArchiveTable, name: str) -> frozenset[Any] | None:

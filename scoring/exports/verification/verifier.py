@@ -89,7 +89,11 @@ class VerificationReport:
         proven = self.recomputed_columns + self.hashed_columns - unprovable
         share = 100 * proven / (proven + unprovable) if proven else 0.0
         return {
-            **{name: getattr(self, name) for name in ("files", "rows", "checks", "chain_links", "leaderboards")},
+            "files": self.files,
+            "rows": self.rows,
+            "checks": self.checks,
+            "chain_links": self.chain_links,
+            "leaderboards": self.leaderboards,
             "partial": self.partial,
             "proven_columns": proven,
             "unprovable_columns": unprovable,

@@ -53,15 +53,15 @@ class Command(ArenaCommand):
         return CommandResult(asdict(built))
 
     @contextmanager
-    def _archive(self, named: Path | None, at: datetime) -> Iterator[Path]:
-        """The folder of the archive to cut from: the one named, the newest published one, or a new one."""
-        published = None if named else _published_archive(at)
+    def _archive(self, archive: Path | None, at: datetime) -> Iterator[Path]:
+        """The folder of the archive to cut from: the one given, the newest published one, or a new one."""
+        published = None if archive else _published_archive(at)
         if published:
             yield published
-        elif named:
+        elif archive:
             with self.progress("verifying the archive") as progress:
-                check_archive(named, progress)
-            with unpacked(named) as folder:
+                check_archive(archive, progress)
+            with unpacked(archive) as folder:
                 yield folder
         elif not has_lasting_key():
             self.refuse(NO_LASTING_KEY)

@@ -526,6 +526,10 @@ def test_every_action_is_in_one_group() -> None:
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(ACTIONS)
 
 
+def test_every_job_with_a_title_has_an_action() -> None:
+    assert {job.command or job.function for job in jobs.JOBS if job.title} <= set(ACTIONS)
+
+
 def test_another_markets_outcome_is_refused() -> None:
     _, market = unresolved()
     other_outcome = MarketFactory().outcomes.get(side="YES")

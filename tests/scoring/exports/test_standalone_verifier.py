@@ -47,7 +47,7 @@ def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, 
 
 def test_program_is_short_and_imports_the_standard_library_alone() -> None:
     source = program_text()
-    assert len(source.splitlines()) < 2_800
+    assert len(source.splitlines()) < 3_100
     imported = {
         line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
     }
@@ -126,8 +126,9 @@ def every(column: str, value: str) -> Callable[[Cells], None]:
 
 
 def cell_of(rows: Cells, report: str, figure: str) -> dict[str, str]:
-    """The first figure of a report that is above 0."""
-    return next(row for row in rows if (row["report"], row["figure"]) == (report, figure) and float(row["value"]) > 0)
+    """The largest figure of that name in a report."""
+    candidates = [row for row in rows if (row["report"], row["figure"]) == (report, figure)]
+    return max(candidates, key=lambda row: abs(float(row["value"])))
 
 
 def turn_outcomes_round(rows: Cells) -> None:
@@ -158,6 +159,11 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("report_figures", cell("value", "9.5")),
     ("report_figures", lambda rows: cell_of(rows, "costs", "cost_usd").update(value="0.0")),
     ("report_figures", lambda rows: cell_of(rows, "risk", "worst_drawdown").update(value="0.0")),
+    ("report_figures", lambda rows: cell_of(rows, "risk", "return_on_locked_capital").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "risk", "held_profit").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "releases", "difference").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "time", "revision").update(value="0.01")),
+    ("report_figures", lambda rows: rows.remove(cell_of(rows, "time", "price_move"))),
     ("report_figures", lambda rows: rows.remove(cell_of(rows, "time", "alpha"))),
     ("report_figures", lambda rows: rows.append(cell_of(rows, "time", "alpha") | {"part": "30"})),
     ("books", every("asks", '[["0.01","99999"]]')),

@@ -1,0 +1,209 @@
+"""The forecast leaderboard over some entries: figures of families and references, ranks, tests and slow fits."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forecast_rank import Settings, rank_panel, to_json_value
+from forecast_rank.metrics.agreement import agreement
+from forecast_rank.metrics.paired_tests import corrected_margins, holm
+from forecast_rank.metrics.panel import Panel
+from forecast_rank.metrics.skill import alpha
+from forecast_rank.metrics.studentised import has_no_spread
+from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from foundation.bulk import subset
+from foundation.heartbeats import beat
+from scoring.constants import EXTREMISING, GAMMAS, RANKED_BY, REFERENCES
+from scoring.leaderboard_keys import ranking_score
+from scoring.services.forecast_panels import Panels, ResolvedEntry, last_forecasts, panels
+from scoring.services.trading_leaderboards import LeaderboardContents
+
+AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
+FITTED = ("bradley_terry",)
+SLOWLY_FITTED = ("irt", "weighted_brier")
+"""Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
+SLOW_FIGURES = ("irt_ability", "irt_se", "irt_ability_ci", "weighted_brier", "weighted_brier_ci")
+"""The figures of an entry that the slow fits give."""
+ROUNDING = 1e-12
+"""Adjusted scores are solutions of equations: equal ones differ by as much."""
+CURVE_POINTS = 120
+FIGURES = (
+    "coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "average_return",
+    "average_return_ci", "log_wealth", "ruins", "alpha", "alpha_se", "alpha_ci", "bss_uniform", "bss_market", "ece",
+    "ece_noise_floor", "weighted_brier", "adjusted_brier", "adjusted_brier_se", "adjusted_brier_ci",
+    "weighted_brier_ci", "irt_ability", "irt_se", "irt_ability_ci", "bt_ability", "bt_se", "bt_ability_ci",
+    "pool_weight",
+)  # fmt: skip
+"""Figures that an entry copies from a report; null where they were not computed."""
+REFERENCE_NAMES = {name: name.replace("_", " ").capitalize() for name in REFERENCES}
+LOWER_IS_BETTER = frozenset({"brier", "ece", "weighted_brier", "adjusted_brier"})
+RANKING = (
+    "brier", "log", "spherical", "accuracy", "alpha", "ece", "weighted_brier", "adjusted_brier", "irt_ability",
+    "bt_ability",
+)  # fmt: skip
+"""The figures that rank forecasters, besides the averaged returns."""
+
+
+def forecast_leaderboard(
+    resolved: Sequence[ResolvedEntry],
+    families: Mapping[str, str],
+    externals: Mapping[str, str],
+    *,
+    metrics: tuple[str, ...] = AVERAGED,
+    reported: bool = True,
+) -> LeaderboardContents:
+    """The leaderboard over these entries, by the adjusted Brier score where the library heads its report by it.
+
+    Families without an answer have nulls and stand last. `families` and `externals` are display names by slug. A
+    reference's rank is the place that it would take among the families; an external agent has none. The report is
+    empty unless `reported`.
+    """
+    built = panels(resolved, families, externals)
+    step = max(1, math.ceil(len(resolved) / CURVE_POINTS))
+    report = _rank(built, Settings(metrics, GAMMAS, stream=step))
+    figures_by_name = report["forecasters"] | report["references"] | report["externals"]
+    questions: dict[str, int] = {}
+    for panel in built:
+        questions |= questions_answered(panel)
+    resolved_questions = len({entry.question for entry in resolved})
+    ranked_by = report["headline"] if report["headline"] in RANKED_BY else "brier"
+    names = {**families, **externals, **REFERENCE_NAMES}
+    entries = []
+    for name, figures in figures_by_name.items():
+        rank_low, rank_high = figures.get("rank_ranges", {}).get(ranked_by) or (None, None)
+        entry = {
+            "forecaster": name,
+            "family": None if name in REFERENCES else name,
+            "display_name": names[name],
+            "reference": name in REFERENCES,
+            "external": name in externals,
+            "rank": None,
+            "rank_low": rank_low,
+            "rank_high": rank_high,
+            "ranked_by": ranked_by,
+            "n": questions[name],
+            "forecasts": figures["n"],
+        }
+        entry |= {key: figures.get(key) for key in FIGURES}
+        entry["coverage"] = questions[name] / max(resolved_questions, 1)
+        entries.append(entry)
+    if not reported:
+        return LeaderboardContents(rank_entries(entries), {})
+    parts = {"agreement": rank_agreement(entries), "market": market_tests(built.families)}
+    return LeaderboardContents(rank_entries(entries), _report(report, resolved) | parts)
+
+
+def market_tests(families: Panel) -> dict[str, dict[str, Any]]:
+    """The paired test of each family and the market's prices on the same questions, clustered by event.
+
+    By slug: `difference` (alpha), `p_holm`, corrected for the number of families, and `margin`, half the interval that
+    leaves out 0 where the corrected p is below 5 %; null where the difference is the same on all events.
+    """
+    from scipy.stats import t
+
+    sums = event_sums(families, alpha(families))
+    difference, freedom = sums.means, np.maximum(sums.events - 1, 1)
+    error = np.where(has_no_spread(sums), np.nan, cluster_se(sums))
+    p = 2 * t.sf(np.abs(difference / error), freedom)
+    columns = {"difference": difference, "p_holm": holm(p), "margin": corrected_margins(error, freedom, p)}
+    tests = {}
+    for place, name in enumerate(families.forecasters):
+        tests[name] = {key: to_json_value(values[place]) for key, values in columns.items()}
+    return tests
+
+
+class SlowFits(NamedTuple):
+    """The figures of each forecaster that the slow fits give, and what they say of the models and the questions."""
+
+    figures: dict[str, dict[str, Any]]
+    models: dict[str, Any]
+    notes: list[str]
+    questions: dict[str, dict[str, Any]]
+
+
+def slow_fits(resolved: Sequence[ResolvedEntry], families: Mapping[str, str], externals: Mapping[str, str]) -> SlowFits:
+    """The slow fits to these entries: a question is one item, whatever the days it was asked on, with the last
+    forecast of each."""
+    report = _rank(panels(last_forecasts(resolved), families, externals), Settings(SLOWLY_FITTED, GAMMAS))
+    figures_by_name = report["forecasters"] | report["references"] | report["externals"]
+    slow_figures = {}
+    for name, figures in figures_by_name.items():
+        slow_figures[name] = {key: figures.get(key) for key in SLOW_FIGURES}
+    return SlowFits(slow_figures, report["models"], report["notes"], report["questions"])
+
+
+def _rank(built: Panels, settings: Settings) -> dict[str, Any]:
+    """The report of the library on families and references, with the figures of `externals`."""
+    families, references, externals = built
+    beat()  # a fit of many forecasts takes seconds without a query
+    rank = partial(rank_panel, families, settings, agreement_of_rankings=False)
+    # Externals apart from the others: no figure of a family or a reference depends on them.
+    apart = rank(reference_panel=externals)["references"] if externals.forecasters else {}
+    return rank(reference_panel=references) | {"externals": apart}
+
+
+def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
+    """The results besides the ranking."""
+    figures_by_name = report["forecasters"] | report["references"]
+    return {
+        "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
+        **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
+        "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
+        "extremising": EXTREMISING,
+    }
+
+
+def questions_answered(panel: Panel) -> dict[str, int]:
+    """The number of questions that each forecaster answered, one of several days counted once."""
+    # Each of k forecasts of a question weighs 1/k.
+    numbers = np.bincount(panel.forecaster, panel.weight, len(panel.forecasters))
+    return dict(zip(panel.forecasters, np.rint(numbers).astype(int).tolist(), strict=True))
+
+
+def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries by rank, each with its rank set; external agents, which have none, come last."""
+    families = [entry for entry in entries if not (entry["reference"] or entry["external"])]
+    scores = [score for entry in families if (score := ranking_score(entry)) is not None]
+    for entry in entries:
+        score = ranking_score(entry)
+        if not entry["external"]:
+            bound = math.inf if score is None else score - ROUNDING
+            better = [family_score for family_score in scores if family_score < bound]
+            entry["rank"] = 1 + len(better)
+
+    def order(entry: dict[str, Any]) -> tuple[Any, ...]:
+        score = ranking_score(entry)
+        return entry["external"], score is None, score or 0, entry["reference"], entry["forecaster"]
+
+    return sorted(entries, key=order)
+
+
+def rank_agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rank correlations between the ranking figures of the families, as tables of name by name."""
+    positions: dict[str, dict[str, float]] = defaultdict(dict)
+    for entry in entries:
+        if not (entry["reference"] or entry["external"]):
+            for name, value in _ranking_figures(entry):
+                positions[name][entry["forecaster"]] = math.nan if value is None else value
+    present = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
+    tables = agreement(present)
+    correlations: dict[str, dict[str, dict[str, Any]]] = {}
+    for measure in ("spearman", "kendall", "common"):
+        correlations[measure] = {}
+        for name, row in zip(tables.names, getattr(tables, measure), strict=True):
+            correlations[measure][name] = dict(zip(tables.names, map(to_json_value, row), strict=True))
+    return correlations
+
+
+def _ranking_figures(entry: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:
+    """The ranking figures, each with the sign by which less is better."""
+    for name in RANKING:
+        value = entry[name]
+        yield name, value if value is None or name in LOWER_IS_BETTER else -value
+    for gamma in GAMMAS:
+        value = (entry["average_return"] or {}).get(gamma)
+        yield f"average_return:{gamma}", None if value is None else -value
