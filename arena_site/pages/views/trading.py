@@ -1,6 +1,5 @@
 """The trading leaderboard, returns by weeks since a cohort's start, and the latest decisions."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import Any
