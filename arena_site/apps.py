@@ -14,7 +14,7 @@ class ArenaSiteConfig(AppConfig):
     def ready(self) -> None:
         from arena_site import checks  # noqa: F401 - registers them
 
-        os.register_at_fork(after_in_child=forget_pools)
+        os.register_at_fork(after_in_child=drop_pools)
         # This app migrates last: by now every other app's permissions are there.
         post_migrate.connect(self.install_roles, sender=self)
 
@@ -29,7 +29,7 @@ class ArenaSiteConfig(AppConfig):
         roles.install(using)
 
 
-def forget_pools() -> None:
+def drop_pools() -> None:
     """Drops inherited PostgreSQL connection pools in a forked worker.
 
     A shared pool would give several workers the same socket, and one the results of another's query. Nothing is closed,

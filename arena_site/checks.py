@@ -34,14 +34,6 @@ def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [Warning("ALLOWED_HOSTS holds *: any Host header is accepted", id="arena.W002")]
 
 
-@register(SETTINGS, deploy=True)
-def queue_outlives_its_jobs(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    queue: dict[str, Any] = settings.Q_CLUSTER
-    if queue["retry"] > queue["timeout"]:
-        return []
-    return [Error("Q_CLUSTER: retry must exceed timeout, or a running job is handed out twice", id="arena.E002")]
-
-
 @register(Tags.database)
 def record_is_guarded(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """A warning only: an error would keep `migrate` from repairing it."""

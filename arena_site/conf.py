@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -207,12 +207,11 @@ def check_userinfo(parts: SplitResult) -> None:
         raise ValueError(f"has an @ behind its host{ENCODED}")
 
 
-def network(text: str) -> str:
+def network(text: str) -> IPv4Network | IPv6Network:
     try:
-        ip_network(text, strict=False)
+        return ip_network(text, strict=False)
     except ValueError:
         raise ValueError("is no IP address or network") from None
-    return text
 
 
 def host(text: str) -> str:

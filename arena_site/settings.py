@@ -142,9 +142,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "arena_site.middleware.delivery.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "arena_site.middleware.delivery.EntityTags",
-    "arena_site.middleware.delivery.ApiReads",
-    "arena_site.middleware.delivery.PermissionsPolicy",
+    "arena_site.middleware.delivery.ResponseHeaders",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -188,7 +186,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "static/"
-# Served from the apps' own folders: nothing to collect, nothing to forget.
+# Served from the apps' own folders, so that no deployment has to collect them.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 

@@ -65,6 +65,8 @@ class CommandResult:
 class ArenaCommand(BaseCommand):
     """A command for an instant. Subclasses implement `perform` and may add arguments."""
 
+    leaves_run = True
+    """Whether an invocation is recorded as a Run, unless `records_run` says otherwise of some."""
     raises_alert = False
     """Whether a failure is an alert, until the next success: of every job's command."""
     can_wait = False
@@ -83,7 +85,7 @@ class ArenaCommand(BaseCommand):
 
     def records_run(self, options: dict[str, Any]) -> bool:
         """True if this invocation is recorded as a Run."""
-        return True
+        return self.leaves_run
 
     def covers_all(self, options: dict[str, Any]) -> bool:
         """True if a success of this invocation shows that an earlier failure is mended."""
@@ -200,6 +202,11 @@ def figure_text(value: Any) -> str:
     if value is None:
         return "–"
     return str(value) if not isinstance(value, bool) else "yes" if value else "no"
+
+
+def score_text(value: float | None, form: str = ".4f") -> str:
+    """A score as tables show it, never as "-0.0000"."""
+    return "–" if value is None else f"{round(value, 4) + 0:{form}}"
 
 
 def table_text(table: "Table", width: int = 110) -> str:

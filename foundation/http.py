@@ -10,13 +10,15 @@ import random
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
+
+from foundation.redaction import redact
 
 if TYPE_CHECKING:
     import httpx
@@ -85,7 +87,8 @@ class HttpService:
     """A client of one service, with a connection pool.
 
     A request is given up after `timeout_s` seconds, and after `stall_s` (the same unless stated) without a byte. All
-    requests together, with their retries, end by the instant that `limit_total` sets.
+    requests together, with their retries, end by the instant that `limit_total` sets. Messages and bodies of errors
+    are without secrets, and without the `keys` that the requests hold.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class HttpService:
         retries: int = 3,
         max_bytes: int = 32 * MIB,
         headers: Mapping[str, str] | None = None,
+        keys: Sequence[str] = (),
     ) -> None:
         import httpx  # loads rich and click
 
@@ -107,6 +111,7 @@ class HttpService:
         if url.scheme not in {"http", "https"} or not url.host:
             raise ValueError(f"{service}: base_url must be an http(s) address")
         self.service = service
+        self.keys = [key for key in keys if key]
         self.timeout_s = timeout_s
         self.stall_s = timeout_s if stall_s is None else stall_s
         self.total_s = self._ends_s = float("inf")
@@ -180,7 +185,7 @@ class HttpService:
                 f"{method} {path} {reason}",
                 status=None if response is None else response.status_code,
                 retryable=retryable,
-                body=body_excerpt(bytes(body[: 4 * BODY_EXCERPT]).decode(errors="replace")),
+                body=self._excerpt(bytes(body[: 4 * BODY_EXCERPT]).decode(errors="replace")),
                 is_sent=is_sent,
                 partial=None if response is None else received(response),
             )
@@ -210,10 +215,15 @@ class HttpService:
             raise error("was cut off before the response was complete", retryable=True) from None
         except httpx.HTTPError as cause:
             is_sent = not isinstance(cause, httpx.ConnectError | httpx.ProxyError)
-            raise error(
-                f"failed: {one_line(cause) or type(cause).__name__}", retryable=True, is_sent=is_sent
-            ) from cause
+            reason = one_line(redact(str(cause), *self.keys)) or type(cause).__name__
+            raise error(f"failed: {reason}", retryable=True, is_sent=is_sent) from cause
         return received(response)
+
+    def _message(self, text: str) -> str:
+        return error_message(redact(text, *self.keys))
+
+    def _excerpt(self, text: str) -> str:
+        return redact(text.replace("\0", ""), *self.keys)[:BODY_EXCERPT]
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._ends_s
@@ -263,19 +273,19 @@ class HttpService:
                 status=response.status,
                 retryable=retryable,
                 retry_after=retry_after_s(response.headers, now=datetime.now(UTC)),
-                body=body_excerpt(text),
+                body=self._excerpt(text[: 4 * BODY_EXCERPT]),
             )
 
         if not 200 <= response.status < 300:
             retryable = response.status in RETRYABLE_STATUSES or response.status >= 500
-            raise error(f"{response.status}: {error_message(text)}", retryable=retryable)
+            raise error(f"{response.status}: {self._message(text)}", retryable=retryable)
         try:
             parsed = parse_json(response.body)
         except ValueError:
             content = "an HTML page" if looks_like_html(text) else "broken or truncated JSON"
             raise error(f"{response.status} with {content}", retryable=True) from None
         if isinstance(parsed, dict) and parsed.get("error") and parsed.keys() <= ERROR_ONLY_KEYS:
-            message = error_message(text)
+            message = self._message(text)
             retryable = bool(re.search(r"too many requests|rate.?limit", message, re.IGNORECASE))
             raise error(f"{response.status} with only an error: {message}", retryable=retryable)
         return parsed
@@ -335,7 +345,3 @@ def one_line(message: object, limit: int = MAX_MESSAGE) -> str:
     """A message without line breaks and control characters, cut to `limit` characters."""
     line = " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", " ", str(message)).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
-
-
-def body_excerpt(text: str) -> str:
-    return text.replace("\0", "")[:BODY_EXCERPT]

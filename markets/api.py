@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Prefetch, QuerySet, Subquery
@@ -72,13 +73,16 @@ class MarketViewSet(ReadOnlyViewSet):
         if not self.is_requested("outcomes"):
             return rows
         place = [name for name in MarketSerializer.Meta.fields if name in self.requested].index("outcomes")
-        keys = [row[place] for row in rows]
+        keys = list(map(itemgetter(place), rows))
         sides = defaultdict(list)
         for market, *side in Outcome.objects.filter(market__in=keys).values_list(
             "market", *OutcomeSerializer.columns()
         ):
             sides[market].append(tuple(side))
-        return [(*row[:place], sides[row[place]], *row[place + 1 :]) for row in rows]
+        complete = []
+        for row in rows:
+            complete.append((*row[:place], sides[row[place]], *row[place + 1 :]))
+        return complete
 
 
 class PriceSerializer(ReadSerializer):
@@ -123,7 +127,12 @@ class UniverseEntrySerializer(ReadSerializer):
         fields = ("position", "market", "source", "external_id", "bettable", "open", "prices", "sources")
 
     def get_prices(self, entry: UniverseEntry) -> dict[str, str]:
-        return {side: decimal_text(price) for side in entry.prices if (price := entry.price(side)) is not None}
+        prices = {}
+        for side in entry.prices:
+            price = entry.price(side)
+            if price is not None:
+                prices[side] = decimal_text(price)
+        return prices
 
 
 class UniverseDetailSerializer(UniverseSerializer):

@@ -47,8 +47,7 @@ YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 def states_outcome(text: str, question: str, happened: Mapping[str, bool | None], *, asked_in: int) -> bool:
     """Whether a text states what happened: `happened` by option. A sentence about earlier years alone does not."""
-    winners = [name for name, value in happened.items() if value]
-    return any(option in winners for option in stated_options(text, question, happened, asked_in=asked_in))
+    return any(map(happened.get, stated_options(text, question, happened, asked_in=asked_in)))
 
 
 def stated_options(text: str, question: str, options: Iterable[str], *, asked_in: int) -> set[str]:

@@ -25,11 +25,15 @@ from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_c
 from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox
 from tests.guards import install_guards, remove_guards
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
-from tests.shared_rows import uses_shared_rows
+from tests.shared_rows import layers_of_rows
 from tests.venue import Venue
 
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=selection.examples(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -159,7 +163,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selection.deselect(config, items)
     slow = [selection.TESTS / name for name in selection.SLOW]
     place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
-    items.sort(key=lambda item: (place[item.path], uses_shared_rows(item)))
+    items.sort(key=lambda item: (place[item.path], layers_of_rows(item)))
 
 
 @pytest.hookimpl(trylast=True)

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Max
 from factory.django import DjangoModelFactory
 
-from agents.forecast_answers import StatedForecast
+from agents.answers.forecasts import StatedForecast
 from agents.models import (
     Agent,
     Decision,
@@ -39,7 +39,7 @@ from agents.services.attempts import note_attempt
 from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
 from agents.services.fact_audit import task_name
-from agents.services.lineups import approve_lineup, propose_lineup
+from agents.services.lineups import PROPOSED_ALERT, approve_lineup, propose_lineup
 from agents.services.receipts import issue_receipt
 from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
@@ -47,7 +47,7 @@ from agents.services.settlement import settle_market
 from agents.services.signing_keys import anchor, chain_heads, record_daily_anchor
 from cohorts.models import Cohort, Methodology
 from foundation.json_lines import json_line, json_number
-from foundation.models import Run
+from foundation.models import Alert, Run
 from foundation.row_hashes import hash_after
 from markets.models import (
     Market,
@@ -706,6 +706,16 @@ def approved(*releases: Release, at: datetime, from_: datetime | None = None) ->
         decision = {"status": "approved", "decided_at": at, "effective_from": from_}
         LineUp.objects.filter(pk=line_up.pk).update(**decision, row_sha256=hash_after(line_up, decision))
     return line_up
+
+
+def line_up(*models: str) -> LineUp:
+    """A line-up of these models alone, in force before the first week: fewer to ask than the migrations have."""
+    at = WEEK - timedelta(weeks=2)
+    releases = [Release.objects.get(model_id=model) for model in models]
+    proposed = propose_lineup(releases=releases, by="ann", reason="a short test", at=at)
+    assert approve_lineup(proposed, by="ann", reason="a short test", at=at)
+    Alert.objects.filter(kind=PROPOSED_ALERT).delete()
+    return proposed
 
 
 def chain_all() -> None:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,10 +182,37 @@ def chosen(choice: Collection[Any], cases: Iterable[Any]) -> list[Any]:
 def one_per_rule(cases: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
     """The cases of a parametrised test; those of a rule of which there has been one already are thorough."""
     cases = list(cases)
-    first_of_rule: dict[Hashable, Any] = {}
-    for case in cases:
-        first_of_rule.setdefault(rule(case), case)
-    return chosen(list(first_of_rule.values()), cases)
+    return chosen(some_of_each(cases, rule, 1), cases)
+
+
+def sample_and_all(items: Iterable[Any], rule: Callable[[Any], Hashable]) -> list[Any]:
+    """The two cases of a test that loops over items: the first item of each rule and, thorough, all items."""
+    items = list(items)
+    sample = pytest.param(some_of_each(items, rule, 1), id="one-of-each")
+    return [sample, pytest.param(items, id="all", marks=pytest.mark.thorough)]
+
+
+EVERY = sys.maxsize
+some_or_every = pytest.mark.parametrize(
+    "of_each", [pytest.param(2, id="some"), pytest.param(EVERY, id="every", marks=pytest.mark.thorough)]
+)
+"""For a test that walks over pages or rows: how many of each kind it takes."""
+
+
+def some_of_each(items: Iterable[Any], kind: Callable[[Any], Hashable], most: int) -> list[Any]:
+    """The first `most` items of each kind, in their order."""
+    taken = Counter[Hashable]()
+    some = []
+    for item in items:
+        taken[kind(item)] += 1
+        if taken[kind(item)] <= most:
+            some.append(item)
+    return some
+
+
+def examples(number: int) -> int:
+    """How many examples a property is tried on: a sixth of them where the thorough tests are left out."""
+    return number if ALL else max(5, number // 6)
 
 
 def is_ignored(path: Path) -> bool:

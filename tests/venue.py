@@ -143,6 +143,12 @@ def sell(question: str, percentage: Any) -> Callable[[Prompt], Any]:
     return answer
 
 
+def take_over(fake: object, source: object) -> None:
+    """Gives a fake service the state of another of its kind; each keeps its server."""
+    state = {name: value for name, value in vars(source).items() if name != "server"}
+    vars(fake).update(deepcopy(state))
+
+
 class Venue:
     """The state behind the server: markets, prices and scripted answers. Tests may change every attribute."""
 
@@ -172,8 +178,7 @@ class Venue:
 
     def as_left(self, source: "Venue") -> "Venue":
         """Takes over the other one's markets, prices, scripts and recorded requests."""
-        state = {name: value for name, value in vars(source).items() if name != "server"}
-        vars(self).update(deepcopy(state))
+        take_over(self, source)
         return self
 
     # markets and prices

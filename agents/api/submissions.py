@@ -14,14 +14,14 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.answer_texts import redact
 from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
 from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
 from foundation.clock import now
+from foundation.redaction import redact
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
-from foundation.rest.long_poll import MAX_WAIT_S, wait_for_rows
+from foundation.rest.long_poll import WAIT_SCHEMA, wait_for_rows, wait_seconds
 from foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
 from foundation.rest.serializers import StrictSerializer
 from foundation.rest.viewsets import NegotiatedView, extend_schema, query_parameter
@@ -37,7 +37,6 @@ PRINTABLE = r"^[!-~]([ -~]*[!-~])?$"
 MAX_BODY_BYTES = 1_000_000
 MAX_REPORT_BYTES = 10_000
 RETRY_S = "30"
-WAIT_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_S}
 
 
 # --- rows ------------------------------------------------------------------------------------------------
@@ -131,6 +130,13 @@ TOKEN_PROBLEMS = {
     401: _problem("The token is missing, unknown or revoked.", "the token is unknown or revoked"),
     429: OpenApiResponse(PROBLEM_SCHEMA, "Too many requests, or too many wrong tokens from this client."),
 }
+BODY_PROBLEMS = {
+    403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
+    411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
+    413: OpenApiResponse(PROBLEM_SCHEMA, "The answer is too long."),
+    415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+    **TOKEN_PROBLEMS,
+}
 
 
 # --- views -----------------------------------------------------------------------------------------------
@@ -185,7 +191,7 @@ class OpenTasks(ExternalAgentView):
                 deadline.restart()
             return open_targets(registration, at=now())
 
-        targets = wait_for_rows(read, _wait(request))
+        targets = wait_for_rows(read, wait_seconds(request))
         body = {
             "now": now(),
             "trading": [target for target in targets if isinstance(target, DecisionTarget)],
@@ -225,21 +231,17 @@ class Submissions(KeyedView):
         responses={
             201: SubmissionResultSerializer,
             400: OpenApiResponse(PROBLEM_SCHEMA, "The key or the body is missing, or a parameter is invalid."),
-            403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
             409: _problem(
                 "Not open yet, already answered, out of tries, or the key was used for another answer.",
                 "week 2 of cohort 3 is completed already",
             ),
             410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00Z"),
-            411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
-            413: OpenApiResponse(PROBLEM_SCHEMA, "The answer is too long."),
-            415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
             503: _problem("No receipt can be signed now: send it again.", "the settings lack the signing key"),
             422: _problem(
                 "The answer is malformed, or none of it can be executed.",
                 'bets must not be empty when action is "BET" (2 more tries)',
             ),
-            **TOKEN_PROBLEMS,
+            **BODY_PROBLEMS,
         },
     )  # fmt: skip
     def post(self, request: Request) -> Response | Problem:
@@ -301,15 +303,12 @@ class Attempts(KeyedView):
         responses={
             201: AttemptSerializer,
             400: OpenApiResponse(PROBLEM_SCHEMA, "The key, a field or a parameter is missing or invalid."),
-            403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
             409: _problem(
                 "The key was used for another report, or too many reports of the task are stored.",
                 "this Idempotency-Key came with another report before",
             ),
-            411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
+            **BODY_PROBLEMS,
             413: OpenApiResponse(PROBLEM_SCHEMA, "The report is too long."),
-            415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
-            **TOKEN_PROBLEMS,
         },
     )
     def post(self, request: Request) -> Response:
@@ -360,13 +359,6 @@ def _parse_target(request: Request, registration: Registration) -> "SubmissionTa
             {"universe": [f"agent {agent.pk} has no decision at universe {_id(request, 'universe')}"]}
         )
     return target
-
-
-def _wait(request: Request) -> int:
-    text = request.query_params.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) <= MAX_WAIT_S):
-        raise ValidationError({"wait": [f"{text} is no whole number from 0 to {MAX_WAIT_S}"]})
-    return int(text)
 
 
 def _check_scope(registration: Registration, protocol: str) -> None:

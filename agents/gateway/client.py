@@ -11,7 +11,6 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from agents.answer_texts import API_KEYS, REDACTED, USER_IDS
 from agents.gateway.catalogue import ModelCatalogue, parse_catalogue
 from agents.gateway.completions import (
     Accounting,
@@ -26,6 +25,7 @@ from agents.gateway.completions import (
 )
 from agents.gateway.streams import parse_stream
 from foundation.http import MIB, HttpService, UpstreamError
+from foundation.redaction import redact
 
 MAX_STREAM = 32 * MIB
 """A chunk of some 300 bytes carries a token or two."""
@@ -35,13 +35,13 @@ class Gateway(HttpService):
     """The client of one gateway, with one API key."""
 
     def __init__(self, base_url: str, api_key: str | None = None, timeout_s: float = 900, stall_s: float = 120) -> None:
-        self._key = (api_key or "").strip()
-        if not (self._key.isascii() and self._key.isprintable()):
+        key = (api_key or "").strip()
+        if not (key.isascii() and key.isprintable()):
             raise ValueError("gateway: api_key holds characters that no HTTP header can carry")
         headers = {"X-Title": "Forecaster Arena", "HTTP-Referer": "https://forecaster-arena.invalid/"}
         headers["Accept"] = "text/event-stream, application/json"
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
         super().__init__(
             "gateway",
             base_url,
@@ -50,11 +50,12 @@ class Gateway(HttpService):
             retries=0,
             max_bytes=MAX_STREAM,
             headers=headers,
+            keys=[key],
         )
 
     @property
     def has_key(self) -> bool:
-        return bool(self._key)
+        return bool(self.keys)
 
     def complete(
         self,
@@ -89,7 +90,7 @@ class Gateway(HttpService):
                 body = stream.body if stream else {}
                 raise self._failure(
                     error,
-                    raw=self._redact(json.dumps(body) if stream else error.body),
+                    raw=self._redact(json.dumps(body)) if stream else error.body,
                     latency_ms=round((time.monotonic() - start) * 1000),
                     accounting=parse_accounting(body, partial.headers if partial else {}),
                     billable=error.is_sent,
@@ -131,10 +132,8 @@ class Gateway(HttpService):
             raise self._failure(error) from None
 
     def _failure(self, error: UpstreamError, **details: Any) -> GatewayFailure:
-        return GatewayFailure(self._redact(str(error)), error.status, error.retryable, **details)
+        return GatewayFailure(str(error), error.status, error.retryable, **details)
 
     def _redact(self, text: str) -> str:
-        """The text without API keys, account ids and NUL, as it may be stored."""
-        if self._key:
-            text = text.replace(self._key, REDACTED)
-        return USER_IDS.sub(rf"\1{REDACTED}", API_KEYS.sub(REDACTED, text)).replace("\0", "")
+        """The text without secrets and NUL, as it may be stored."""
+        return redact(text.replace("\0", ""), *self.keys)

@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from agents.answer_texts import redact
 from agents.gateway.completions import parse_cost, parse_count, parse_object
 from agents.prices import COST_UNIT
+from foundation.redaction import redact
 
 if TYPE_CHECKING:
     from markets.selection_rule import SearchTool

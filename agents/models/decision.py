@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from agents.answers import DECISION_SCHEMA, REASONED_DECISION_SCHEMA, parse_answer
+from agents.answers.decisions import DECISION_SCHEMA, REASONED_DECISION_SCHEMA, parse_answer
 from agents.models.agent import Agent
 from agents.models.family import Release
 from agents.models.sealed_rows import Seals, seals_in_force

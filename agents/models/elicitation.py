@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.forecast_answers import forecast_schema, parse_cut_forecasts, parse_forecasts
+from agents.answers.forecasts import forecast_schema, parse_cut_forecasts, parse_forecasts
 from agents.models.family import Family, Release
 from agents.models.sealed_rows import Seals, current_scope, seals_in_force
 from agents.models.task import PromptParts, Task

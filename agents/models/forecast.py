@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from agents.forecast_answers import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
+from agents.answers.forecasts import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
 from agents.models.call import ModelCall
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, Release

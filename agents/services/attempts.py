@@ -6,10 +6,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from agents.answer_texts import redact
 from agents.models import Attempt, Decision, Elicitation, Family, Registration, Task
 from agents.services.receipts import agent_version
 from foundation.locks import lock_name
+from foundation.redaction import redact
 
 MAX_REASON = 500
 MAX_REPORTS = 20

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
-from agents.models import Decision, ModelCall, Task
+from agents.models import ModelCall, Task
 from agents.services.chain import append_to_chain
 from foundation.models import Run
 from foundation.process_names import has_ended, process_name
@@ -118,8 +118,8 @@ def release_expired_claim(task: Task, *, now: datetime, reason: str) -> bool:
     return True
 
 
-def end_leases_of_killed_runs(model: type[Task], *, command: str, lease: timedelta) -> int:
-    """Frees the claims of the command's killed runs, if no process of this machine can hold one any more.
+def end_leases_of_killed_runs(*claims: QuerySet[Any], command: str, lease: timedelta) -> None:
+    """Frees these claims of the command's killed runs, if no process of this machine can hold one any more.
 
     Of a process of another machine nothing is known: its claims end with their leases.
     """
@@ -128,10 +128,9 @@ def end_leases_of_killed_runs(model: type[Task], *, command: str, lease: timedel
     recent = unfinished.exclude(process=this_process).exclude(finished_at__lt=now - lease)
     processes = list(recent.values_list("process", flat=True))
     if not processes or not all(map(has_ended, processes)):
-        return 0
-    family = "agent__family" if model is Decision else "family"
-    claims = model._default_manager.filter(**{"status": Task.Status.CLAIMED, f"{family}__external": False})
-    return claims.filter(lease_until__gt=now).update(lease_until=now)
+        return
+    for rows in claims:
+        rows.filter(lease_until__gt=now).update(lease_until=now)
 
 
 def _mark_unanswered_calls_lost(task: Task) -> None:

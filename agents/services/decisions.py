@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from agents.answers import Answer
+from agents.answers.decisions import Answer
 from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
 from agents.models.ledger import marked_value
 from agents.models.task import PromptParts
@@ -64,7 +64,8 @@ def run_decisions(
     """
     report = DecisionReport(asking_ends_s=settings.asking_ends_s)
     if not store_spooled_answers(report.log):
-        end_leases_of_killed_runs(Decision, command="run_decisions", lease=settings.lease)
+        claims = Decision.objects.filter(status=Decision.Status.CLAIMED, agent__family__external=False)
+        end_leases_of_killed_runs(claims, command="run_decisions", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
 
-from agents.answers import Answer, Bet, Sell
+from agents.answers.decisions import Answer, Bet, Sell
 from agents.models import Agent, Decision, Instruction, ModelCall, Position
 from agents.models.ledger import CENT, to_microshares
 from agents.services import ledger

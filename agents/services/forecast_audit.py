@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from agents.forecast_answers import CheckedForecast, PromptQuestion
+from agents.answers.forecasts import CheckedForecast, PromptQuestion
 from agents.gateway.searches import read_searches
 from agents.models import Elicitation, Forecast, ModelCall
 from agents.models.forecast import first_valid

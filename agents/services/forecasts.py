@@ -34,9 +34,10 @@ from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
-from markets.models import QuestionBatch, QuestionSet, Universe
+from markets.models import EvidenceClaim, QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
 from markets.selectors.sibling_questions import sibling_counts
+from markets.services.evidence import EvidenceClaimed
 from markets.services.prices import is_replay
 from markets.services.questions import FreezeParameters, NoQuestions, extend_question_set, freeze_question_set
 from markets.sources.polymarket import Clob
@@ -75,7 +76,8 @@ def run_forecasts(
     """
     report = ForecastReport(asking_ends_s=settings.asking_ends_s)
     if not store_spooled_answers(report.log):
-        end_leases_of_killed_runs(Elicitation, command="run_forecasts", lease=settings.lease)
+        claims = Elicitation.objects.filter(status=Elicitation.Status.CLAIMED, family__external=False)
+        end_leases_of_killed_runs(claims, EvidenceClaim.objects.all(), command="run_forecasts", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Elicitation.PROTOCOL, at=at))
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
@@ -182,6 +184,9 @@ def _freeze_question_sets(
         extend_question_set(freeze, traded=traded)
     except NoQuestions as error:
         report.failures.write(str(error))
+    except EvidenceClaimed as claimed:
+        report.unasked += 1
+        report.log.write(f"the day's questions are left to a later run: {claimed}")
     return list(QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology).order_by("part"))
 
 

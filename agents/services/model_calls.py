@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from agents.answer_texts import Malformed
+from agents.answers.texts import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd

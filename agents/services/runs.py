@@ -40,7 +40,7 @@ class RunReport:
     missed: int = 0
     skipped: int = 0
     unasked: int = 0
-    """Tasks left to a later run, since an earlier failure of this one concerns them too."""
+    """Tasks left to a later run, since an earlier failure or another run's claim concerns them too."""
     paused: int = 0
     """Tasks that were left out, since an operator paused their family or protocol."""
     cost_usd: Decimal = Decimal(0)

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db import transaction
 from django.db.models import F
 
-from agents.answer_texts import redact
 from agents.gateway.completions import Completion
 from agents.models import (
     Agent,
@@ -46,6 +45,7 @@ from cohorts.models import Methodology
 from cohorts.weeks import LONGEST_OPEN_WINDOW, week_start
 from foundation.locks import lock_rows
 from foundation.models import Run
+from foundation.redaction import redact
 from markets.models import QuestionBatch, Universe
 
 LEASE = timedelta(seconds=30)

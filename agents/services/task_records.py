@@ -1,6 +1,10 @@
 """Canonical records of completed tasks, from their rows."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Concat
 
 from agents.models import Decision, Elicitation, Instruction, ModelCall, RefusedForecast, Task
 from agents.records import (
@@ -42,12 +46,19 @@ def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
 def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, Any]:
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
-    trades = decision.trades.order_by("sequence").values_list(
-        "market__source", "market__external_id", "outcome__side", "sequence", "kind", "implied_confidence",
-        *TRADE_AMOUNTS, named=True,
-    )  # fmt: skip
-    instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
-    columns = ("call__sequence", "sequence", "kind", "payload", "executed", "reason")
+    instructions = _records(
+        instruction_record,
+        Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence"),
+        ("sequence", "kind", "payload", "executed", "reason"),
+        call="call__sequence",
+    )
+    trades = _records(
+        trade_record,
+        decision.trades.order_by("sequence"),
+        ("sequence", "kind", "implied_confidence", *TRADE_AMOUNTS),
+        market=Concat("market__source", Value(":"), "market__external_id"),
+        side="outcome__side",
+    )
     return trading_record(
         cohort=cohort.number,
         week=decision.week,
@@ -59,32 +70,10 @@ def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, An
         action=str(decision.action),
         fallback=decision.fallback,
         reasoning=sha256(decision.reasoning),
-        instructions=list(map(_instruction_record, instructions.values_list(*columns, named=True))),
-        trades=list(map(_trade_record, trades)),
+        instructions=instructions,
+        trades=trades,
         decided_at=instant_text(decision.decided_at),
         **common,
-    )
-
-
-def _instruction_record(row: Any) -> dict[str, Any]:
-    return instruction_record(
-        call=row.call__sequence,
-        sequence=row.sequence,
-        kind=row.kind,
-        payload=row.payload,
-        executed=row.executed,
-        reason=row.reason,
-    )
-
-
-def _trade_record(row: Any) -> dict[str, Any]:
-    return trade_record(
-        market=f"{row.market__source}:{row.market__external_id}",
-        side=row.outcome__side,
-        sequence=row.sequence,
-        kind=row.kind,
-        implied_confidence=row.implied_confidence,
-        **{name: getattr(row, name) for name in TRADE_AMOUNTS},
     )
 
 
@@ -92,21 +81,22 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
     # A forecast of several samples is recorded once all have ended; it follows from their calls.
-    forecasts = (
-        task.forecasts.filter(samples__isnull=True)
-        .order_by("entry__position")
-        .values_list(
-            "call__sequence",
-            "question__options_sha256",
-            "probabilities",
-            "stated",
-            "normalised",
-            "rationale",
-            named=True,
-        )
+    forecasts = _records(
+        forecast_entry_record,
+        task.forecasts.filter(samples__isnull=True).order_by("entry__position"),
+        ("probabilities", "normalised", "rationale"),
+        call="call__sequence",
+        question="question__options_sha256",
+        numbers="stated",
     )
-    refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
-    refusals = refused.values_list("call__sequence", "entry__question__options_sha256", "stated", "reason", named=True)
+    refused = _records(
+        refusal_record,
+        RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position"),
+        ("reason",),
+        call="call__sequence",
+        question="entry__question__options_sha256",
+        numbers="stated",
+    )
     return forecast_record(
         day=instant_text(questions.day),
         part=questions.part,
@@ -118,24 +108,16 @@ def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, 
         methodology=task.methodology.version,
         questions=questions.sha256,
         declined=task.declined,
-        forecasts=list(map(_forecast_entry_record, forecasts)),
-        refused=list(map(_refusal_record, refusals)),
+        forecasts=forecasts,
+        refused=refused,
         made_at=instant_text(task.made_at),
         **common,
     )
 
 
-def _forecast_entry_record(row: Any) -> dict[str, Any]:
-    return forecast_entry_record(
-        call=row.call__sequence,
-        question=row.question__options_sha256,
-        probabilities=row.probabilities,
-        numbers=row.stated,
-        normalised=row.normalised,
-        rationale=row.rationale,
-    )
-
-
-def _refusal_record(row: Any) -> dict[str, Any]:
-    question = row.entry__question__options_sha256
-    return refusal_record(call=row.call__sequence, question=question, numbers=row.stated, reason=row.reason)
+def _records(
+    record: Callable[..., dict[str, Any]], rows: QuerySet[Any], same: Sequence[str], **columns: Any
+) -> list[dict[str, Any]]:
+    """The record of each row: the columns of the same name, and those that have another one in the record."""
+    names = [*same, *columns]
+    return [record(**dict(zip(names, row, strict=True))) for row in rows.values_list(*same, *columns.values())]

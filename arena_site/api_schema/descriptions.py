@@ -25,6 +25,9 @@ COMMON = {
     "frozen_at": "Time at which prices and questions were frozen.",
     "week": "Decision week of the cohort, from 1.",
     "side": "Side of the market, YES or NO.",
+    "calls": "All requests to the model, oldest first.",
+    "first": "The first family's entry; null without one.",
+    "second": "The second family's entry; null without one.",
     "happened": "True if the option happened; null until the question is resolved.",
     "rank_low": "Best rank within the 95 % range.",
     "rank_high": "Worst rank within the 95 % range.",
@@ -102,11 +105,6 @@ COMPONENTS = {
 }
 """Descriptions of components that their serializers' docstrings do not give."""
 
-_PAIR = {
-    "first": "The first family's entry; null without one.",
-    "second": "The second family's entry; null without one.",
-}
-
 PROPERTIES: dict[str, dict[str, str]] = {
     "AcceptedForecast": {"probabilities": "Probability by option."},
     "BrierTest": {"se": "Standard error of the difference.", "events": "Events that the common questions belong to."},
@@ -138,7 +136,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
     },
     "DecisionDetail": {
         "system_prompt": "The system message of the last call; null if nothing was sent.",
-        "calls": "All requests to the model, oldest first.",
         "instructions": "All bets and sales that the answers asked for.",
         "trades": "The trades that were executed.",
     },
@@ -153,7 +150,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "first": "The first family's probability of it.",
         "second": "The second family's probability of it.",
     },
-    "ElicitationDetail": {"calls": "All requests to the model, oldest first."},
     "Export": {
         "start": "Start of the window, included; null for no bound.",
         "end": "End of the window, excluded; null for no bound.",
@@ -175,7 +171,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "spherical": "Spherical score, higher is better; null until the question is resolved.",
         "accuracy": "1 if the likeliest option happened, else 0; a fraction if options tie; null until resolved.",
     },
-    "ForecastComparison": _PAIR,
     "ForecastDetail": {"system_prompt": "The system message, byte for byte."},
     "ForecastLeaderboard": {"computed_at": "Time at which it was computed."},
     "ForecastLeaderboardDetail": {
@@ -349,7 +344,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "refused": "The forecasts that broke a rule.",
     },
     "TradingComparison": {
-        **_PAIR,
         "second_ahead": "Cohorts in which the second had the higher return.",
         "cohorts": "The cohorts that both played.",
     },

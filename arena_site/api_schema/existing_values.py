@@ -19,7 +19,7 @@ from scoring.selectors.competition import competition_index
 
 MAX_TEXTS, MAX_IDS = 1_000, 100
 """Values that are listed; of more ids the range is stated, of more texts nothing."""
-KEPT_S = 600
+LIFETIME_S = 600
 UNFILTERED: dict[str, tuple[type[Model], str]] = {
     "cohort": (Cohort, "number"),
     "family": (Family, "slug"),
@@ -33,7 +33,7 @@ Values = dict[tuple[str, str], dict[str, Any]]
 
 def existing_values(document: dict[str, Any]) -> Values:
     """The limits that existing rows set to the document's parameters, at most ten minutes old."""
-    values: Values = cache.get_or_set("existing-values", lambda: dict(_limits_by_parameter(document)), KEPT_S) or {}
+    values: Values = cache.get_or_set("existing-values", lambda: dict(_limits_by_parameter(document)), LIFETIME_S) or {}
     return values
 
 

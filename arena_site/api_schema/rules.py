@@ -98,5 +98,5 @@ def _meaning(component: str, field: str) -> str:
             return meaning
     meaning = MEANINGS.get((_table(component), field)) or COMMON.get(field)
     if meaning is None:
-        raise LookupError(f"describe {field} of {component} by a help_text or in schema_descriptions.py")
+        raise LookupError(f"describe {field} of {component} by a help_text or in api_schema/descriptions.py")
     return meaning

@@ -32,33 +32,23 @@ class ActionResult:
     path: str = ""
 
 
-class RowIdField(forms.ModelChoiceField):
-    """A row by its id, typed rather than chosen: pages of rows link to their actions with the id filled in."""
-
-    widget: type[forms.Widget] = forms.NumberInput
-
-    def __init__(self, rows: QuerySet[Any], label: str, *, required: bool = True) -> None:
-        unknown = {"invalid_choice": f"There is no {label} with this id."}
-        super().__init__(rows, label=f"{label.capitalize()} (id)", required=required, error_messages=unknown)
-
-
-class RowChoiceField(RowIdField):
+class RowChoiceField(forms.ModelChoiceField):
     """A row, chosen from the candidates: those for which there is something to do. A link may name any by its id."""
 
     OFFERED = 200
     LONGEST_LABEL = 110
-    widget = forms.Select
 
     def __init__(
         self,
         rows: QuerySet[Any],
-        label: str,
+        noun: str,
         candidates: Callable[[QuerySet[Any]], QuerySet[Any]],
         *,
         required: bool = True,
     ) -> None:
-        super().__init__(rows, label, required=required)
-        self.label, self.noun, self.candidates = label.capitalize(), label, candidates
+        unknown = {"invalid_choice": f"There is no {noun} with this id."}
+        super().__init__(rows, label=noun.capitalize(), required=required, error_messages=unknown)
+        self.noun, self.candidates = noun, candidates
 
     def label_from_instance(self, obj: Model) -> str:
         text = str(obj)
@@ -113,6 +103,8 @@ class Action:
     confirm_label: str
     row_field: str = ""
     """The form's field with the row that the action concerns, if it concerns one."""
+    listed: type[Model] | None = None
+    """The model whose list shows the effect, where the action does not concern one row."""
     default_reason: str = ""
     """Filled in for actions that harm nothing, so that nobody has to type at night."""
     reason_help: str = "For the audit log."
@@ -121,13 +113,19 @@ class Action:
         """The action's page, with its form filled in."""
         return reverse("admin:action", args=[self.name], query=initial or None)
 
+    def row(self, data: FormData) -> Model | None:
+        """The row that the action concerns, if it concerns one."""
+        return data[self.row_field] if self.row_field else None
+
     def target(self, data: FormData) -> str:
         """A description of the rows that the action concerns."""
-        return str(data[self.row_field]) if self.row_field else ""
+        return str(self.row(data) or "")
 
     def target_path(self, data: FormData) -> str:
         """The admin page of the target."""
-        return row_path(data[self.row_field]) if self.row_field else ""
+        if row := self.row(data):
+            return row_path(row)
+        return list_path(self.listed) if self.listed else ""
 
     def state(self, data: FormData) -> dict[str, Any]:
         """The values that the action may change, which the audit log stores before and after."""

@@ -50,23 +50,18 @@ class Cause:
         return RELEASE if self.is_booked else REMEDIES.get(self.key, WAIT)
 
     @property
-    def action(self) -> str:
-        return "Reconcile" if self.is_booked else "Change the cap" if self.key == SPEND_CAP else "Retry"
-
-    @property
-    def action_path(self) -> str:
+    def action(self) -> tuple[str, str]:
+        """The text and the address of the button against it."""
         if self.is_booked:
-            return ACTIONS["reconcile_costs"].path()
-        return ACTIONS["set-cap"].path() if self.key == SPEND_CAP else self.retry_path
+            return "Reconcile", ACTIONS["reconcile_costs"].path()
+        if self.key == SPEND_CAP:
+            return "Change the cap", ACTIONS["set-cap"].path()
+        return "Retry", ACTIONS["retry"].path(kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
 
     @property
     def alerts(self) -> set[tuple[str, str]]:
         """Kind and subject of the alerts about the gateway's account that tell of the same."""
         return {(CREDITS_LOW, CREDITS_LOW)} if self.key in ("402", KEY_LIMIT) else set()
-
-    @property
-    def retry_path(self) -> str:
-        return ACTIONS["retry"].path(kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
 
     @property
     def path(self) -> str:

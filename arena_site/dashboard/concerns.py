@@ -26,7 +26,6 @@ from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.resource_alerts import DISK_LOW, spend_alert
 from arena_site.operations.worker_watch import NO_WORKER
 from foundation.services.runs import JOB_FAILED
-from markets.models import Market
 from markets.services.venue_health import PRICES_STALE
 
 MODEL_JOBS = ("run_decisions", "run_forecasts", "reconcile_costs")
@@ -144,10 +143,10 @@ def _failed_tasks(causes: list[Cause], overview: Overview) -> Iterator[Concern]:
         alerts.add((FAILED, f"{overview.week_start + number * DAY:%Y-%m-%d}"))
     for cause in causes:
         counts = " and ".join(_count(number, tasks.name) for tasks, number in cause.counts)
-        text = cause.text or "Without a message"
+        text, (action, action_path) = cause.text or "Without a message", cause.action
         yield Concern(
-            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=cause.action,
-            action_path=cause.action_path, count=cause.number, remedy=cause.remedy,
+            f"{text}: {counts} of this week failed ({cause.names})", cause.path, action=action,
+            action_path=action_path, count=cause.number, remedy=cause.remedy,
             explains=frozenset(alerts | cause.alerts | _cap_alerts(overview, cause)),
         )  # fmt: skip
 
@@ -210,10 +209,7 @@ def _failing_functions(overview: Overview) -> Iterator[Concern]:
 
 def _markets(overview: Overview) -> Iterator[Concern]:
     if number := overview.overdue_count:
-        path = list_path(
-            Market, traded__exact=1, status__exact=Market.Status.CLOSED,
-            closed_at__lte=(overview.at - OVERDUE_AFTER).isoformat(),
-        )  # fmt: skip
+        path = overview.unresolved_list(OVERDUE_AFTER)
         settle = ACTIONS["settle"].path(market=overview.unresolved_markets[0].pk)
         message = f"{_count(number, 'market')} closed for over 72 hours without a resolution"
         alerts = frozenset(map(attrgetter("key"), overview.alerts.of_kind(OVERDUE_ALERT)))

@@ -10,7 +10,6 @@ from agents.models import Decision, Elicitation, Task
 from arena_site.dashboard.action import list_path, row_path
 from arena_site.dashboard.actions import ACTIONS
 from cohorts.weeks import week_start
-from foundation.bulk import rows_by
 
 TASKS_SHOWN = 6
 Status = Task.Status
@@ -70,9 +69,6 @@ class WeekTasks:
         for error, number in errors:
             self.errors.append((error.partition("\n")[0], number))
             self.failed_count += number
-
-    def number(self, status: str) -> StatusCount | None:
-        return rows_by("status", self.counts).get(status)
 
 
 def _with_names(tasks: Any) -> Any:

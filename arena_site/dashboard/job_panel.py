@@ -16,6 +16,7 @@ from arena_site.dashboard.graphics import Bar, bar_chart, bar_heights
 from arena_site.operations import operational_metrics
 from arena_site.templatetags.dashboard import duration, state_class
 from foundation.bulk import rows_by
+from foundation.commands import figure_label
 from foundation.models import Run
 
 DAY = timedelta(days=1)
@@ -122,7 +123,7 @@ def run_result(run: Run) -> str:
     figures = []
     for name, value in run.summary.items():
         if value not in (0, None, "", "0.000000") and not isinstance(value, bool | dict | list):
-            figures.append(f"{name.replace('_', ' ')} {value}")
+            figures.append(f"{figure_label(name)} {value}")
     return ", ".join(figures[:5])
 
 

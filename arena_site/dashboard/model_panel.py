@@ -1,7 +1,7 @@
 """The dashboard's models: their states in the last runs, and the calls, failures, latency and cost of a week."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -37,7 +37,6 @@ class CallFigures:
 
     calls: int = 0
     last_result: str = ""
-    last_sent_at: datetime | None = None
     last_answer_at: datetime | None = None
     unusable: int = 0
     cost: Decimal = Decimal(0)
@@ -122,17 +121,16 @@ class ModelPanel:
     def __init__(self, now: datetime, caps: Mapping[str, Decimal], paused: Set[int | None] = frozenset()) -> None:
         today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         self.since, self.cap = today - timedelta(days=DAYS_SHOWN - 1), max(caps.values())
-        decisions, forecasts = decision_grid(), forecast_grid()
-        self.weeks, self.days = decisions.runs, forecasts.runs
-        by_model = _call_figures(self.since)
+        self._decisions, self._forecasts = decision_grid(), forecast_grid()
+        self.weeks, self.days = self._decisions.runs, self._forecasts.runs
         self.rows: list[ModelRow] = []
-        for family, models in _families(decisions.families | forecasts.families):
-            figures = [by_model.pop(model) for model in models if model in by_model]
-            cells = decisions.cells(family.pk), forecasts.cells(family.pk)
-            is_paused = bool(paused & {None, family.pk})
-            self._add(family.display_name, models, *cells, _sum(figures), paused=is_paused)
-        for model, model_figures in sorted(by_model.items()):
-            self._add(model, [model], decisions.cells(None), forecasts.cells(None), model_figures)
+        figures_of: dict[str, CallFigures] = {}
+        for family, models in _families(self._decisions.families | self._forecasts.families):
+            figures = CallFigures()
+            figures_of |= dict.fromkeys(models, figures)
+            self._add(family.display_name, models, figures, family.pk, paused=bool(paused & {None, family.pk}))
+        for model in _add_calls(figures_of, self.since):
+            self._add(model, [model], figures_of[model])
         self.cost_days = list(map(self._cost_day, range(DAYS_SHOWN)))
         self.cost = sum(map(attrgetter("figures.cost"), self.rows), Decimal(0))
         self.cost_path = list_path(ModelCall, sent_at__gte=self.since.isoformat())
@@ -147,12 +145,12 @@ class ModelPanel:
         self,
         name: str,
         models: Sequence[str],
-        decisions: Any,
-        forecasts: Any,
         figures: CallFigures,
+        family: int | None = None,
         *,
         paused: bool = False,
     ) -> None:
+        decisions, forecasts = self._decisions.cells(family), self._forecasts.cells(family)
         colour = f"series-{len(self.rows) % COLOURS}"
         self.rows.append(ModelRow(name, models, decisions, forecasts, figures, colour, self.since, paused))
 
@@ -185,27 +183,22 @@ class ModelPanel:
         return bar_chart(bars, label=label, css_class="columns", line=line)
 
 
-def _call_figures(since: datetime) -> dict[str, CallFigures]:
-    """The figures of each model that was asked."""
-    figures: defaultdict[str, CallFigures] = defaultdict(CallFigures)
-    calls = ModelCall.objects.filter(sent_at__gte=since).order_by()
+def _add_calls(figures_of: dict[str, CallFigures], since: datetime) -> list[str]:
+    """Adds the calls since then to the figures of their models. Returns the models that had no figures yet."""
+    known_models = set(figures_of)
+    calls = ModelCall.objects.filter(sent_at__gte=since).order_by("sent_at", "pk")
     for call in calls.values_list(*CALL_COLUMNS, named=True).iterator():
-        model_figures = figures[call.model]
-        model_figures.calls += 1
-        _note_last(model_figures, call.sent_at, call.result)
-        model_figures.unusable += call.result in UNUSABLE
-        model_figures.cost += call.cost_usd
-        model_figures.daily[min((call.sent_at - since).days, DAYS_SHOWN - 1)] += call.cost_usd
+        figures = figures_of.setdefault(call.model, CallFigures())
+        figures.calls += 1
+        figures.last_result = call.result
+        if call.result == ModelCall.Result.ANSWERED:
+            figures.last_answer_at = call.sent_at
+        figures.unusable += call.result in UNUSABLE
+        figures.cost += call.cost_usd
+        figures.daily[min((call.sent_at - since).days, DAYS_SHOWN - 1)] += call.cost_usd
         if call.latency_ms is not None:
-            model_figures.latencies.append(call.latency_ms)
-    return figures
-
-
-def _note_last(figures: CallFigures, sent_at: datetime, result: str) -> None:
-    if figures.last_sent_at is None or sent_at >= figures.last_sent_at:
-        figures.last_sent_at, figures.last_result = sent_at, result
-    if result == ModelCall.Result.ANSWERED and (figures.last_answer_at is None or sent_at > figures.last_answer_at):
-        figures.last_answer_at = sent_at
+            figures.latencies.append(call.latency_ms)
+    return sorted(figures_of.keys() - known_models)
 
 
 def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
@@ -218,18 +211,3 @@ def _families(played: Set[int]) -> list[tuple[Family, list[str]]]:
             model_ids.add(model)
     rows = Family.objects.filter(Q(pk__in=played) | Q(active=True, external=False)).order_by("external", "pk")
     return [(family, models[family.pk]) for family in rows]
-
-
-def _sum(figures: Iterable[CallFigures]) -> CallFigures:
-    total = CallFigures()
-    for part in figures:
-        total.calls += part.calls
-        if part.last_sent_at is not None:
-            _note_last(total, part.last_sent_at, part.last_result)
-        total.last_answer_at = max(filter(None, [total.last_answer_at, part.last_answer_at]), default=None)
-        total.unusable += part.unusable
-        total.cost += part.cost
-        total.latencies += part.latencies
-        for day, cost in part.daily.items():
-            total.daily[day] += cost
-    return total

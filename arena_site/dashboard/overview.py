@@ -75,10 +75,7 @@ class Overview:
         overdue = Count("pk", filter=Q(closed_at__lte=at - OVERDUE_AFTER))
         counts = unresolved.aggregate(all=Count("pk"), overdue=overdue)
         self.unresolved_count, self.overdue_count = counts["all"], counts["overdue"]
-        self.unresolved_path = list_path(
-            Market, traded__exact=1, status__exact=Market.Status.CLOSED,
-            closed_at__lte=(at - UNRESOLVED_AFTER).isoformat(),
-        )  # fmt: skip
+        self.unresolved_path = self.unresolved_list(UNRESOLVED_AFTER)
         self.unresolved_markets = list(unresolved.order_by("closed_at")[:ROWS_SHOWN])
         stale = operational_metrics.held_stale_outcomes()
         self.stale_count, self.stale_path = stale.count(), list_path(Outcome, preset="held")
@@ -90,3 +87,8 @@ class Overview:
         self.snapshot_at = Snapshot.objects.order_by("-taken_at").values_list("taken_at", flat=True).first()
         self.synced_at = Market.objects.newest_instant()
         self.audit_entries = list(AuditEntry.objects.order_by("-at", "-pk")[:8])
+
+    def unresolved_list(self, age: timedelta) -> str:
+        """The list of traded markets that closed so long ago and are unresolved."""
+        closed_by = (self.at - age).isoformat()
+        return list_path(Market, traded__exact=1, status__exact=Market.Status.CLOSED, closed_at__lte=closed_by)

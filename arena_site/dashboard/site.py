@@ -22,7 +22,7 @@ class OperatorSite(AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The overview for accounts that may view runs; the list of models for all others."""
-        from arena_site.dashboard.actions import ACTIONS, GROUPS
+        from arena_site.dashboard.actions import GROUPS
         from arena_site.dashboard.concerns import concerns
         from arena_site.dashboard.overview import Overview
 
@@ -31,12 +31,11 @@ class OperatorSite(AdminSite):
         if has_perm("foundation.view_run"):
             context["overview"] = Overview(clock.now(), timezone.now())
             context["concerns"] = concerns(context["overview"])
-        permitted = [action for action in ACTIONS.values() if has_perm(action.permission)]
-        context["actions"] = permitted
-        context["action_groups"] = []
-        for title, names in GROUPS.items():
-            if actions := [action for action in permitted if action.name in names]:
-                context["action_groups"].append((title, actions))
+        context["actions"], context["action_groups"] = [], []
+        for title, group in GROUPS.items():
+            if permitted := [action for action in group.values() if has_perm(action.permission)]:
+                context["actions"] += permitted
+                context["action_groups"].append((title, permitted))
         return super().index(request, context)
 
     def action(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -7,6 +7,7 @@ from django.conf import settings
 
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
+from arena_site.operations.operational_metrics import venue_traffic
 from foundation.bulk import rows_by
 from markets.models import Market, VenueTraffic
 from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
@@ -36,7 +37,7 @@ class VenueRow:
 
 def venue_rows(alerts: AlertPanel) -> list[VenueRow]:
     """The venues of the settings."""
-    traffic = rows_by("venue", VenueTraffic.objects.all())
+    traffic = rows_by("venue", venue_traffic())
     troubled: dict[str, str] = {}
     for kind, state in STATES.items():
         for alert_row in alerts.of_kind(kind):
@@ -47,6 +48,5 @@ def venue_rows(alerts: AlertPanel) -> list[VenueRow]:
         markets = Market.objects.filter(source=source, refreshed_at__isnull=False).order_by("-refreshed_at")
         answered_at = markets.values_list("refreshed_at", flat=True).first()
         state = troubled.get(source) or ("answers" if answered_at else "not asked yet")
-        venue_traffic = traffic.get(source) or VenueTraffic(venue=source)
-        rows.append(VenueRow(SOURCES[source].label, state, answered_at, venue_traffic, list_path(VenueTraffic)))
+        rows.append(VenueRow(SOURCES[source].label, state, answered_at, traffic[source], list_path(VenueTraffic)))
     return rows

@@ -1,1 +1,6 @@
 """Middleware of the site, and what it knows of a request: its client, its deadline, its cached response."""
+
+READS = ("GET", "HEAD")
+ADMIN, API, SUBMISSIONS = "/admin/", "/api/", "/api/v1/submissions/"
+PROBES = ("/healthz", "/readyz", "/metrics")
+"""Beginnings of addresses that several of them treat apart; probes are what monitors ask."""

@@ -19,6 +19,7 @@ from django.middleware.gzip import re_accepts_gzip
 from django.utils import timezone
 
 from agents.models.sealed_rows import read_seals
+from arena_site.middleware import ADMIN, API, PROBES
 from arena_site.middleware.last_change import last_change
 from cohorts.models import Cohort
 from foundation import clock
@@ -31,7 +32,7 @@ CACHED = {
     PERFORMANCE: ((Scope.COMPETITION, Scope.SNAPSHOTS), {"range", "cohort", "family"}),
 }
 """By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""
-UNCACHED = ("/admin/", "/api/", "/data/", "/og/", "/static/", "/healthz", "/readyz", "/metrics")
+UNCACHED = (ADMIN, API, "/data/", "/og/", "/static/", *PROBES)
 """Beginnings of the addresses that are no pages."""
 PAGE_PARAMETERS = {
     "action", "all", "arm", "as_of", "asked_from", "asked_to", "category", "closes_from", "closes_to", "cohort",
@@ -94,14 +95,14 @@ def _page_versions() -> tuple[str, ...] | None:
     return None if changed is None else (changed.isoformat(), str(now.timestamp() // settings.PAGE_CACHE_S))
 
 
-def _is_read(request: HttpRequest) -> bool:
+def _is_api_read(request: HttpRequest) -> bool:
     """Whether the API answers, else a page."""
     return request.path_info in CACHED
 
 
 def _key(request: HttpRequest, versions: Sequence[str]) -> str:
     parts = (request.scheme, request.get_host(), request.path_info, request.META.get("QUERY_STRING", ""), *versions)
-    accepted = request.META.get("HTTP_ACCEPT", "") if _is_read(request) else ""
+    accepted = request.META.get("HTTP_ACCEPT", "") if _is_api_read(request) else ""
     negotiated = (accepted, str(bool(re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")))))
     return hashlib.sha256("\n".join([*parts, *negotiated]).encode()).hexdigest()
 
@@ -118,7 +119,7 @@ def _read(key: str) -> tuple[bytes, dict[str, str]] | None:
 def _lifetime_s(request: HttpRequest) -> float:
     """How long a response holds: a page while its key does; nothing longer than a seal, at whose end it shows more."""
     ends = [(until - clock.now()).total_seconds() for _, until in read_seals().one_by_one()]
-    return min([LIFETIME_S if _is_read(request) else settings.PAGE_CACHE_S, *ends])
+    return min([LIFETIME_S if _is_api_read(request) else settings.PAGE_CACHE_S, *ends])
 
 
 def _write(key: str, response: tuple[bytes, dict[str, str]], lifetime_s: float) -> None:

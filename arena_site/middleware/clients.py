@@ -2,7 +2,7 @@
 
 import logging
 from functools import cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 from django.conf import settings
@@ -64,15 +64,9 @@ def _address(text: str) -> Address | None:
 
 
 def _trusted(address: Address | None) -> bool:
-    networks = _networks(tuple(settings.ARENA_TRUSTED_PROXIES))
     if address is None:
-        return bool(networks)
-    return any(address in network for network in networks)
-
-
-@cache
-def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(text, strict=False) for text in texts)
+        return bool(settings.ARENA_TRUSTED_PROXIES)
+    return any(address in network for network in settings.ARENA_TRUSTED_PROXIES)
 
 
 @cache

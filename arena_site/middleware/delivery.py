@@ -1,4 +1,4 @@
-"""Response delivery: conditional GET, the time of the last change, compression of what holds no secret, and headers."""
+"""Delivery of responses: their headers, compression of those without a secret, and 304 for a client that has one."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,14 +14,10 @@ from django.utils.cache import set_response_etag
 from django.utils.http import http_date
 
 from agents.models.sealed_rows import read_seals
+from arena_site.middleware import ADMIN, API, READS, SUBMISSIONS
 from arena_site.middleware.last_change import last_change
 
-API = "/api/"
 ROWS = "/api/v1/"
-READS = ("GET", "HEAD")
-ADMIN = "/admin/"
-SUBMISSIONS = "/api/v1/submissions/"
-
 TEXT_TYPES = ("text/", "application/json", "image/svg")
 
 UNUSED = (
@@ -58,17 +54,6 @@ def _is_text_file(request: HttpRequest, response: HttpResponseBase) -> bool:
     return is_whole and is_text and request.path_info.startswith("/static/")
 
 
-class EntityTags(ConditionalGetMiddleware):
-    """ETags of successful reads, computed before compression changes the bytes."""
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # type: ignore[override]
-        if request.method not in READS or request.path_info.startswith((ADMIN, SUBMISSIONS)):
-            return response
-        if response.status_code == HTTPStatus.OK and self.needs_etag(response) and not response.has_header("ETag"):  # type: ignore[arg-type]
-            set_response_etag(response)
-        return response
-
-
 class ConditionalReads(ConditionalGetMiddleware):
     """304 for a client that has the response already, made anew or cached, by the ETag that it has by then.
 
@@ -86,46 +71,39 @@ class ConditionalReads(ConditionalGetMiddleware):
         return False
 
 
-class ApiReads:
-    """Last-Modified and revalidation for reads of the API."""
+class ResponseHeaders:
+    """ETags of successful reads, before compression changes the bytes, and the time of the last change of the API's.
+
+    Also forbids the browser features that no page uses, to injected code too, and embedding by other sites.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Submission responses are for one agent alone and hold for minutes: not to be cached.
         path = request.path_info
-        if not path.startswith(API) or path.startswith(SUBMISSIONS) or request.method not in READS:
-            return self.get_response(request)
+        # Submission responses are for one agent alone and hold for minutes: not to be cached.
+        is_public_read = request.method in READS and not path.startswith((ADMIN, SUBMISSIONS))
         # Before the rows are read: a change in between makes the response newer than it says, never older.
-        changed = last_change(timezone.now()) if path.startswith(ROWS) else None
+        changed = last_change(timezone.now()) if is_public_read and path.startswith(ROWS) else None
         response = self.get_response(request)
-        if response.status_code != HTTPStatus.OK or response.streaming:
+        response.setdefault("Permissions-Policy", PERMISSIONS)
+        resource_policy = "cross-origin" if _is_embeddable(request) else "same-origin"
+        response.setdefault("Cross-Origin-Resource-Policy", resource_policy)
+        if not is_public_read or response.status_code != HTTPStatus.OK or response.streaming:
             return response
-        # To be cached, but revalidated each time: without this, a browser guesses how long it need not ask.
-        response["Cache-Control"] = "no-cache"
+        if path.startswith(API):
+            # To be cached, but revalidated each time: without this, a browser guesses how long it need not ask.
+            response["Cache-Control"] = "no-cache"
         if changed is not None:
             if read_seals():  # a second earlier: when they end, a client that holds this response asks anew
                 changed -= timedelta(seconds=1)
             response["Last-Modified"] = http_date(changed.timestamp())
-        return response
-
-
-class PermissionsPolicy:
-    """Forbids the browser features that no page uses, also to injected code, and embedding by other sites."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        response.setdefault("Permissions-Policy", PERMISSIONS)
-        response.setdefault(
-            "Cross-Origin-Resource-Policy", "cross-origin" if _is_embeddable(request) else "same-origin"
-        )
+        if not response.has_header("ETag") and "no-store" not in response.get("Cache-Control", ""):
+            set_response_etag(response)
         return response
 
 
 def _is_embeddable(request: HttpRequest) -> bool:
     """Whether other sites may embed it: the API's data, archives, share images, files of charts and feeds."""
-    return request.path_info.startswith(("/api/", "/data/", "/og/", "/feeds/")) or "/charts/" in request.path_info
+    return request.path_info.startswith((API, "/data/", "/og/", "/feeds/")) or "/charts/" in request.path_info

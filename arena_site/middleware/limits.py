@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
+from arena_site.middleware import ADMIN, API, PROBES
 from arena_site.middleware.clients import client_key
 from arena_site.models import RateLimitCounter
 from foundation.rest.problems import Problem
@@ -105,7 +106,7 @@ API_LIMIT = SharedLimit("api", MINUTE)
 
 POLICY = "client"
 """The name of the limit in the headers `RateLimit` and `RateLimit-Policy`."""
-UNLIMITED = ("/admin/", "/static/", "/healthz", "/readyz", "/metrics")
+UNLIMITED = (ADMIN, "/static/", *PROBES)
 
 
 class RateLimits:
@@ -137,7 +138,7 @@ class RateLimits:
 
 def _too_many(request: HttpRequest, seconds: int) -> HttpResponse:
     status, text = HTTPStatus.TOO_MANY_REQUESTS, f"Too many requests. Try again in {seconds} seconds."
-    if request.path_info.startswith("/api/"):
+    if request.path_info.startswith(API):
         return Problem(status, text, headers={"Retry-After": str(seconds)})
     headers = {"Retry-After": str(seconds), "Cache-Control": "no-store"}
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)

@@ -11,9 +11,10 @@ from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
+from arena_site.middleware import API, PROBES
 from foundation.rest.problems import Problem
 
-WITHOUT_DATABASE = ("/healthz", "/readyz", "/metrics", "/static/")
+WITHOUT_DATABASE = (*PROBES, "/static/")
 """Paths that answer without it, or say themselves that it is gone."""
 GONE = "the database is not available; try again in a moment"
 RETRY_S = 1
@@ -95,6 +96,6 @@ def _check_file() -> None:
 def unavailable(request: HttpRequest, detail: str = GONE, page: str = "503.html") -> HttpResponse:
     """A 503: problem details under /api/, a plain page elsewhere."""
     headers = {"Retry-After": "5", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'self'"}
-    if request.path_info.startswith("/api/"):
+    if request.path_info.startswith(API):
         return Problem(503, detail, headers=headers)
     return HttpResponse(render_to_string(page), status=503, headers=headers)

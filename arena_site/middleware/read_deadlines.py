@@ -14,9 +14,9 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connections
 from django.http import HttpRequest, HttpResponse
 
+from arena_site.middleware import READS
 from arena_site.middleware.outages import unavailable
 
-READS = ("GET", "HEAD")
 MAX_READ_S = 8.0
 """A reader has an answer within ten seconds: the rest is for what no statement takes."""
 WATCH_S = 0.2

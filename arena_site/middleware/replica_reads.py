@@ -13,10 +13,11 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse
 
+from arena_site.middleware import ADMIN, PROBES, READS, SUBMISSIONS
+
 REPLICA = "replica"
 """The alias of its connections."""
-SAFE = ("GET", "HEAD")
-FROM_PRIMARY = ("/admin/", "/api/v1/submissions/", "/healthz", "/readyz", "/metrics")
+FROM_PRIMARY = (ADMIN, SUBMISSIONS, *PROBES)
 """Beginnings of the addresses whose answers somebody acts on."""
 
 
@@ -29,7 +30,7 @@ class ReplicaReads:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in SAFE or request.path_info.startswith(FROM_PRIMARY):
+        if request.method not in READS or request.path_info.startswith(FROM_PRIMARY):
             return self.get_response(request)
         with reading_from_replica():
             return self.get_response(request)

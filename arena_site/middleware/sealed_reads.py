@@ -5,8 +5,10 @@ which the audit log stores.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,15 +16,14 @@ from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
-from agents.models.sealed_rows import ReaderScope, current_scope, seals_in_force
+from agents.models.sealed_rows import current_scope, seals_in_force
 from agents.sealing import respecting_seals
-from arena_site.middleware.replica_reads import SAFE
+from arena_site.middleware import ADMIN, READS, SUBMISSIONS
 from arena_site.models import AuditEntry
 from foundation.api import RunViewSet
 from foundation.clock import now
 
-ADMIN = "/admin/"
-UNSEALED = ("/api/v1/submissions/", "/healthz", "/readyz", "/static/")
+UNSEALED = (SUBMISSIONS, "/healthz", "/readyz", "/static/")
 """Beginnings of the addresses that show no answers, or to an agent its own."""
 ADMIN_LIST = re.compile(r"/admin/(?!actions/|agents/registration/)[a-z_]+/[a-z]+/(csv/)?")
 """A list or its file, which an unsafe method shows too. Its actions write nothing: they lead to the dashboard's."""
@@ -40,14 +41,15 @@ class SealedReads:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        is_read = request.method in SAFE or ADMIN_LIST.fullmatch(request.path_info)
+        is_read = request.method in READS or ADMIN_LIST.fullmatch(request.path_info)
         if not is_read or request.path_info.startswith(UNSEALED):
             return self.get_response(request)
         with respecting_seals(at=now(), shows_tasks=request.path_info.startswith(ADMIN)):
             response = self.get_response(request)
-            scope = current_scope.get()
-        if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
-            response.streaming_content = _within(scope, response.streaming_content)
+            if isinstance(response, StreamingHttpResponse) and not isinstance(response, FileResponse):
+                # Its rows are read after this block: each part in a copy of the block's context.
+                following = partial(copy_context().run, next, iter(response.streaming_content), None)
+                response.streaming_content = iter(following, None)
         return response
 
     def process_view(self, request: HttpRequest, view: Any, arguments: Any, options: Any) -> None:
@@ -57,20 +59,6 @@ class SealedReads:
         entries = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
         if entries.filter(result=AuditEntry.Result.DONE).exists():
             current_scope.set(None)
-
-
-def _within(scope: ReaderScope | None, parts: Iterable[Any]) -> Iterator[Any]:
-    """The parts of a streamed response, whose rows are read after the middleware has returned."""
-    remaining = iter(parts)
-    while True:
-        token = current_scope.set(scope)
-        try:
-            part = next(remaining)
-        except StopIteration:
-            return
-        finally:
-            current_scope.reset(token)
-        yield part
 
 
 PUBLIC = ("sync_markets", "start_cohort")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from django.db import DatabaseError, connection
 
 from agents import clients
 from agents.gateway.catalogue import ModelCatalogue
-from agents.gateway.completions import GatewayFailure
+from agents.gateway.completions import GatewayFailure, parse_account_credits, parse_remaining_credits
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
 from agents.services.cost_estimate import PROMPT_CHARACTERS, CostPlan, plan_costs, prompt_tokens
@@ -158,12 +159,10 @@ class Diagnosis:
         status = answers[0].status
         if status in (401, 403):
             return _item(name, False, f"refused with {status}", "Make a new key at the gateway."), None
-        limits, account = (_data(answer.body) if answer.status == 200 else {} for answer in answers)
-        amounts = [_dollars(limits.get("limit_remaining"))]
-        total, usage = _dollars(account.get("total_credits")), _dollars(account.get("total_usage"))
-        amounts += [total - usage] if total is not None and usage is not None else []
+        limits, account = map(_parsed, answers)
+        amounts = (parse_remaining_credits(limits), parse_account_credits(account))
         balances = [amount for amount in amounts if amount is not None]
-        return _item(name, True, "accepted" if status == 200 else "set"), min(balances, default=None)
+        return _item(name, True, "accepted" if status == HTTPStatus.OK else "set"), min(balances, default=None)
 
     def _catalogue(self) -> tuple[ModelCatalogue, Item]:
         name, empty = "catalogue", ModelCatalogue({}, 0)
@@ -305,14 +304,9 @@ def connection_fault() -> str:
     return ""
 
 
-def _data(body: bytes) -> dict[str, Any]:
+def _parsed(answer: Exchange) -> Any:
+    """The JSON of a successful answer; None of another."""
     try:
-        parsed = parse_json(body)
+        return parse_json(answer.body) if answer.status == HTTPStatus.OK else None
     except ValueError:
-        return {}
-    data = parsed.get("data") if isinstance(parsed, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
-def _dollars(raw: Any) -> Decimal | None:
-    return Decimal(raw) if isinstance(raw, int | Decimal) and not isinstance(raw, bool) else None
+        return None

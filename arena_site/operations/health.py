@@ -1,12 +1,12 @@
 """Health endpoints: liveness, readiness and Prometheus metrics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -26,11 +26,13 @@ from arena_site.operations.notices import unsent_notices
 from arena_site.operations.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, Question
 from scoring.models import Leaderboard, Snapshot
 
 OK = "ok"
+Family = type[CounterMetricFamily | GaugeMetricFamily]
 
 
 @require_safe
@@ -85,21 +87,14 @@ class ArenaCollector(Collector):
         """Every metric; only `arena_database_up` where the database does not answer."""
         try:
             check_connection()
-            rows = [
-                *_counts(),
-                *_calls_and_runs(),
-                *_models_and_venues(),
-                *_operation(),
-                *_newest_data(),
-                *_pending_work(),
-                *_spending(),
-                *_database_size(),
-            ]
+            metrics: list[Metric] = []
+            for part in PARTS:
+                metrics += part()
         except DatabaseError:
             yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=0)
             return
         yield GaugeMetricFamily("arena_database_up", "Does the database answer?", value=1)
-        yield from rows
+        yield from metrics
 
 
 MODELS_WITH_STATUS = (
@@ -120,51 +115,48 @@ def _counts() -> Iterator[Metric]:
 
 
 def _calls_and_runs() -> Iterator[Metric]:
-    """Model calls and their cost, and the last runs of each kind."""
-    calls = CounterMetricFamily("arena_model_calls", "Requests to models.", labels=["result"])
-    for result, number in ModelCall.objects.order_by().values_list("result").annotate(n=Count("pk")):
-        calls.add_metric([result], number)
-    yield calls
-    runs = Run.objects.order_by().values_list("kind").annotate(
-        good=Max("finished_at", filter=Q(status=Run.Status.SUCCEEDED)),
-        bad=Max("finished_at", filter=Q(status=Run.Status.FAILED)),
-    )  # fmt: skip
-    successes, failures = [], []
-    for kind, good, bad in runs:
-        successes.append((kind, good))
-        failures.append((kind, bad))
+    """Model calls by result, and the last runs of each kind."""
+    calls = ModelCall.objects.order_by().values_list("result").annotate(n=Count("pk"))
+    yield _labelled("arena_model_calls", "Requests to models.", "result", calls, CounterMetricFamily)
+    now, ends = timezone.now(), Run.objects.exclude(finished_at=None).order_by().values_list("kind")
+    successes = ends.filter(status=Run.Status.SUCCEEDED).annotate(Max("finished_at"))
+    failures = ends.filter(status=Run.Status.FAILED).annotate(Max("finished_at"))
     for name, text, instants in (
         ("success", "Last run that succeeded.", successes),
         ("failure", "Last run that failed.", failures),
     ):
         yield _labelled(f"arena_run_last_{name}_timestamp_seconds", text, "kind", _timestamps(instants))
+    ages = [(kind, (now - at).total_seconds()) for kind, at in successes]
+    yield _labelled("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", "kind", ages)
 
 
 def _models_and_venues() -> Iterator[Metric]:
     """Latency, failures and cost of each model, latency and failures of each venue; 0 before the first request."""
-    models = operational_metrics.model_figures(timezone.now())
-    failures = CounterMetricFamily("arena_model_failures", "Requests without an answer.", labels=["model"])
-    for model, figures in models.items():
-        failures.add_metric([model], figures.failures)
-    yield failures
-    text = "Mean time to a model's answer in the last day, in seconds."
-    latencies, costs = [], []
-    for model, figures in models.items():
-        latencies.append((model, figures.latency_s))
-        costs.append((model, figures.cost_usd))
-    yield _labelled("arena_model_latency_seconds", text, "model", latencies)
-    yield _labelled("arena_model_cost_usd", "What models cost, in US dollars.", "model", costs)
-    venues = operational_metrics.venue_traffic()
-    failures = CounterMetricFamily("arena_venue_failures", "Failed requests to a venue.", labels=["venue"])
-    for venue in venues:
-        failures.add_metric([venue.venue], venue.failures)
-    yield failures
-    requests = CounterMetricFamily("arena_venue_requests", "Requests to a venue.", labels=["venue"])
-    for venue in venues:
-        requests.add_metric([venue.venue], venue.requests)
-    yield requests
-    text = "Mean time to a venue's answer in the last run that asked, in seconds."
-    yield _labelled("arena_venue_latency_seconds", text, "venue", [(row.venue, row.latency_s) for row in venues])
+    answer_time = "Mean time to a model's answer in the last day, in seconds."
+    yield from _columns(
+        "model",
+        operational_metrics.model_figures(timezone.now()),
+        ("failures", "Requests without an answer.", "failures", CounterMetricFamily),
+        ("latency_seconds", answer_time, "latency_s", GaugeMetricFamily),
+        ("cost_usd", "What models cost, in US dollars.", "cost_usd", GaugeMetricFamily),
+    )
+    answer_time = "Mean time to a venue's answer in the last run that asked, in seconds."
+    yield from _columns(
+        "venue",
+        rows_by("venue", operational_metrics.venue_traffic()),
+        ("failures", "Failed requests to a venue.", "failures", CounterMetricFamily),
+        ("requests", "Requests to a venue.", "requests", CounterMetricFamily),
+        ("latency_seconds", answer_time, "latency_s", GaugeMetricFamily),
+    )
+
+
+def _columns(label: str, rows: Mapping[str, Any], *columns: tuple[str, str, str, Family]) -> Iterator[Metric]:
+    """A metric of each column (name, text, attribute of a row, kind), with the rows' names as labels."""
+    for name, text, attribute, family in columns:
+        metric = family(f"arena_{label}_{name}", text, labels=[label])
+        for value, row in rows.items():
+            metric.add_metric([value], getattr(row, attribute))
+        yield metric
 
 
 def _operation() -> Iterator[Metric]:
@@ -199,13 +191,9 @@ def _newest_data() -> Iterator[Metric]:
 
 
 def _pending_work() -> Iterator[Metric]:
-    """Ages of runs, decisions that are due, and markets and prices that are late."""
+    """Decisions that are due, and markets and prices that are late."""
     now = timezone.now()
-    succeeded = Run.objects.filter(status=Run.Status.SUCCEEDED, finished_at__isnull=False).order_by()
-    last = succeeded.values_list("kind").annotate(last=Max("finished_at"))
-    ages = [(kind, (now - at).total_seconds()) for kind, at in last]
-    yield _labelled("arena_run_age_seconds", "Seconds since a run of this kind succeeded.", "kind", ages)
-    this_week = operational_metrics.decisions_of_week(now)
+    this_week = Decision.objects.filter(Decision.in_week(week_start(now)))
     yield _labelled(
         "arena_decisions_due",
         "This week's decisions that are not final: to be claimed, or claimed by a live worker.",
@@ -267,8 +255,14 @@ def _timestamps(instants: Any) -> list[tuple[str, float]]:
     return [(name, at.timestamp()) for name, at in instants if at is not None]
 
 
-def _labelled(name: str, text: str, label: str, counts: Any) -> Metric:
-    metric = GaugeMetricFamily(name, text, labels=[label])
-    for value, number in counts:
-        metric.add_metric([value], number)
+def _labelled(
+    name: str,
+    text: str,
+    label: str,
+    figures: Iterable[tuple[str, Any]],
+    family: Family = GaugeMetricFamily,
+) -> Metric:
+    metric = family(name, text, labels=[label])
+    for value, figure in figures:
+        metric.add_metric([value], figure)
     return metric

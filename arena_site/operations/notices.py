@@ -92,8 +92,8 @@ def _is_quiet(hour: int, start: int, end: int) -> bool:
 
 def _is_current() -> Q:
     """A notice of an alert's state; an alert that ended before its notice was sent has none."""
-    over = Q(alert__cleared_at=None)
-    return Q(status=Notice.Status.OPEN) & over | Q(status=Notice.Status.RESOLVED) & ~over
+    is_open = Q(alert__cleared_at=None)
+    return Q(status=Notice.Status.OPEN) & is_open | Q(status=Notice.Status.RESOLVED) & ~is_open
 
 
 def _unnoticed(channel: str, status: str) -> QuerySet[Alert]:

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import connection
 from django.db.models import Avg, Count, Model, Q, QuerySet, Subquery, Sum
 
-from agents.models import Decision, ModelCall, Position
+from agents.models import ModelCall, Position
 from agents.services.lineups import lineup_releases
-from cohorts.weeks import week_start
+from agents.services.settlement import OVERDUE_AFTER
 from foundation.bulk import rows_by
-from foundation.models import Alert, Run
+from foundation.models import Run
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry, VenueTraffic
 from markets.sources.registry import SOURCES
 from scoring.models import Snapshot
@@ -75,10 +74,6 @@ def venue_traffic() -> list[VenueTraffic]:
     return [stored.get(name) or VenueTraffic(venue=name) for name in SOURCES]
 
 
-def decisions_of_week(at: datetime) -> Any:
-    return Decision.objects.filter(universe__week_start=week_start(at))
-
-
 def held_stale_outcomes() -> QuerySet[Outcome]:
     """Outcomes with an open position and a stale price."""
     return Outcome.objects.filter(price_stale=True, positions__status=Position.Status.OPEN).distinct()
@@ -91,14 +86,7 @@ def unresolved_markets() -> QuerySet[Market]:
 
 def overdue_markets(at: datetime) -> QuerySet[Market]:
     """Traded markets whose resolution is overdue."""
-    from agents.services.settlement import OVERDUE_AFTER
-
-    return Market.objects.traded().filter(status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER)
-
-
-def open_alerts() -> QuerySet[Alert]:
-    """Alerts that are neither acknowledged nor cleared."""
-    return Alert.objects.filter(cleared_at=None)
+    return unresolved_markets().filter(closed_at__lte=at - OVERDUE_AFTER)
 
 
 def last_verification() -> Run | None:

@@ -1,42 +1,28 @@
-"""The lock under which one `arena` at a time prepares a database: two migrations at once would break each other.
-
-No transaction is held: building an index concurrently waits for every older one, the lock's own included.
-"""
+"""The lock under which one `arena` at a time prepares a database: two migrations at once would break each other."""
 
 import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
-from uuid import uuid4
 
-from django.db import Error, IntegrityError, connection
+from django.db import connection
 
-TABLE = "arena_preparation"
-"""Made here and not by a migration, which the lock comes before."""
-LEASE_S = 15
-"""How long others wait for an `arena` that died while it prepared the database."""
-RENEWAL_S, POLL_S = 3, 0.2
-CREATION = f"CREATE TABLE IF NOT EXISTS {TABLE} (id int PRIMARY KEY, holder text NOT NULL, until timestamptz NOT NULL)"
-LEASE = f"now() + interval '{LEASE_S} seconds'"
-CLAIM = (
-    f"INSERT INTO {TABLE} (id, holder, until) VALUES (1, %s, {LEASE}) ON CONFLICT (id) DO UPDATE "  # noqa: S608 - our own names
-    f"SET holder = EXCLUDED.holder, until = EXCLUDED.until WHERE {TABLE}.until < now()"
-)
-RENEWAL = f"UPDATE {TABLE} SET until = {LEASE} WHERE holder = %s"  # noqa: S608 - our own names
-RELEASE = f"DELETE FROM {TABLE} WHERE holder = %s"  # noqa: S608 - our own names
+LOCK_ID = int.from_bytes(b"arena", "big")
+POLL_S = 0.2
 
 
 @contextmanager
 def preparation_lock() -> Iterator[None]:
     """Waits for every other `arena` that prepares this database, and keeps others waiting for the block."""
-    if connection.vendor == "postgresql":
-        with _leased_row():
-            yield
-        return
+    with _postgres_lock() if connection.vendor == "postgresql" else _folder_lock():
+        yield
+
+
+@contextmanager
+def _folder_lock() -> Iterator[None]:
     # The folder, not the file: closing another descriptor of its file would drop SQLite's own locks.
     folder = os.open(Path(connection.settings_dict["NAME"]).resolve().parent, os.O_RDONLY)
     try:
@@ -47,35 +33,24 @@ def preparation_lock() -> Iterator[None]:
 
 
 @contextmanager
-def _leased_row() -> Iterator[None]:
-    """A row with a lease, renewed by a thread. It holds behind PgBouncer too, where a session's lock does not."""
-    holder, stop, lock = uuid4().hex, Event(), connection.copy()
-    lock.inc_thread_sharing()
-    with suppress(IntegrityError):  # of two that create the table at once, one fails
-        _execute(lock, CREATION)
-    while not _execute(lock, CLAIM, holder):
-        time.sleep(POLL_S)
-    renewal = Thread(target=_renew, args=(lock, holder, stop), daemon=True)
-    renewal.start()
+def _postgres_lock() -> Iterator[None]:
+    """A transaction's advisory lock, on a connection of its own. Behind PgBouncer a session's would not hold."""
+    lock: Any = connection.copy()
     try:
+        lock.set_autocommit(False)
+        while not _is_acquired(lock):
+            lock.rollback()
+            time.sleep(POLL_S)
         yield
     finally:
-        stop.set()
-        renewal.join()
-        _execute(lock, RELEASE, holder)
         lock.close()
 
 
-def _renew(lock: Any, holder: str, stop: Event) -> None:
-    while not stop.wait(RENEWAL_S):
-        try:
-            _execute(lock, RENEWAL, holder)
-        except Error:  # the next renewal opens a new connection
-            lock.close()
-
-
-def _execute(lock: Any, statement: str, *parameters: str) -> int:
-    """The number of rows that a statement wrote, in a transaction of its own."""
+def _is_acquired(lock: Any) -> bool:
+    """Tries at once. Building an index concurrently waits for every statement's snapshot, so none may be left open."""
     with lock.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return int(cursor.rowcount)
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK_ID])
+        is_acquired = bool(cursor.fetchone()[0])
+        # Also ends the SELECT, whose portal PostgreSQL would keep open until the next statement.
+        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        return is_acquired

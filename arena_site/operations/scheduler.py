@@ -71,8 +71,8 @@ class SchedulerBroker(ORM):
             if self.is_refused():
                 time.sleep(Conf.POLL)
                 return None
-            if _task_queue() is not None and not alert_watch.is_running():
-                alert_watch.start()
+            if _task_queue() is not None:
+                alert_watch.ensure_started()
             if time.monotonic() - self.scheduled_s >= SCHEDULER_INTERVAL_S:
                 self.scheduled_s = time.monotonic()
                 self.enqueue_due_jobs()
@@ -84,7 +84,7 @@ class SchedulerBroker(ORM):
                 return None
             message = self.take_message()
         except Error as error:  # the pusher would die of it
-            log.warning("the queue is unreachable: %s", _first_line(error))
+            log.warning("the queue is unreachable: %s", str(error).partition("\n")[0])
             time.sleep(Conf.POLL)
             return None
         if message is None:
@@ -119,7 +119,7 @@ class SchedulerBroker(ORM):
         try:
             super().acknowledge(task_id)
         except Error as error:  # the monitor would die of it
-            log.warning("message %s stays in the queue: %s", task_id, _first_line(error))
+            log.warning("message %s stays in the queue: %s", task_id, str(error).partition("\n")[0])
 
     def enqueue_due_jobs(self) -> None:
         """Enqueues each job that is due, once however late."""
@@ -149,7 +149,3 @@ def _task_queue() -> Queue | None:
     """The queue from which the workers take messages, in the process that fills it."""
     arguments = getattr(multiprocessing.current_process(), "_args", ())
     return arguments[0] if arguments and isinstance(arguments[0], Queue) else None
-
-
-def _first_line(error: Error) -> str:
-    return str(error).partition("\n")[0]

@@ -18,7 +18,7 @@ from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask
 
 API_REQUEST = re.compile(rb"\s*\S+\s+(?:[a-z][a-z0-9+.-]*://[^/\s]*)?/+api/", re.IGNORECASE)
-"""The begin of a request for the API, by a path or a whole address."""
+"""The beginning of a request for the API, by a path or a whole address."""
 CONNECTIONS = 900
 """Of one process, whose limit of open files is 1024 on most systems."""
 IDLE_S = 30
@@ -102,7 +102,7 @@ class BufferingWorker(Worker):
 
     def _finish(self, connections: dict[int, Any]) -> None:
         """Accepts nothing more, and answers the requests that have come whole."""
-        from foundation.rest import long_poll  # as below, after the settings
+        from foundation.rest import long_poll  # as above, after the settings
 
         long_poll.stopping.set()
         for listener in connections.values():

@@ -35,7 +35,7 @@ class WorkerHeartbeat:
         now_s = time.monotonic()
         if now_s - self.beaten_s >= INTERVAL_S:
             if self.beaten_s == float("-inf"):
-                forget_ended_clusters(timezone.now())
+                delete_ended_clusters(timezone.now())
             self.beaten_s = now_s
             Worker.objects.update_or_create(name=cluster_name(), defaults={"seen_at": timezone.now()})
         address = settings.ARENA_HEARTBEAT_URL
@@ -51,7 +51,7 @@ def cluster_name() -> str:
     return process_name(os.getppid())
 
 
-def forget_ended_clusters(now: datetime) -> None:
+def delete_ended_clusters(now: datetime) -> None:
     """Deletes the rows of clusters of this machine that ended, and old ones of others."""
     Worker.objects.filter(seen_at__lt=now - STORED_FOR).delete()
     ended_ids = [worker.pk for worker in Worker.objects.filter(name__startswith=machine()) if has_ended(worker.name)]

@@ -4,7 +4,9 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from django.conf import settings
 from django.db import Error, connection
@@ -22,39 +24,44 @@ NO_WORKER = "no-worker"
 INTERVAL_S = 15
 
 log = logging.getLogger(__name__)
-_checking = threading.Lock()
-"""Held during a check: a process is forked between two, never while a lock of the database's driver is held."""
+_looking = threading.Lock()
+"""Held during a look: a process is forked between two, never while a lock of the database's driver is held."""
 
 
 def watch_workers() -> None:
     """Starts the watch in this process, and in each that it forks (a preloaded server's)."""
     if settings.ARENA_DEMO:  # which has no worker
         return
-    os.register_at_fork(before=_checking.acquire, after_in_parent=_checking.release, after_in_child=_start_after_fork)
+    os.register_at_fork(before=_looking.acquire, after_in_parent=_looking.release, after_in_child=_start_after_fork)
     _start()
 
 
 def _start_after_fork() -> None:
-    _checking.release()
+    _looking.release()
     _start()
 
 
 def _start() -> None:
-    threading.Thread(target=_watch, args=[timezone.now()], name="worker watch", daemon=True).start()
+    start_watch("worker watch", partial(check_workers, since=timezone.now()))
 
 
-def _watch(since: datetime) -> None:
+def start_watch(name: str, look: Callable[..., object]) -> None:
+    """Starts a thread that calls `look` every INTERVAL_S on a host that serves the database; no error ends it."""
+    threading.Thread(target=_watch, args=[name, look], name=name, daemon=True).start()
+
+
+def _watch(name: str, look: Callable[..., object]) -> None:
     while True:
         time.sleep(INTERVAL_S)
-        with _checking:
+        with _looking:
             try:
                 check_connection()
                 if not host_refusal():
-                    check_workers(now=timezone.now(), since=since)
+                    look(now=timezone.now())
             except Error as error:
-                log.info("the workers could not be looked at: %s", error)
+                log.info("the %s could not look: %s", name, error)
             except Exception:
-                log.exception("the watch over the workers failed")
+                log.exception("the %s failed", name)
             finally:
                 connection.close()
 

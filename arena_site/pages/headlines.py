@@ -54,7 +54,7 @@ def forecast_headline(
     market = next((entry for entry in entries if entry["forecaster"] == MARKET and entry["brier"] is not None), None)
     against = _against_market(report.get("market", {}).get(leader["forecaster"]), market)
     name = f"{ADJUSTED.get(leader['ranked_by'], '')}Brier score"
-    value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader), score, '–')}lower is better)"
+    value = f"{score(ranking_score(leader))} ({_interval(ranking_interval(leader))}lower is better)"
     basis = f"on {count(leader['n'])} resolved questions"
     if events > MINIMUM_EVENTS and len(tied) < len(rivals):
         sentence = (
@@ -85,8 +85,7 @@ def trading_headline(
     leader, *rivals = ranked
     tied = _tied(leader, rivals, pairs, key="family")
     number = _cohorts(leader, cohorts, at)
-    interval = _interval(leader["return_ci"], signed_percent, " to ")
-    mean = f"{signed_percent(leader['return_percent'])} ({interval}paper money)"
+    mean = _mean_return(leader["return_percent"], leader["return_ci"])
     if len(tied) < len(rivals):
         sentence = (
             f"{leader['display_name']} earns most as of {_date(at)}: its mean return of {mean} over {number}"
@@ -156,8 +155,8 @@ def agents_headline(board: AgentsBoard, competition: CompetitionIndex, *, at: da
         conditions = competition.conditions
         condition = f"{of_track} {conditions.phrase(conditions.board())}"
         scope, lead, superlative = condition, "lowest adjusted Brier score", "be best"
-        interval = _interval(leader["score_ci"], score, "–")
-        name, value = "adjusted Brier score", f"{score(leader['score'])} ({interval}lower is better)"
+        value = f"{score(leader['score'])} ({_interval(leader['score_ci'])}lower is better)"
+        name = "adjusted Brier score"
         basis = f"on {count(leader['answered'])} resolved questions"
     else:
         numbers = {int(number) for number in board.report.get("weeks", {}).get(leader["forecaster"], ())}
@@ -165,8 +164,7 @@ def agents_headline(board: AgentsBoard, competition: CompetitionIndex, *, at: da
         basis = f"over {_cohorts(leader, cohorts, at)}"
         condition = f"{of_track} {basis}"
         scope, lead, superlative = of_track, "highest mean return", "earn most"
-        interval = _interval(leader["score_ci"], signed_percent, " to ")
-        name, value = "mean return", f"{signed_percent(leader['score'])} ({interval}paper money)"
+        name, value = "mean return", _mean_return(leader["score"], leader["score_ci"])
     if len(tied) < len(rivals):
         sentence = (
             f"{leader['display_name']} leads the external agents {scope} as of {_date(at)}: its {name} of {value}"
@@ -197,8 +195,16 @@ def _ranked(entries: Sequence[Entry]) -> list[Entry]:
     return sorted(ranked, key=lambda entry: entry["rank"])
 
 
-def _interval(interval: Sequence[float] | None, write: Any, to: str) -> str:
-    return f"95 % interval {write(interval[0])}{to}{write(interval[1])}, " if interval else ""
+def _interval(interval: Sequence[float] | None) -> str:
+    return f"95 % interval {score(interval[0])}–{score(interval[1])}, " if interval else ""
+
+
+def _mean_return(mean: float, interval: Sequence[float] | None) -> str:
+    """A leader's mean return with its interval, which does not allow for the choice of the highest."""
+    alone = ""
+    if interval:
+        alone = f"95 % interval of it alone {signed_percent(interval[0])} to {signed_percent(interval[1])}, "
+    return f"{signed_percent(mean)} ({alone}paper money)"
 
 
 def _ties(tied: Sequence[Entry], rivals: int, competitor: str = "model") -> str:

@@ -51,3 +51,11 @@ SECTIONS = (
 def section_of(page: str | None) -> Section | None:
     """The section that a page belongs to, by its URL name."""
     return next((section for section in SECTIONS if page and section.holds(page)), None)
+
+
+def linked_pages() -> list[str]:
+    """The pages of the navigation, by URL name."""
+    pages: dict[str, None] = {}
+    for section in SECTIONS:
+        pages |= dict.fromkeys([section.page, *section.parts.values()])
+    return list(pages)

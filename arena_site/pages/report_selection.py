@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
+from arena_site.pages.stored_boards import stored_boards
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
-from scoring.models import Leaderboard
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.forecast_boards import report_part
 
@@ -42,20 +42,16 @@ class SelectedPart(NamedTuple):
 
 def selected_part(request: HttpRequest, name: str) -> SelectedPart:
     """The part of this name that a request selects. Raises Http404 for an unknown choice."""
-    boards = Leaderboard.objects.filter(protocol=FORECAST, category="").order_by()
-    stored = set(boards.values_list("arm", "methodology"))
-    versions = sorted({version for _, version in stored if version})
+    stored = stored_boards(protocol=FORECAST, category="")
     competition = competition_index()
     conditions = competition.conditions
     names = conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
-    selection = PageSelection.from_request(request, {"arm": names, "methodology": [ALL_METHODOLOGIES, *versions]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, {"arm": names, "methodology": [ALL_METHODOLOGIES, *stored.versions]})
     as_of = requested_instant(request, timezone.now())
-    arms = {arm for arm, _ in stored}
     filters = selection.filter_links(
         [
-            ("Prompt condition", "arm", condition_labels(conditions, selection, arms)),
-            ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
+            ("Prompt condition", "arm", condition_labels(conditions, selection, stored.arms)),
+            ("Methodology", "methodology", all_or_one("all versions", stored.versions, minimum=2)),
         ]
     )
     figures, at = report_part(name, arm=selection["arm"], methodology=selection["methodology"], at=as_of)

@@ -27,6 +27,11 @@ class PageSelection:
                 raise Http404(f"{name}={values[name]} is not one of: {', '.join(filter(None, options))}")
         return cls(choices, values)
 
+    @classmethod
+    def dated(cls, request: HttpRequest, choices: Mapping[str, Sequence[str]] | None = None) -> "PageSelection":
+        """The request's choices, and its instant (`as_of`) as it is written. Raises Http404 for an unknown choice."""
+        return cls.from_request(request, choices or {}).with_text("as_of", request.GET.get("as_of", ""))
+
     def __getitem__(self, name: str) -> str:
         return self.values[name]
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from agents.models import Agent, Decision, Family
 from arena_site.pages.filters import page_url
+from arena_site.pages.navigation import linked_pages
 from cohorts.models import Cohort, Methodology
 from markets.models import Market, Question
 
@@ -19,15 +20,10 @@ FILE_SIZE = 1_000
 
 
 class StaticSitemap(Sitemap):  # type: ignore[type-arg]
-    """The pages without arguments."""
+    """The pages without arguments: those of the navigation, and the data sets, to which the page of data leads."""
 
     def items(self) -> list[str]:
-        return [
-            "leaderboard", "findings", "forecasts", "trading", "risk", "agents-board", "calibration", "conditions",
-            "time", "costs", "releases", "consistency", "pitfalls", "comparisons", "disagreements", "families",
-            "cohorts", "markets", "questions", "decisions", "imports", "data", "datasets", "methodologies", "glossary",
-            "about",
-        ]  # fmt: skip
+        return [*linked_pages(), "datasets"]
 
     def location(self, item: str) -> str:
         return reverse(item)

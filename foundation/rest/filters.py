@@ -49,6 +49,7 @@ MAX_VALUES = 500
 """Values of a parameter that takes several, separated by commas."""
 MAX_ID = 10**18 - 1
 MAX_WHOLE = 2**31 - 1
+TEXT_SCHEMA = {"type": "string", "maxLength": MAX_TEXT}
 ID_SCHEMA = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 INSTANT_SCHEMA = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 
@@ -164,7 +165,7 @@ class ReferenceFilter(SingleValueFilter, filters.ModelChoiceFilter):
         )
         # Explicit, because drf-spectacular derives it from the column type, which differs between databases.
         text = isinstance(model._meta.pk if by == "pk" else model._meta.get_field(by), models.CharField)
-        schema = {"type": "string", "maxLength": MAX_TEXT} if text else ID_SCHEMA
+        schema = TEXT_SCHEMA if text else ID_SCHEMA
         extend_schema_field({**schema, "description": f"The {noun}'s {key}."})(self)
 
     def any_of(self) -> forms.Field:
@@ -218,15 +219,14 @@ class AnyOfFilter(filters.BaseCSVFilter):
     def __init__(self, single: SingleValueFilter) -> None:
         super().__init__(field_name=single.field_name, distinct=single.distinct, help_text="")
         self.single = single
-        item = getattr(single, "_spectacular_annotation", {}).get("field", {"type": "string", "maxLength": MAX_TEXT})
+        item = getattr(single, "_spectacular_annotation", {}).get("field", TEXT_SCHEMA)
         if choices := single.extra.get("choices"):
             item = {"type": "string", "enum": list(dict(choices() if callable(choices) else choices))}
         extend_schema_field({**item, "description": "Any of several, separated by commas."})(self)
 
     @property
     def field(self) -> forms.Field:
-        field: forms.Field = self.single.any_of()
-        return field
+        return self.single.any_of()
 
     def filter(self, qs: QuerySet, value: Any) -> QuerySet:
         return self.single.filter_any(qs, list(value)) if value else qs
@@ -235,15 +235,14 @@ class AnyOfFilter(filters.BaseCSVFilter):
 class SearchFilter(filters.CharFilter):
     """Rows that hold each word of a text, by the search of the site's own pages."""
 
-    def __init__(self, search: Callable[[Any, str], Any]) -> None:
+    def __init__(self, search: Callable[[Any, str], QuerySet]) -> None:
         self.search = search
         super().__init__(max_length=MAX_TEXT)
         description = "Words that must all occur, whatever their case. The first eight count; later ones are ignored."
-        extend_schema_field({"type": "string", "maxLength": MAX_TEXT, "description": description})(self)
+        extend_schema_field({**TEXT_SCHEMA, "description": description})(self)
 
     def filter(self, qs: QuerySet, value: str) -> QuerySet:
-        rows: QuerySet = self.search(qs, value)
-        return rows
+        return self.search(qs, value)
 
 
 class StrictFilterSet(filters.FilterSet):
@@ -299,22 +298,21 @@ def check_parameters(request: Request, names: Iterable[str]) -> None:
     names = sorted(names)
     errors: dict[str, list[str]] = {}
     for name, values in request.query_params.lists():
+        takes_several = name.endswith("__in") or name in (FIELDS_PARAMETER, "ordering")
         if name not in names:
             errors[name] = [f"unknown parameter; known are {', '.join(names)}" if names else "takes no parameters"]
         elif len(values) > 1:
             errors[name] = ["given more than once"]
-        elif _takes_several(name) and not all(part.strip() for part in values[0].split(",")):
-            errors[name] = ["has an empty value"] if values[0].strip() else ["is empty"]
-        elif not values[0].strip() or "\0" in values[0]:
-            errors[name] = ["is empty" if not values[0].strip() else "contains a NUL character"]
+        elif not values[0].strip():
+            errors[name] = ["is empty"]
+        elif takes_several and not all(map(str.strip, values[0].split(","))):
+            errors[name] = ["has an empty value"]
+        elif "\0" in values[0]:
+            errors[name] = ["contains a NUL character"]
         elif (parts := values[0].count(",") + 1) > MAX_VALUES:
             errors[name] = [f"{parts} values; at most {MAX_VALUES} can be given"]
     if errors:
         raise ValidationError(errors)
-
-
-def _takes_several(name: str) -> bool:
-    return name.endswith("__in") or name in (FIELDS_PARAMETER, "ordering")
 
 
 def past_instant(request: Request, name: str) -> datetime | None:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from django.db import connections
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 
 MAX_WAIT_S = 30
+WAIT_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_S}
 POLL_S = 1.0
 MAX_WAITING = 4
 """Of one process, so that most of its threads are left to others; one more is answered at once."""
@@ -16,6 +19,14 @@ Rows = TypeVar("Rows")
 _slots = threading.BoundedSemaphore(MAX_WAITING)
 stopping = threading.Event()
 """Set once the process is to end: then nobody waits."""
+
+
+def wait_seconds(request: Request) -> int:
+    """The seconds in the parameter `wait`, 0 without it. Raises ValidationError."""
+    text = request.query_params.get("wait", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) <= MAX_WAIT_S):
+        raise ValidationError({"wait": [f"{text} is no whole number from 0 to {MAX_WAIT_S}"]})
+    return int(text)
 
 
 def wait_for_rows(read: Callable[[], list[Rows]], seconds: float) -> list[Rows]:

@@ -16,6 +16,7 @@ from foundation.admin.readonly import (
 )
 from markets.models import (
     CacheVersion,
+    EvidenceClaim,
     EvidenceSnippet,
     Market,
     OrderBook,
@@ -205,6 +206,12 @@ class EvidenceSnippetAdmin(ReadOnlyAdmin):
     list_defer = ("text", "entry__question__rules")
     search_fields = ("title", "source", "=sha256")
     ordering = ("-pk",)
+
+
+@admin.register(EvidenceClaim)
+class EvidenceClaimAdmin(ReadOnlyAdmin):
+    list_display = ("day", "methodology", "lease_until")
+    search_fields = ("=methodology",)
 
 
 @admin.register(VenueTraffic)

@@ -54,6 +54,15 @@ class Migration(migrations.Migration):
             'ordering': ['-day', 'part'],
             'constraints': [models.UniqueConstraint(fields=('day', 'methodology', 'part'), name='one_question_set_per_day_methodology_and_part')],
         }),
+        migrations.CreateModel('EvidenceClaim', [
+            ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+            ('day', models.DateTimeField(help_text='00:00 UTC of the day.')),
+            ('methodology', models.CharField(help_text="The methodology's version.", max_length=20)),
+            ('lease_until', models.DateTimeField(help_text='Wall-clock time, in replays too.')),
+        ], {
+            'ordering': ['-day', 'methodology'],
+            'constraints': [models.UniqueConstraint(fields=('day', 'methodology'), name='one_evidence_claim_per_day_and_methodology')],
+        }),
         migrations.CreateModel('QuestionBatch', [
             ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
             ('question_set', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='markets.questionset')),

@@ -25,9 +25,12 @@ class PriceObservationQuerySet(models.QuerySet["PriceObservation"]):
             .annotate(newest=Max("observed_at"))
             .order_by()
         )
-        pairs = {row["outcome"]: row["newest"] for row in last}
-        rows = self.filter(outcome__in=pairs.keys(), observed_at__in=set(pairs.values())).order_by("pk")
-        return {row.outcome_id: row for row in rows if pairs[row.outcome_id] == row.observed_at}
+        newest = dict(last.values_list("outcome", "newest"))
+        latest: dict[int, PriceObservation] = {}
+        for row in self.filter(outcome__in=newest.keys(), observed_at__in=set(newest.values())).order_by("pk"):
+            if newest[row.outcome_id] == row.observed_at:
+                latest[row.outcome_id] = row
+        return latest
 
 
 class PriceObservation(models.Model):

@@ -235,6 +235,23 @@ def day_of(at: datetime) -> datetime:
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
+class EvidenceClaim(models.Model):
+    """A lease on the evidence of a day under one methodology: only its holder may pay for queries."""
+
+    day = models.DateTimeField(help_text="00:00 UTC of the day.")
+    methodology = models.CharField(max_length=20, help_text="The methodology's version.")
+    lease_until = models.DateTimeField(help_text="Wall-clock time, in replays too.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["day", "methodology"], name="one_evidence_claim_per_day_and_methodology")
+        ]
+        ordering = ["-day", "methodology"]
+
+    def __str__(self) -> str:
+        return f"evidence of {self.day:%Y-%m-%d} {self.methodology}"
+
+
 class EvidenceSnippet(models.Model):
     """A snippet about a question, as every model is shown it. Dates are those that its source states."""
 

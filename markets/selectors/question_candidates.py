@@ -44,12 +44,14 @@ def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, 
     originals: list[VenueQuestion] = []
     pairs: list[tuple[str, QuestionCandidate]] = []
     for source in SOURCES:
-        listed = [_venue_question(candidate) for candidate in candidates if candidate.source == source]
-        duplicates = set()
-        for original, duplicate in duplicate_questions(originals, listed):
-            duplicates.add(duplicate)
+        listed: dict[str, VenueQuestion] = {}
+        for candidate in candidates:
+            if candidate.source == source:
+                listed[candidate.key] = _venue_question(candidate)
+        for original, duplicate in duplicate_questions(originals, list(listed.values())):
+            listed.pop(duplicate, None)
             pairs.append((original, by_key[duplicate]))
-        originals += [question for question in listed if question.id not in duplicates]
+        originals += listed.values()
     return pairs
 
 

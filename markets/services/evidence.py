@@ -6,20 +6,21 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q
+from django.utils import timezone
 
 from foundation.json_lines import instant_text
 from foundation.site_hosts import site_hosts
 from markets.evidence_filters import UNREADABLE, EvidenceFilter
-from markets.models import EvidenceSnippet, Question, QuestionEntry
+from markets.models import EvidenceClaim, EvidenceSnippet, Question, QuestionEntry
 from markets.outcome_statements import states_outcome
 from markets.question_selection import QuestionCandidate
 from markets.services.prices import is_replay
@@ -31,10 +32,34 @@ if TYPE_CHECKING:
 
 EVIDENCE_S = 240
 """How long the evidence of a day may take in all."""
+LEASE = timedelta(seconds=EVIDENCE_S + 60)
+"""As long, and the time to store it."""
 
 
 class EvidenceUnavailable(Exception):
     """The source is down or answers nothing that can be read: conditions with evidence are not asked that day."""
+
+
+class EvidenceClaimed(Exception):
+    """Another worker is gathering the evidence of the day."""
+
+
+@contextmanager
+def claim_evidence(day: datetime, methodology: str) -> Iterator[None]:
+    """The claim on a day's evidence, held while the block gathers and stores it. Raises EvidenceClaimed."""
+    now = timezone.now()
+    lease_until = now + LEASE
+    claims = EvidenceClaim.objects.filter(day=day, methodology=methodology)
+    try:
+        with transaction.atomic():
+            EvidenceClaim.objects.create(day=day, methodology=methodology, lease_until=lease_until)
+    except IntegrityError:
+        if not claims.filter(lease_until__lte=now).update(lease_until=lease_until):
+            raise EvidenceClaimed(f"another run is gathering the evidence of {day:%Y-%m-%d}") from None
+    try:
+        yield
+    finally:
+        claims.filter(lease_until=lease_until).delete()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +116,7 @@ class EvidenceGatherer:
             siblings = [sibling for sibling in candidates if sibling.key != candidate.key]
             texts = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
             snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in texts]
-        counts = {reason: number for reason, number in sorted(dropped.items()) if number}
+        counts = dict(sorted((+dropped).items()))
         if not any(snippets.values()):
             raise EvidenceUnavailable(f"the source of evidence gave nothing to show; dropped: {counts or 'nothing'}")
         return Evidence(snippets, ended_at, counts)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
+from operator import attrgetter
 
 from django.db import IntegrityError, transaction
 
@@ -154,15 +155,16 @@ def match_outcomes(stored: list[Outcome], rows: tuple[VenueOutcome, ...]) -> lis
     """
     if len(stored) != len(rows):
         raise OutcomesChanged(f"has {len(rows)} outcomes, {len(stored)} are stored")
-    tokens = {outcome.token_id: outcome for outcome in stored if outcome.token_id}
-    if len(tokens) == len(stored) and all(row.token_id for row in rows):
-        if {row.token_id for row in rows} != set(tokens):
+    by_token, tokens = rows_by("token_id", stored), list(map(attrgetter("token_id"), rows))
+    if len(by_token) == len(stored) and all(by_token) and all(tokens):
+        if set(tokens) != by_token.keys():
             raise OutcomesChanged("its tokens differ from the stored ones")
-        return [(tokens[row.token_id or ""], row) for row in rows]
-    ordered = sorted(stored, key=lambda outcome: outcome.index)
+        return list(zip(map(by_token.__getitem__, tokens), rows, strict=True))
+    ordered = sorted(stored, key=attrgetter("index"))
     places = {outcome.name.casefold(): outcome.index for outcome in ordered}
-    if any(places.get(row.name.casefold(), row.index) != row.index for row in rows):
-        raise OutcomesChanged("its outcomes have changed places and have no tokens to identify them")
+    for row in rows:
+        if places.get(row.name.casefold(), row.index) != row.index:
+            raise OutcomesChanged("its outcomes have changed places and have no tokens to identify them")
     return list(zip(ordered, rows, strict=True))
 
 

@@ -1,8 +1,9 @@
 """Resolving questions by the resolutions of their markets, and their scheduled closes; prices play no part."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import transaction
@@ -87,7 +88,8 @@ def _change(question: Question, at: datetime) -> _Change | None:
     """The change of a question; None if its markets change nothing."""
     options = list(question.options.all())
     status, happened = _decided_status(question, options)
-    if status == question.status and all(option.happened == happened.get(option.pk) for option in options):
+    stored = {option.pk: option.happened for option in options}
+    if status == question.status and stored == dict.fromkeys(stored) | happened:
         return None
     closed_at = question.closed_at or (None if status == Question.Status.OPEN else at)
     return _Change(question, happened, status, closed_at, at if status in FINAL else None)
@@ -114,31 +116,32 @@ def happened_options(question: Question, options: list[QuestionOption]) -> Happe
     winner, the option "None of these" happened, where there is one. Options that are not exclusive are decided one by
     one: a cancelled market leaves its own option without an outcome, and the others as they are.
     """
-    markets = {option.pk: option.outcome.market for option in options if option.outcome}
-    won = []
+    markets: dict[int, Market] = {}
+    happened: HappenedByOption = {}
     for option in options:
-        if option.outcome is not None and markets[option.pk].winning_outcome_id == option.outcome_id:
-            won.append(option)
+        happened[option.pk] = False
+        if option.outcome is not None:
+            markets[option.pk] = option.outcome.market
+            happened[option.pk] = option.outcome.market.winning_outcome_id == option.outcome_id
     if not question.exclusive:
-        return _happened_independently(options, markets, won)
-    if len(won) == 1:
-        return {option.pk: option is won[0] for option in options}
-    all_resolved = all(market.status == Market.Status.RESOLVED for market in markets.values())
-    has_none_of_these = len(markets) < len(options)
-    if not won and all_resolved and has_none_of_these:
-        return {option.pk: option.outcome is None for option in options}
-    return None
+        return _happened_independently(happened, markets)
+    winners = sum(map(bool, happened.values()))
+    none_of_these = happened.keys() - markets.keys()
+    statuses = set(map(attrgetter("status"), markets.values()))
+    if winners == 0 and none_of_these and statuses <= {Market.Status.RESOLVED}:
+        return happened | dict.fromkeys(none_of_these, True)
+    return happened if winners == 1 else None
 
 
-def _happened_independently(
-    options: Sequence[QuestionOption], markets: Mapping[int, Market], won: Sequence[QuestionOption]
-) -> HappenedByOption | None:
+def _happened_independently(happened: HappenedByOption, markets: Mapping[int, Market]) -> HappenedByOption | None:
     """Each independent option's outcome once all markets are final, unless all were cancelled."""
-    cancelled = {option for option, market in markets.items() if market.status == Market.Status.CANCELLED}
-    if len(cancelled) == len(markets) or not all(market.is_final for market in markets.values()):
-        return None
-    happened: HappenedByOption = {option.pk: option in won for option in options}
-    return happened | dict.fromkeys(cancelled)
+    cancelled = set()
+    for option, market in markets.items():
+        if not market.is_final:
+            return None
+        if market.status == Market.Status.CANCELLED:
+            cancelled.add(option)
+    return None if len(cancelled) == len(markets) else happened | dict.fromkeys(cancelled)
 
 
 def update_scheduled_closes() -> int:

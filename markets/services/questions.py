@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -37,7 +38,7 @@ from markets.prompt_blocks import evidence_block, question_block, question_line,
 from markets.question_quotes import Quote, Quotes, current_ask, is_priced, option_quotes_of
 from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
-from markets.services.evidence import Evidence, EvidenceUnavailable, evidence_sha256, store_snippets
+from markets.services.evidence import Evidence, EvidenceUnavailable, claim_evidence, evidence_sha256, store_snippets
 from markets.services.prices import PricingResult, is_replay, recorded_prices, spread, update_prices
 from markets.sources.polymarket import Clob
 
@@ -77,7 +78,7 @@ class FreezeParameters:
 def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ()) -> QuestionSet:
     """The day's questions: the stored set, else a new one that includes every market of `traded` (ids).
 
-    Raises NoQuestions if no question qualifies.
+    Raises NoQuestions if no question qualifies, and EvidenceClaimed while another run gathers their evidence.
     """
     stored = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=0).first()
     if stored is not None:
@@ -92,13 +93,17 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
         raise NoQuestions("no open question has usable prices: run sync_markets first")
     failpoint("questions.priced")
     try:
-        return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
+        with _evidence_claim(freeze, 0):
+            return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
     except IntegrityError:  # another run stored it first
         return QuestionSet.objects.get(day=freeze.day, methodology=freeze.methodology, part=0)
 
 
 def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> QuestionSet | None:
-    """A further part of the day's questions for markets of `traded` that no part contains; None if there are none."""
+    """A further part of the day's questions for markets of `traded` that no part contains; None if there are none.
+
+    Raises EvidenceClaimed while another run gathers the day's evidence.
+    """
     while True:
         parts = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology)
         first_arms = set(parts.filter(part=0).values_list("batches__arm", flat=True))
@@ -113,7 +118,8 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
         if not added:
             return None
         try:
-            return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
+            with _evidence_claim(freeze, part):
+                return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
         except IntegrityError:
             continue  # another run added a part: leave out its questions
 
@@ -147,9 +153,10 @@ def _eligible_candidates(
     candidates = open_candidates(freeze.at, replay=is_replay(freeze.at))
     ranked = rank_candidates(candidates, freeze.rule, freeze.at)
     pairs = duplicate_pairs(ranked)
-    duplicate_keys = {duplicate.key for _, duplicate in pairs}
-    unique = [candidate for candidate in ranked if candidate.key not in duplicate_keys]
-    return select_candidates(unique, freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
+    unique = rows_by("key", ranked)
+    for _, duplicate in pairs:
+        unique.pop(duplicate.key, None)
+    return select_candidates(list(unique.values()), freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
 
 
 def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
@@ -261,6 +268,18 @@ def _store(
     return question_set
 
 
+@contextmanager
+def _evidence_claim(freeze: FreezeParameters, part: int) -> Iterator[None]:
+    """The claim on the day's evidence, if this freeze gathers any. Raises IntegrityError if the part was stored."""
+    if freeze.gather is None or not any(condition.has_evidence for condition in freeze.conditions):
+        yield
+        return
+    with claim_evidence(freeze.day, freeze.methodology):
+        if QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=part).exists():
+            raise IntegrityError("the run that held the claim before has stored this part")
+        yield
+
+
 def _gather(
     freeze: FreezeParameters, candidates: Sequence[QuestionCandidate]
 ) -> tuple[Evidence | None, dict[str, str]]:
@@ -291,14 +310,12 @@ def _batches(
     rule: SelectionRule,
 ) -> Iterator[QuestionBatch]:
     """The batches of a set under each condition, with their blocks."""
-    prefetch_related_objects([entry.question for entry in entries.values()], "options")
-    snippets_by_key = evidence.snippets if evidence else {}
-    key_of = {entry.position: key for key, entry in entries.items()}
-    for number, batch_entries in groupby(entries.values(), key=attrgetter("batch")):
-        rows = list(batch_entries)
-        snippets = []
-        for entry in rows:
-            for snippet in snippets_by_key.get(key_of[entry.position], ()):
+    prefetch_related_objects(list(map(attrgetter("question"), entries.values())), "options")
+    for number, batch_entries in groupby(entries.items(), key=lambda entry: entry[1].batch):
+        rows, snippets = [], []
+        for key, entry in batch_entries:
+            rows.append(entry)
+            for snippet in evidence.snippets.get(key, ()) if evidence else ():
                 snippets.append((entry.question_id, snippet))
         for condition in conditions:
             yield QuestionBatch(
@@ -332,13 +349,19 @@ def _facts(candidate: QuestionCandidate, quotes: Mapping[str, Quote], rule: Sele
     facts = {
         "event": candidate.event or None, "spread": spreads, "volume_24h_usd": whole_dollars(candidate.volume_24h),
     }  # fmt: skip
-    return {name: value for name, value in facts.items() if name in rule.question_columns}
+    for name in facts.keys() - set(rule.question_columns):
+        del facts[name]
+    return facts
 
 
 def _draft(candidate: QuestionCandidate, at: datetime) -> Question:
     """A candidate's question, not stored."""
-    values = {name: getattr(candidate, name) for name in STATED_FIELDS}
-    return Question(**values, market_id=candidate.only_market_id, first_asked_at=at)
+    return Question(**_question_fields(candidate, at))
+
+
+def _question_fields(candidate: QuestionCandidate, at: datetime) -> dict[str, Any]:
+    fields = {name: getattr(candidate, name) for name in STATED_FIELDS}
+    return fields | {"market_id": candidate.only_market_id, "first_asked_at": at}
 
 
 def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[str, Question]:
@@ -351,9 +374,8 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
     for candidate in candidates:
         sha256 = hashes[candidate.key]
         if sha256 not in stored:
-            values = {name: getattr(candidate, name) for name in STATED_FIELDS}
-            values |= {"market_id": candidate.only_market_id, "first_asked_at": at}
-            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=values)
+            fields = _question_fields(candidate, at)
+            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=fields)
             if created:
                 new.append((stored[sha256], candidate))
     _create_options(new)
@@ -362,8 +384,10 @@ def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[st
 
 def _options_sha256(candidate: QuestionCandidate, external_ids: Mapping[int, str]) -> str:
     """The hash that identifies a candidate's question; `external_ids` are the venue's ids of its markets."""
-    options = [[option.name, option.side] for option in candidate.options]
-    venue_ids = [external_ids.get(option.market or 0, "") for option in candidate.options]
+    options, venue_ids = [], []
+    for option in candidate.options:
+        options.append([option.name, option.side])
+        venue_ids.append(external_ids.get(option.market or 0, ""))
     identity = [candidate.source, candidate.key, candidate.exclusive, options, venue_ids]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 

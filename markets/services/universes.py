@@ -2,16 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 
 from django.db import IntegrityError, transaction
 
+from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
 from foundation.json_lines import json_number
-from markets.models import Market, PriceObservation, Universe, UniverseEntry
+from markets.models import Market, Outcome, PriceObservation, Universe, UniverseEntry
 from markets.pricing import PriceRule
 from markets.prompt_blocks import MARKET_COLUMNS, market_block
 from markets.services.prices import PricingResult, is_replay, leading_outcomes, recorded_prices, spread, update_prices
@@ -101,19 +103,24 @@ def draft_universe(
 ) -> UniverseDraft:
     """The universe that a freeze at `at` would store, with prices by `price`. Stores nothing itself."""
     candidates = _candidates(size, at, replay=replay)
-    candidate_ids = {market.pk for market in candidates}
     held_ids = set(held_ids)
-    further = Market.objects.filter(pk__in=held_ids - candidate_ids).prefetch_related("outcomes").order_by("pk")
+    unlisted_ids = held_ids - rows_by("pk", candidates).keys()
+    further = Market.objects.filter(pk__in=unlisted_ids).prefetch_related("outcomes").order_by("pk")
     pricing = price([*candidates, *further])
-    bettable = [market for market in candidates if _qualifies(market, pricing)][:size]
+    bettable: list[Market] = []
+    held_markets: list[Market] = []
+    for market in candidates:
+        if len(bettable) < size and _qualifies(market, pricing):
+            bettable.append(market)
+        elif market.pk in held_ids:
+            held_markets.append(market)
     if not bettable:
         raise NoMarkets("no open market has usable prices: run sync_markets first")
-    entries = [_entry(market, pricing, at, bettable=True) for market in bettable]
-    for market in (*candidates, *further):
-        if market.pk in held_ids and market not in bettable:
-            entries.append(_entry(market, pricing, at, bettable=False))
-    for position, entry in enumerate(entries, start=1):
+    entries = []
+    for position, market in enumerate([*bettable, *held_markets, *further], start=1):
+        entry = _entry(market, pricing, at, bettable=position <= len(bettable))
         entry.position = position
+        entries.append(entry)
     spreads = _spreads(bettable, at, replay=replay) if "spread" in columns.names else {}
     block = market_block(entries, spreads, columns=columns.names, rules_characters=columns.rules_characters)
     return UniverseDraft(tuple(entries), block, fingerprint(entries, block), pricing)
@@ -151,9 +158,9 @@ def _candidates(size: int, at: datetime, *, replay: bool) -> list[Market]:
     listed = Market.objects.listed(TRADED_SOURCE, at if replay else None)
     ranked = sorted(listed.values_list("volume", "external_id", "pk"), key=lambda row: (-row[0], len(row[1]), row[1]))
     number = max(int(size * CANDIDATE_RATIO), size + MIN_SPARE_CANDIDATES)
-    ids = [pk for _, _, pk in ranked[:number]]
+    ids = list(map(itemgetter(2), ranked[:number]))
     markets = Market.objects.prefetch_related("outcomes").in_bulk(ids)
-    return [markets[pk] for pk in ids]
+    return list(map(markets.__getitem__, ids))
 
 
 def _qualifies(market: Market, pricing: PricingResult) -> bool:
@@ -186,8 +193,12 @@ def _entry(market: Market, pricing: PricingResult, at: datetime, *, bettable: bo
 
 def _spreads(markets: Sequence[Market], at: datetime, *, replay: bool) -> dict[int, Decimal | None]:
     """The spread of each market's first side, by market id: as quoted now, in replays as last recorded by `at`."""
-    first = {market.pk: leading_outcomes(market)[0] for market in markets}
-    if not replay:
-        return {pk: spread(outcome) for pk, outcome in first.items()}
-    observed = PriceObservation.objects.latest([outcome.pk for outcome in first.values()], at)
-    return {pk: spread(observed[outcome.pk]) for pk, outcome in first.items() if outcome.pk in observed}
+    outcomes = [leading_outcomes(market)[0] for market in markets]
+    quotes: Mapping[int, Outcome | PriceObservation] = rows_by("pk", outcomes)
+    if replay:
+        quotes = PriceObservation.objects.latest(quotes, at)
+    spreads = {}
+    for outcome in outcomes:
+        if outcome.pk in quotes:
+            spreads[outcome.market_id] = spread(quotes[outcome.pk])
+    return spreads

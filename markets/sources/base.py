@@ -121,8 +121,14 @@ class CataloguePage:
 
     @classmethod
     def of(cls, parsed: Sequence[VenueMarket | SkippedMarket], cursor: str | None) -> "CataloguePage":
-        rows = tuple(row for row in parsed if isinstance(row, VenueMarket))
-        return cls(rows, tuple(row for row in parsed if isinstance(row, SkippedMarket)), cursor)
+        rows: list[VenueMarket] = []
+        skipped: list[SkippedMarket] = []
+        for row in parsed:
+            if isinstance(row, VenueMarket):
+                rows.append(row)
+            else:
+                skipped.append(row)
+        return cls(tuple(rows), tuple(skipped), cursor)
 
 
 @dataclass(frozen=True, slots=True)

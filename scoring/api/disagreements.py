@@ -8,7 +8,7 @@ from foundation.rest.filters import past_instant
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ARM, AS_OF, ComputedListViewSet, NumberField, selected_arm, selected_name
 from scoring.selectors.competition import competition_index
-from scoring.selectors.market_disagreements import market_disagreements
+from scoring.selectors.market_disagreements import MarketRecord
 
 
 class MarketDisagreementSerializer(serializers.Serializer):
@@ -66,8 +66,6 @@ class MarketDisagreementViewSet(ComputedListViewSet):
         self.check_parameters("arm", "as_of", "family", "resolved")
         families = [family.slug for family in competition_index().families.values()]
         family = selected_name(request, "family", ["", *families], "")
-        record = market_disagreements(selected_arm(request), family=family, at=past_instant(request, "as_of"))
-        rows = record.unresolved
-        if selected_name(request, "resolved", ("false", "true"), "false") == "true":
-            rows = [*record.wins, *reversed(record.losses)]
-        return self.page(rows)
+        record = MarketRecord(selected_arm(request), family, past_instant(request, "as_of"))
+        is_resolved = selected_name(request, "resolved", ("false", "true"), "false") == "true"
+        return self.page([*record.wins, *reversed(record.losses)] if is_resolved else record.unresolved)

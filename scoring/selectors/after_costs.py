@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from scoring.constants import ALL_METHODOLOGIES, TRADING
@@ -31,17 +30,17 @@ def stored_after_costs() -> dict[int, AgentAfterCosts]:
     return figures
 
 
-def past_entries(methodology: str, at: datetime) -> Sequence[Entry]:
-    """The entries of a past trading leaderboard with their figures after costs."""
-    from scoring.services.trading_leaderboards import past_entries_after_costs
+def entries_after_costs(entries: Sequence[Entry], methodology: str, at: datetime | None) -> Sequence[Entry]:
+    """The entries of a trading leaderboard with their figures after costs, which those of a past instant lack."""
+    if at is None:
+        return entries
+    from scoring.services.trading_leaderboards import past_figures_after_costs
 
-    return past_entries_after_costs(methodology, at)
+    figures = past_figures_after_costs(methodology, at)
+    return [{**entry, **figures[entry["family"]]} for entry in entries]
 
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:
     """The ranked entries of a leaderboard that have a return after costs, in the order of ranks."""
-    costed = []
-    for entry in entries:
-        if entry["rank"] is not None and entry.get("return_after_costs") is not None:
-            costed.append(entry)
-    return sorted(costed, key=itemgetter("rank", "family"))
+    costed = [entry for entry in entries if entry["rank"] is not None and entry.get("return_after_costs") is not None]
+    return sorted(costed, key=lambda entry: (entry["rank"], entry["family"]))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from agents.models import Family
 from foundation.bulk import mappings_by, subset
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
@@ -72,7 +74,7 @@ def calibration(
     if at is None:
         leaderboards = Leaderboard.objects.filter(methodology=methodology)
         forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
-        trades = leaderboards.filter(protocol=TRADING, category="").first()
+        trades = _stored_bet_calibration(leaderboards.filter(protocol=TRADING, category=""))
     else:
         from scoring.services.past_leaderboards import past_bet_calibration, past_forecast_leaderboard
 
@@ -83,6 +85,16 @@ def calibration(
         ProtocolCalibration(trades, list(_calibrated_trades(trades, families)) if trades else []),
         list(_stakes(forecasts.report, families)) if forecasts else [],
     )
+
+
+def _stored_bet_calibration(rows: QuerySet[Leaderboard]) -> Leaderboard | None:
+    """A trading leaderboard with the calibration alone: the rest of its report is hundreds of times as long."""
+    row = rows.values_list("methodology", "computed_at", "report__calibration").first()
+    if row is None:
+        return None
+    methodology, at, figures = row
+    report = {"calibration": figures}
+    return Leaderboard(protocol=TRADING, methodology=methodology, computed_at=at, entries=[], report=report)
 
 
 def _calibrated_forecasts(leaderboard: Leaderboard, families: Mapping[str, Family]) -> Iterator[ForecasterCalibration]:

@@ -88,14 +88,16 @@ class Comparison:
 def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
     """The comparison by the stored leaderboards, or by those of a past instant."""
     arms = index.conditions.names(at=at)
-    paths = (("returns",), ("weeks",), ("pairs",), reliability_path(first.slug), reliability_path(second.slug))
+    paths: list[Sequence[str]] = [("returns",), ("pairs",)]
+    paths += [reliability_path(first.slug), reliability_path(second.slug)]
+    if first.external or second.external:
+        paths.append(("weeks",))
     leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
-    trading = leaderboards.get((TRADING, ""))
-    entries = trading.entries if trading else {}
-    returns, weeks = (trading.parts[0] or {}, trading.parts[1] or {}) if trading else ({}, {})
+    trading = leaderboards.get((TRADING, ""), StoredLeaderboard(None, {}, [None] * len(paths)))
+    returns = trading.parts[0] or {}
     cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
-    test = return_test(first, second, weeks, index)
-    forecasts = []
+    test = return_test(first, second, trading, index)
+    entries, forecasts = trading.entries, []
     for arm in arms:
         if (FORECAST, arm) in leaderboards:
             forecasts.append(_in_arm(arm, leaderboards[FORECAST, arm], first, second))
@@ -147,31 +149,31 @@ def shared_cohorts(
 
 
 def return_test(
-    first: Family, second: Family, weeks: Mapping[str, Mapping[str, Mapping[str, float]]], index: CompetitionIndex
+    first: Family, second: Family, trading: StoredLeaderboard, index: CompetitionIndex
 ) -> ReturnTest | None:
     """The test of the returns' difference, corrected for all pairs of families; None without a common cohort.
 
-    `weeks` are the returns of the trading leaderboard by family slug, cohort number and week. Other external agents
-    than these two are left out of the pairs, so that of two ranked families it is the test of the leaderboard.
+    That of two ranked families is the leaderboard's. An external agent has none there: its pairs are tested beside
+    those of the ranked families, other external agents than these two left out.
     """
     from scoring.selectors.return_tests import return_tests
 
-    if not weeks.get(first.slug, {}).keys() & weeks.get(second.slug, {}).keys():
+    pairs = trading.parts[1] or []
+    if first.external or second.external:
+        excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
+        weeks = trading.parts[-1] or {}
+        pairs = return_tests({slug: returns for slug, returns in weeks.items() if slug not in excluded}).pairs
+    test = both_directions(pairs).get((first.slug, second.slug))
+    if test is None or not test["cohorts"]:
         return None
-    tested_weeks = dict(weeks)
-    for family in index.families.values():
-        if family.external and family not in (first, second):
-            tested_weeks.pop(family.slug, None)
-    pairs = return_tests(tested_weeks).pairs
-    test = dict(both_directions(pairs)[first.slug, second.slug])
-    del test["first"], test["second"]
-    return ReturnTest(**test, pairs=len(pairs))
+    fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
+    return ReturnTest(**fields, pairs=len(pairs))
 
 
 def _in_arm(arm: str, leaderboard: StoredLeaderboard, first: Family, second: Family) -> ForecastComparison:
-    pairs = leaderboard.parts[2]
+    _, pairs, first_bins, second_bins, *_ = leaderboard.parts
     bins = {}
-    for family, family_bins in zip((first, second), leaderboard.parts[3:], strict=True):
+    for family, family_bins in ((first, first_bins), (second, second_bins)):
         if family_bins:
             bins[family.slug] = family_bins
     test = both_directions(pairs or ()).get((first.slug, second.slug))

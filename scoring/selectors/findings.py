@@ -7,6 +7,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from django.db.models.fields.json import KeyTransform
+
 from foundation.bulk import subset
 from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, SIGNIFICANCE, TRADING
 from scoring.leaderboard_keys import Entry, cached_by_leaderboards, model_entries, ranking_score
@@ -192,24 +194,29 @@ def _profit(at: datetime | None) -> Iterator[Finding]:
 
     `ages` are those of its cohorts that had not ended, in weeks.
     """
+    contents = None
+    stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
     if at is None:
-        stored = Leaderboard.objects.filter(protocol=TRADING, methodology=ALL_METHODOLOGIES, category="")
-        entries, weeks, at = stored.values_list("entries", "report__weeks", "computed_at").first() or ([], {}, None)
+        entries, at = stored.values_list("entries", "computed_at").first() or ([], None)
     else:
         from scoring.services.trading_leaderboards import trading_leaderboard
 
         contents = trading_leaderboard(ALL_METHODOLOGIES, at=at)
-        entries, weeks = contents.entries, contents.report["weeks"]
+        entries = contents.entries
     ranked = [entry for entry in entries if entry["rank"] is not None and not entry["external"]]
     best = next((entry for entry in ranked if entry["rank"] == 1 and entry["return_ci"]), None)
     if best is None or at is None:
         return
     from scoring.selectors.return_tests import return_error
 
-    interval = return_error(weeks[best["family"]], of=len(ranked)).interval
+    if contents is None:  # the weeks of one family: those of all are most of the report
+        weeks = stored.values_list(KeyTransform(best["family"], KeyTransform("weeks", "report"))).get()[0]
+    else:
+        weeks = contents.report["weeks"][best["family"]]
+    interval = return_error(weeks, of=len(ranked)).interval
     if interval:
         mean, cohorts = best["return_percent"], best["cohorts"]
-        numbers = set(map(int, weeks[best["family"]]))
+        numbers = set(map(int, weeks))
         best_cohorts = [cohort for cohort in competition_index().cohorts.values() if cohort.number in numbers]
         details = {"ages": unfinished_ages(best_cohorts, at)}
         yield Finding("profit", best["display_name"], "", mean, *interval, cohorts, None, None, details, at)

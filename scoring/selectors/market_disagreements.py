@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from markets.models import Question, QuestionEntry, QuestionSet
 from scoring.constants import DISAGREEMENT_BANDS, ENSEMBLE, MARKET, QUESTIONS_LISTED
 from scoring.models import ForecastScore
 from scoring.selectors.disagreements import RECENT_SETS
-from scoring.selectors.forecast_boards import forecast_board
+from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
 
 if TYPE_CHECKING:
     from scoring.services.forecast_panels import ResolvedEntry
@@ -65,42 +66,69 @@ class MarketDisagreement:
         return round(abs(self.probability - self.price), 9)
 
 
-class MarketRecord(NamedTuple):
-    """The largest disagreements without an outcome, and of resolved questions the largest wins and losses."""
-
-    unresolved: Sequence[MarketDisagreement]
-    wins: Sequence[MarketDisagreement]
-    losses: Sequence[MarketDisagreement]
-    at: datetime | None
-
-
-def market_disagreements(arm: str, *, family: str = "", at: datetime | None = None) -> MarketRecord:
-    """The disagreements of one family, or of all.
+@dataclass(frozen=True)
+class MarketRecord:
+    """The disagreements of one family, or of all, now or as of an instant; each part is read when it is first used.
 
     Of all, a question has the model that is furthest from the market, or that of its largest win or loss.
     """
-    board = forecast_board(arm=arm, at=at, parts=("against_market",))
-    stored = board.report.get("against_market") or {}
-    kinds = {(row["family"], row["category"], row["band"]): row for row in stored.get("kinds", [])}
-    unresolved = []
-    for row in _latest_disagreements(_unresolved_entries(at), arm, family):
-        unresolved.append(replace(row, kind=_kind(row, kinds)))
-    resolved = []
-    for values in stored.get("largest", []):
-        if family in ("", values["family"]):
-            resolved.append(MarketDisagreement(**values | {"day": datetime.fromisoformat(values["day"])}))
-    resolved.sort(key=lambda row: (-(row.lead or 0), row.question, row.family))
-    wins, losses = _largest_leads(resolved, sign=1), _largest_leads(resolved[::-1], sign=-1)
-    return MarketRecord(unresolved, wins, losses, board.computed_at)
+
+    arm: str
+    family: str = ""
+    until: datetime | None = None
+
+    @cached_property
+    def widest(self) -> Sequence[MarketDisagreement]:
+        """The disagreements without an outcome, widest first, without their kinds."""
+        return _latest_disagreements(_unresolved_entries(self.until), self.arm, self.family)
+
+    @cached_property
+    def unresolved(self) -> Sequence[MarketDisagreement]:
+        """The same with their kinds."""
+        kinds = {(row["family"], row["category"], row["band"]): row for row in self._stored.get("kinds", [])}
+        return [replace(row, kind=_kind(row, kinds)) for row in self.widest]
+
+    @cached_property
+    def wins(self) -> Sequence[MarketDisagreement]:
+        """The largest wins on resolved questions."""
+        rows = _each_once(self._resolved)
+        return [row for row in rows if row.lead and row.lead > 0][:QUESTIONS_LISTED]
+
+    @cached_property
+    def losses(self) -> Sequence[MarketDisagreement]:
+        """The largest losses on resolved questions."""
+        rows = _each_once(self._resolved[::-1])
+        return [row for row in rows if row.lead and row.lead < 0][:QUESTIONS_LISTED]
+
+    @property
+    def at(self) -> datetime | None:
+        """The instant of the leaderboard behind the resolved questions."""
+        return self._board.computed_at
+
+    @cached_property
+    def _board(self) -> ForecastBoard:
+        return forecast_board(arm=self.arm, at=self.until, parts=("against_market",))
+
+    @property
+    def _stored(self) -> Mapping[str, Any]:
+        return self._board.report.get("against_market") or {}
+
+    @cached_property
+    def _resolved(self) -> list[MarketDisagreement]:
+        """The largest disagreements of resolved questions, the largest win first."""
+        rows = []
+        for values in self._stored.get("largest", []):
+            if self.family in ("", values["family"]):
+                rows.append(MarketDisagreement(**values | {"day": datetime.fromisoformat(values["day"])}))
+        return sorted(rows, key=lambda row: (-(row.lead or 0), row.question, row.family))
 
 
-def _largest_leads(rows: Sequence[MarketDisagreement], *, sign: int) -> list[MarketDisagreement]:
-    """The first row of each question, of those with a lead of this sign."""
+def _each_once(rows: Sequence[MarketDisagreement]) -> list[MarketDisagreement]:
+    """The first row of each question."""
     first: dict[int, MarketDisagreement] = {}
     for row in rows:
         first.setdefault(row.question, row)
-    leads = [row for row in first.values() if sign * (row.lead or 0) > 0]
-    return leads[:QUESTIONS_LISTED]
+    return list(first.values())
 
 
 def question_disagreement(

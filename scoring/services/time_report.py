@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
 from math import fsum, inf, isnan
-from operator import attrgetter, mul, sub
+from operator import attrgetter, sub
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
+from arena_verifier.report_figures import Move, moves
 from forecast_rank import bounded_cluster_interval
 from foundation.bulk import subset
 from scoring.constants import DAYS_AHEAD, EARLY_DAYS
@@ -18,7 +18,6 @@ from scoring.services.trading_leaderboards import LeaderboardContents
 Ranking = Callable[[Sequence[ResolvedEntry]], LeaderboardContents]
 """The leaderboard over some entries."""
 LEVEL = 0.95
-ROUNDING = 1e-12
 TESTS = ("data", "pairs", "market")
 """The parts of a report that a headline rests on."""
 FIGURES = (
@@ -54,17 +53,6 @@ def _scores(entries: Sequence[ResolvedEntry], rank: Ranking, parts: Sequence[str
     return {**numbers, "entries": scored, **subset(contents.report, parts)}
 
 
-class Move(NamedTuple):
-    """How far a forecast and the price moved between two days: means over options; `agrees` if they went the same way.
-
-    `agrees` is None where one of them did not move, or neither up nor down.
-    """
-
-    revision: float
-    price: float
-    agrees: bool | None
-
-
 def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) -> dict[str, Any] | None:
     """The mean move of one forecaster between its consecutive forecasts of a question, beside that of the price.
 
@@ -77,17 +65,16 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
             by_question[entry.question].append(entry)
     moves_by_question: dict[int, list[Move]] = {}
     for question, entries in by_question.items():
-        moves = _moves(name, entries)
-        if moves:
-            moves_by_question[question] = moves
+        if moves_of_question := _moves(name, entries):
+            moves_by_question[question] = moves_of_question
     if not moves_by_question:
         return None
     events = {question: by_question[question][0].event for question in moves_by_question}
     revisions, prices, directions = {}, {}, {}
-    for question, moves in moves_by_question.items():
-        revisions[question] = fmean(map(attrgetter("revision"), moves))
-        prices[question] = fmean(map(attrgetter("price"), moves))
-        agreements = [float(move.agrees) for move in moves if move.agrees is not None]
+    for question, moves_of_question in moves_by_question.items():
+        revisions[question] = fmean(map(attrgetter("revision"), moves_of_question))
+        prices[question] = fmean(map(attrgetter("price"), moves_of_question))
+        agreements = [float(move.agrees) for move in moves_of_question if move.agrees is not None]
         if agreements:
             directions[question] = fmean(agreements)
     gaps = list(map(sub, revisions.values(), prices.values()))
@@ -105,20 +92,17 @@ def _revisions(name: str, resolved: Sequence[ResolvedEntry], *, level: float) ->
 
 
 def _moves(name: str, entries: Sequence[ResolvedEntry]) -> list[Move]:
-    """The moves between consecutive forecasts, in order of their days, at which every option had a price."""
-    moves = []
-    for before, after in pairwise(sorted(entries, key=attrgetter("frozen_at"))):
-        revision = list(map(sub, after.forecasts[name], before.forecasts[name]))
-        price = list(map(sub, _price(after), _price(before)))
-        product = fsum(map(mul, revision, price))
-        if not isnan(product):
-            agrees = None if abs(product) < ROUNDING else product > 0
-            moves.append(Move(fmean(map(abs, revision)), fmean(map(abs, price)), agrees))
-    return moves
+    """The moves between one forecaster's consecutive forecasts of a question, in order of their days."""
+    forecasts = []
+    for entry in sorted(entries, key=attrgetter("frozen_at")):
+        forecasts.append((entry.forecasts[name], _prices(entry)))
+    return moves(forecasts)
 
 
-def _price(entry: ResolvedEntry) -> Vector:
+def _prices(entry: ResolvedEntry) -> Vector | None:
     """The market's probabilities: mid prices, brought to a sum of 1 where options are exclusive."""
+    if any(map(isnan, entry.quote)):
+        return None
     total = fsum(entry.quote) if entry.exclusive else 1.0
     return [price / total for price in entry.quote]
 

@@ -147,13 +147,10 @@ def stored_accounts() -> dict[str, Any]:
     return stored.values_list("report__accounts", flat=True).first() or {}
 
 
-def past_entries_after_costs(methodology: str, at: datetime) -> list[dict[str, Any]]:
-    """The entries of a past leaderboard with the figures after costs, which takes much longer than the leaderboard."""
+def past_figures_after_costs(methodology: str, at: datetime) -> dict[str, dict[str, Any]]:
+    """The figures after costs of a past leaderboard's families, which take much longer than the leaderboard."""
     participants, values = board_participants(methodology, at)
-    figures = agents_after_costs(participants, at, stored_accounts())
-    of_families = families_after_costs(participants, values, figures)
-    entries = trading_leaderboard(methodology, at=at).entries
-    return [{**entry, **of_families[entry["family"]]} for entry in entries]
+    return families_after_costs(participants, values, agents_after_costs(participants, at, stored_accounts()))
 
 
 def _with_figures_after_costs(

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +14,7 @@ from django.db.models import Count, QuerySet
 from numpy.typing import NDArray
 
 from agents.models import Agent, Trade
-from arena_verifier.report_figures import worst_drawdown
-from cohorts.weeks import WEEK
+from arena_verifier.trading_risk import CapitalMove, returns_on_locked_capital, worst_drawdown
 from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
 from scoring.constants import RISK_RESAMPLES, RISK_SIMULATIONS
@@ -55,16 +52,6 @@ class ResolvedBet(NamedTuple):
     sides: int
     shares: float
     amount: float
-
-
-class PositionTrade(NamedTuple):
-    """A trade of an agent, and when its position closed."""
-
-    agent: int
-    kind: str
-    cost_basis: Decimal
-    executed_at: datetime
-    closed_at: datetime | None
 
 
 class Stake(NamedTuple):
@@ -205,30 +192,10 @@ def locked_returns(participants: Agents, values: Mapping[int, Valuation], until:
         ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, instant)
         profits[agent.pk] = agent.family.slug, float(values[agent.pk].pnl)
     columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
-    trades = Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns)
-    return returns_on_locked_capital(starmap(PositionTrade, trades), ends, profits)
-
-
-def returns_on_locked_capital(
-    trades: Iterable[PositionTrade], ends: Mapping[int, datetime], profits: Mapping[int, tuple[str, float]]
-) -> dict[str, float]:
-    """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug.
-
-    `ends` are the ends of the agents' last weeks, and `profits` their families and dollars, by agent.
-    """
-    profit: dict[str, float] = defaultdict(float)
-    locked: dict[str, float] = defaultdict(float)
-    for family, dollars in profits.values():
-        profit[family] += dollars
-    for trade in trades:
-        end = ends[trade.agent] if trade.closed_at is None else min(trade.closed_at, ends[trade.agent])
-        sign, (family, _) = 1 if trade.kind == Trade.Kind.BUY else -1, profits[trade.agent]
-        locked[family] += sign * float(trade.cost_basis) * max((end - trade.executed_at) / WEEK, 0)
-    returns = {}
-    for family, dollar_weeks in locked.items():
-        if dollar_weeks > 0:
-            returns[family] = 100 * profit[family] / dollar_weeks
-    return returns
+    moves = []
+    for agent_id, kind, cost_basis, *times in Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns):
+        moves.append(CapitalMove(agent_id, float(cost_basis) * (1 if kind == Trade.Kind.BUY else -1), *times))
+    return returns_on_locked_capital(moves, ends, profits)
 
 
 def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:

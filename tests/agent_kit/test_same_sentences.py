@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.answer_texts import Malformed
-from agents.answers import parse_answer
-from agents.forecast_answers import PromptQuestion, check_forecasts, parse_forecasts
+from agents.answers.decisions import parse_answer
+from agents.answers.forecasts import PromptQuestion, check_forecasts, parse_forecasts
+from agents.answers.texts import Malformed
 from agents.models import Agent
 from agents.services.registrations import register_external_agent
 from arena_agent import Bet, Market, Portfolio, Question, Sell

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.answer_texts import MAX_CHARACTERS, Malformed, extract_object
-from agents.answers import Answer, Bet, Sell, parse_answer
+from agents.answers.decisions import Answer, Bet, Sell, parse_answer
+from agents.answers.texts import MAX_CHARACTERS, Malformed, extract_object
 from tests.captured import CAPTURED
 
 HOLD = '{"action": "HOLD"}'

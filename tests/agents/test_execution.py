@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents.answers import Answer, Bet, Sell
+from agents.answers.decisions import Answer, Bet, Sell
 from agents.services import ledger
 from agents.services.execution import execute_answer
 from cohorts.models import Methodology

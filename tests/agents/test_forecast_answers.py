@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import answers
-from agents.answer_texts import Malformed
-from agents.forecast_answers import (
+from agents.answers.forecasts import (
     EXACT_TOLERANCE,
     MAX_FORECASTS,
     SUM_TOLERANCE,
@@ -19,6 +18,7 @@ from agents.forecast_answers import (
     parse_cut_forecasts,
     parse_forecasts,
 )
+from agents.answers.texts import Malformed
 from tests.captured import CAPTURED
 
 RACE = PromptQuestion("88", ("Alpha", "Beta", "Other"), exclusive=True)
@@ -320,7 +320,7 @@ def test_a_cut_answer_is_parsed_few_times(last, monkeypatch):
     parts = []
     read = answers.extract_object
     monkeypatch.setattr(
-        "agents.forecast_answers.extract_object", lambda *arguments: parts.append(1) or read(*arguments)
+        "agents.answers.forecasts.extract_object", lambda *arguments: parts.append(1) or read(*arguments)
     )
     parse_cut_forecasts(f"{WHOLE}, {last}")
     assert len(parts) <= 8

@@ -207,6 +207,21 @@ def test_answer_is_parsed_as_it_is_stored(httpserver: HTTPServer, gateway: Gatew
     assert stored_content(read.raw, 200) == read.content
 
 
+def test_escaped_secret_is_gone_from_every_part_of_an_answer(httpserver: HTTPServer, gateway: Gateway) -> None:
+    """In the content, which is JSON in JSON, at the start of a line, and in the arguments of a tool."""
+    key = KEY.replace("-", "\\u002d").replace("s", "\\u0073", 1)
+    content = f'{{"action": "HOLD", "reasoning": "use {key}"}}'
+    call = {"function": {"name": "search", "arguments": f'{{"query": "{key}"}}'}}
+    texts = {"content": content, "reasoning": f"first\n{KEY}\nlast", "tool_calls": [call]}
+    answer(httpserver, message(**texts))
+    read = ask(gateway)
+    assert json.loads(read.content) == {"action": "HOLD", "reasoning": "use [redacted]"}
+    assert stored_content(read.raw, 200) == read.content
+    stored = json.loads(read.raw)["choices"][0]["message"]
+    assert stored["reasoning"] == "first\n[redacted]\nlast"
+    assert stored["tool_calls"][0]["function"]["arguments"] == '{"query": "[redacted]"}'
+
+
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────
 
 

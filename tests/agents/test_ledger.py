@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answers import Answer, Bet, Sell
+from agents.answers.decisions import Answer, Bet, Sell
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.services import ledger
 from agents.services.execution import execute_answer
@@ -36,6 +36,7 @@ from tests.factories import (
     sale,
 )
 from tests.guards import guards_removed
+from tests.selection import examples
 
 pytestmark = pytest.mark.django_db
 OPENING = Decimal(10_000)
@@ -173,7 +174,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(STEPS, min_size=1, max_size=7))
 def test_no_sequence_of_answers_closings_and_resolutions_breaks_the_ledger(steps: list[tuple[Any, ...]]) -> None:
     with undone():

@@ -42,6 +42,7 @@ from tests.commands import run
 from tests.guards import guards_removed
 from tests.problems import errors, problem
 from tests.scoring.exports.forgery import Cells, read_cells, rewrite
+from tests.selection import chosen
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, Venue
 
@@ -480,7 +481,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", chosen(["a formula", "half a surrogate"], ODD))
 def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
     client: Client, visitor: str, name: str, tmp_path: Path, capfd: Any
 ) -> None:
@@ -494,10 +495,14 @@ def test_receipt_of_an_odd_answer_is_of_its_very_bytes(
     assert kit_verdict(receipt, tmp_path / "archive", client.get(CHAIN).json(), capfd) == (0, [])
 
 
+@pytest.mark.parametrize("is_escaped", [False, True], ids=["plain", "escaped"])
 def test_answer_with_secrets_is_redacted_before_it_is_parsed_stored_and_hashed(
-    client: Client, visitor: str, tmp_path: Path, capfd: Any
+    client: Client, visitor: str, tmp_path: Path, capfd: Any, is_escaped: bool
 ) -> None:
-    secrets = f'sk-or-v1-0123456789abcdef {visitor} \\"user_id\\": \\"me@example.com\\"'
+    key, token = "sk-or-v1-0123456789abcdef", visitor
+    if is_escaped:
+        key, token = key.replace("-", "\\u002d"), token.replace("a", "\\u0061")
+    secrets = f'{key} {token} \\"user_id\\": \\"me@example.com\\"'
     answer = submit(client, visitor, f'{{"action": "HOLD", "reasoning": "{secrets}"}}')
     assert answer.status_code == 201, answer.content
     call = ModelCall.objects.get(submission__isnull=False)

@@ -27,9 +27,10 @@ from agents.services.registrations import add_version, register_external_agent, 
 from foundation.models import Run
 from markets.models import Market, QuestionBatch, Universe
 from tests.commands import run
+from tests.factories import line_up
 from tests.problems import problem
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Venue, bet
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 MINUTE = timedelta(minutes=1)
@@ -49,8 +50,9 @@ def freeze(venue: Venue) -> str:
     token = register()
     venue.market(RAIN)
     venue.market(SNOW)
+    line_up(GPT, GEMINI)
     assert run("sync_markets", SUNDAY).code == 0
-    assert run("start_cohort", SUNDAY)["agents"] == 8
+    assert run("start_cohort", SUNDAY)["agents"] == 3
     assert run("run_decisions", DECISION).code == 0
     return token
 
@@ -163,7 +165,7 @@ def test_external_agent_joins_the_cohort_and_is_never_asked(week: Venue) -> None
 def test_revoked_agent_joins_no_later_cohort_and_a_forecaster_none(week: Venue) -> None:
     register_external_agent(name="Oracle", protocol="forecast", at=SUNDAY)
     revoke_registration(Registration.objects.get(family__slug="visitor"), at=IN_TIME)
-    assert run("start_cohort", SUNDAY + timedelta(weeks=1))["agents"] == 7
+    assert run("start_cohort", SUNDAY + timedelta(weeks=1))["agents"] == 2
 
 
 # what it is shown

@@ -1,6 +1,7 @@
 """Addresses of clients, as seen through trusted proxies."""
 
 import logging
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ PROXY, CDN, VISITOR, LIAR = "10.0.0.5", "198.51.100.7", "203.0.113.9", "192.0.2.
 
 @pytest.fixture(autouse=True)
 def _behind_proxies(settings: Any) -> None:
-    settings.ARENA_TRUSTED_PROXIES = ("10.0.0.0/8", "198.51.100.7", "fd00::/8")
+    settings.ARENA_TRUSTED_PROXIES = list(map(ip_network, ("10.0.0.0/8", "198.51.100.7", "fd00::/8")))
 
 
 def seen(peer: str, forwarded: str | None = None) -> str:

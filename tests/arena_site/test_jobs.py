@@ -52,6 +52,10 @@ def test_every_schedule_rings_a_function_that_is_there() -> None:
         assert callable(getattr(jobs, schedule.func.rpartition(".")[2]))
 
 
+def test_no_message_is_delivered_twice_while_a_job_may_run(settings: Any) -> None:
+    assert settings.Q_CLUSTER["retry"] > settings.Q_CLUSTER["timeout"] >= max(job.timeout for job in jobs.JOBS)
+
+
 def test_each_job_ends_before_its_command_starts_again() -> None:
     by_command: defaultdict[str, list[jobs.Job]] = defaultdict(list)
     for job in jobs.JOBS:

@@ -1,6 +1,7 @@
 """Rate limits per client over all processes, and the limit on failed logins."""
 
 from collections.abc import Iterator
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlencode
 
@@ -87,7 +88,7 @@ def test_rate_of_zero_is_no_limit(client: Client, settings: Any, at: Any) -> Non
 
 
 def test_clients_behind_one_proxy_have_separate_rates(client: Client, settings: Any, at: Any) -> None:
-    settings.ARENA_API_RATE, settings.ARENA_TRUSTED_PROXIES = 2, ("10.0.0.1",)
+    settings.ARENA_API_RATE, settings.ARENA_TRUSTED_PROXIES = 2, [ip_network("10.0.0.1")]
     for invented in range(5):
         last = read(client, "10.0.0.1", x_forwarded_for=f"192.0.2.{invented}, 203.0.113.1")
     assert last.status_code == 429
@@ -169,7 +170,7 @@ def login(client: Client, password: str, address: str, name: str = "operator", *
 
 
 def test_another_client_can_not_lock_the_operator_out(operator: User, settings: Any, at: Any) -> None:
-    settings.ARENA_TRUSTED_PROXIES = ("10.0.0.1",)
+    settings.ARENA_TRUSTED_PROXIES = [ip_network("10.0.0.1")]
     attacker, operators = "192.0.2.66", "203.0.113.9"
     tries = [login(Client(), "guess", "10.0.0.1", x_forwarded_for=f"{operators}, {attacker}") for _ in range(15)]
     assert [answer.status_code for answer in tries] == [200] * 10 + [429] * 5

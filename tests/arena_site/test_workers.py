@@ -1,6 +1,6 @@
 """Heartbeats of workers, the web's watch over them, the dead-man service, and messages of killed workers."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Event, Thread
 from typing import Any
 
@@ -17,7 +17,7 @@ from werkzeug import Request, Response
 
 from arena_site import jobs
 from arena_site.models import Worker
-from arena_site.operations import worker_heartbeats
+from arena_site.operations import worker_heartbeats, worker_watch
 from arena_site.operations.queue_messages import STARTED, drop_abandoned_messages, queue_state
 from arena_site.operations.worker_watch import check_workers
 from foundation import heartbeats
@@ -99,6 +99,24 @@ def test_many_web_processes_at_once_send_one_notice(hook: Hook) -> None:  # noqa
     assert Notice.objects.get().tries == 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.django_db(transaction=True)
+def test_watch_goes_on_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_watch, "INTERVAL_S", 0)
+    errors: list[BaseException] = [OperationalError("the server closed the connection"), ValueError("a fault")]
+    ended = Event()
+
+    def look(*, now: datetime) -> None:
+        if errors:
+            raise errors.pop(0)
+        ended.set()
+        raise SystemExit  # which ends this thread alone
+
+    worker_watch.start_watch("a watch", look)
+    assert ended.wait(20)
+    assert errors == []
+
+
 # ── the worker's heartbeat ────────────────────────────────────────────────────────────────────────
 
 
@@ -174,7 +192,7 @@ def test_clusters_of_this_machine_that_ended_are_forgotten() -> None:
     host = worker_heartbeats.cluster_name().rpartition(":")[0]
     for name in (f"{host}:999999999", "elsewhere:1", worker_heartbeats.cluster_name()):
         Worker.objects.create(name=name, seen_at=timezone.now())
-    worker_heartbeats.forget_ended_clusters(timezone.now())
+    worker_heartbeats.delete_ended_clusters(timezone.now())
     assert set(Worker.objects.values_list("name", flat=True)) == {"elsewhere:1", worker_heartbeats.cluster_name()}
 
 

@@ -95,8 +95,8 @@ FORECASTS = {
 }
 NAMES = [*FIXED, *MARKETS, *DECISIONS, *QUESTIONS, *FORECASTS]
 LAYOUTS = (
-    "leaderboard", "cohort", "agent", "trades", "registration of an agent", "family", "decisions", "forecasts",
-    "calibration", "comparison", "methodology", "market resolved", "decision with refusals", "question resolved",
+    "leaderboard", "cohort", "agent", "registration of an agent", "decisions", "calibration", "comparison",
+    "methodology", "decision with refusals", "question resolved",
 )  # fmt: skip
 """A page of each layout; the others, made of the same parts, are thorough."""
 STATUS = {"not found": 404, "application without its link": 410}

@@ -15,9 +15,10 @@ from django.test import Client
 from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GPT, SUNDAY, Venue, forecast
+from tests.venue import GEMINI, GPT, GROK, SUNDAY, Venue, forecast
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 DAY = timedelta(days=1)
@@ -40,6 +41,7 @@ def play(venue: Venue) -> None:
     venue.market(RAIN)
     venue.market(SNOW)
     venue.says(GPT, forecast(lean=0.2), forecast(lean=0.1))
+    line_up(GPT, GEMINI, GROK)
     venue.start_first_cohort()
     run("run_forecasts", SUNDAY + timedelta(hours=2))
     venue.resolve(RAIN, "Yes")
@@ -65,7 +67,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Venue, tmp_path: Path) -> None:
     built = build(tmp_path / "data")
-    assert (built.code, built["tasks"], built["questions"], built["forecasters"]) == (0, 2, 1, 7)
+    assert (built.code, built["tasks"], built["questions"], built["forecasters"]) == (0, 2, 1, 3)
     tasks = lines(tmp_path / "data" / "tasks.jsonl")
     blocks = dict(QuestionBatch.objects.values_list("pk", "block"))
     assert {task["task"]: task["blocks"]["QUESTIONS"] for task in tasks} == {

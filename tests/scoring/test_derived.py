@@ -14,6 +14,7 @@ from scoring.services.derived import comparisons
 from scoring.services.scores import compute_scores
 from tests.commands import run
 from tests.factories import WEEK, chain_all, play_week
+from tests.selection import chosen
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -94,7 +95,7 @@ DELETED_LEADERBOARD = {
 }
 
 
-@pytest.mark.parametrize("tamperings", [CHANGED, DELETED, OTHERS, DELETED_LEADERBOARD])
+@pytest.mark.parametrize("tamperings", chosen([CHANGED, DELETED], [CHANGED, DELETED, OTHERS, DELETED_LEADERBOARD]))
 def test_tampered_rows_are_named_and_rebuilt(season: None, tamperings: dict[str, str | Callable[[], None]]) -> None:
     for tamper in tamperings.values():
         if isinstance(tamper, str):

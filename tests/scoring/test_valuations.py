@@ -12,6 +12,7 @@ from agents.models.ledger import marked_value
 from scoring.selectors.valuations import MAX_SHARES_IN_SQL, valuations
 from tests.factories import WEEK, AgentFactory, MarketFactory
 from tests.scoring.reads import statements
+from tests.selection import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def positions_value(agent: Agent) -> Decimal:
     return valuations([agent])[agent.pk].positions_value
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.tuples(SHARES, st.none() | PRICES), min_size=1, max_size=4))
 def test_a_portfolio_is_worth_what_its_positions_are(positions: list[tuple[Decimal, Decimal | None]]) -> None:
     with transaction.atomic():

@@ -3,9 +3,10 @@
 import hashlib
 import json
 import shutil
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from django.db.models import Sum
-from django.test import Client
+from django.test import Client, override_settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -241,23 +242,30 @@ def test_next_day_with_evidence_resolves_the_alert_of_a_day_without(folder: Path
     assert (ran.code, ran["left_out"], Alert.objects.open().count()) == (0, 0, 0)
 
 
+def overtaken_by(other: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> CommandOutput:
+    """A run during which another one works, between its reading of prices and its freeze."""
+    with monkeypatch.context() as patch:
+
+        def overtake(*_: int) -> None:
+            patch.undo()
+            other()
+
+        patch.setattr(failpoints, "_NAME", "questions.priced")
+        patch.setattr(failpoints, "_countdown", 1)
+        patch.setattr(failpoints.os, "kill", overtake)
+        return ask()
+
+
 def test_two_workers_at_once_freeze_one_set_of_evidence(
     folder: Path, opened: Venue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder, [text("*")])
 
-    overtaken: list[int] = []
-
-    def overtake(*_: int) -> None:
-        patch.undo()
-        overtaken.append(ask().code)
+    def ask_and_rewrite() -> None:
+        assert ask().code == 0
         write(folder, [text("*", text="Of a later reading.")])
 
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoints, "_NAME", "questions.priced")
-        patch.setattr(failpoints, "_countdown", 1)
-        patch.setattr(failpoints.os, "kill", overtake)
-        assert (ask().code, overtaken) == (0, [0])
+    assert overtaken_by(ask_and_rewrite, monkeypatch).code == 0
     snippets = EvidenceSnippet.objects.order_by("entry__position", "position").select_related("entry")
     rows = [(row.entry.position, row) for row in snippets]
     assert [row.text for row in snippets] == [PLAIN] * 3
@@ -359,6 +367,13 @@ def test_each_service_is_asked_once_for_a_question(service: HTTPServer, settings
     assert all(KEY in " ".join(request.headers.values()) for request in requests)
 
 
+def test_run_that_was_overtaken_pays_no_query(service: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.expect_request("/search").respond_with_json(RESULTS["exa"][2])
+    assert overtaken_by(ask, monkeypatch).code == 0
+    assert len(service.log) == 3
+    assert QuestionSet.objects.count() == 1
+
+
 def slow_bytes(request: Request) -> Response:
     """A body that comes byte by byte and does not end."""
 
@@ -395,6 +410,19 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
     assert reason in reasons["evidence"]
     assert KEY not in str(reasons)
     assert time.monotonic() - started_at < 15
+
+
+def test_secrets_in_texts_and_in_errors_are_redacted(service: HTTPServer) -> None:
+    leaked = "sk-or-v1-0123456789abcdef"
+    service.expect_request("/search").respond_with_json({"error": f"bad keys {KEY} and {leaked}"}, status=401)
+    assert "bad keys [redacted] and [redacted]" in left_out(ask())["evidence"]
+    service.clear()
+    row = {"title": leaked, "url": f"https://n.example/{leaked.replace('-', '%2D')}", "text": f"Use {leaked} now."}
+    service.expect_request("/search").respond_with_json({"results": [row]})
+    assert ask(MONDAY + timedelta(days=1)).code == 0
+    (snippet,) = shown()
+    assert (snippet.title, snippet.url) == ("[redacted]", "https://n.example/[redacted]")
+    assert snippet.text == "Use [redacted] now."
 
 
 def test_hostile_results_cost_themselves_alone(service: HTTPServer) -> None:
@@ -554,19 +582,29 @@ def test_sandbox_serves_a_source_in_its_own_format(opened: Venue, settings: Any)
 # what others can prove
 
 
-@pytest.fixture
-def archive(folder: Path, opened: Venue, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def play_two_days(venue: Venue) -> Path:
     """A whole archive with evidence of two days."""
+    Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
+    folder = Path(tempfile.mkdtemp(prefix="arena-evidence-"))
     rows = [text(title="A", published_at="2026-03-07"), text(FED, text="'Of the Fed\nalone.", source="=Wire")]
-    write(folder, rows)
-    ask()
-    write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
-    ask(MONDAY + timedelta(days=1))
-    opened.resolve(RAIN, "Yes")
+    with override_settings(ARENA_EVIDENCE=f"file:{folder}"):
+        write(folder, rows)
+        ask()
+        write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
+        ask(MONDAY + timedelta(days=1))
+    venue.resolve(RAIN, "Yes")
     run("check_resolutions", MONDAY + timedelta(days=2))
-    out = tmp_path_factory.mktemp("archive") / "whole"
-    assert run("export_dataset", None, "--out", out, "--format", "csv").code == 0
-    return out
+    assert run("export_dataset", None, "--out", folder / "whole", "--format", "csv").code == 0
+    return folder / "whole"
+
+
+two_days = shared_rows_at_venue(play_two_days, after=season, name="season")
+
+
+@pytest.fixture
+def archive(two_days: tuple[Venue, Path], db: None, tmp_path: Path) -> Path:
+    """A copy of the archive, beside the rows that it is of."""
+    return Path(shutil.copytree(two_days[1], tmp_path / "whole"))
 
 
 def violations(archive: Path) -> list[str]:

@@ -27,13 +27,13 @@ from tests.season.season_api import (
     ranks,
     total,
 )
+from tests.selection import some_of_each, some_or_every
 
 QUESTION = re.compile(r"/questions/(\d+)/")
 IMPORT = re.compile(r"/imports/([^/]+)/")
 PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
 SIGNS = (1, -1, 1, 1, -1)
 """How the parts make up a score."""
-
 
 CALIBRATION = {
     "Probabilities": lambda record: formats.count(record["pairs"]),
@@ -201,12 +201,13 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     return f"{text} {more} more resolved questions are needed to notice a gap of 0.01 (80 % power)."
 
 
-def test_every_comparison(season: SeasonApi) -> None:
+@some_or_every
+def test_every_comparison(season: SeasonApi, of_each: int) -> None:
     """All pairs, one way round or the other; one of them both ways."""
     slugs = sorted(season.names.values())
     pairs = [(a, b) for a, b in permutations(slugs, 2) if (slugs.index(a) + slugs.index(b)) % 2 == (a < b)]
     assert len(pairs) == len(slugs) * (len(slugs) - 1) / 2
-    for first, second in [*pairs, pairs[0][::-1]]:
+    for first, second in [*pairs[:of_each], pairs[0][::-1], pairs[-1]]:
         compared(season, first, second)
 
 
@@ -425,14 +426,17 @@ def test_every_universe(season: SeasonApi) -> None:
         page.assert_compared(at_least=30)
 
 
-def test_every_batch_of_forecasts(season: SeasonApi) -> None:
+@some_or_every
+def test_every_batch_of_forecasts(season: SeasonApi, of_each: int) -> None:
     """A forecast of every batch that anybody answered, of each batch another question."""
     batches: dict[int, list[Any]] = {}
     for forecast in season.rows("forecasts/"):
         batches.setdefault(forecast["elicitation"], []).append(forecast)
     assert len(batches) > 50
-    for place, (batch, beside) in enumerate(sorted(batches.items())):
-        listed = beside[place % len(beside)]
+    chosen_batches = [
+        (batch, beside, beside[place % len(beside)]) for place, (batch, beside) in enumerate(sorted(batches.items()))
+    ]
+    for batch, beside, listed in some_of_each(chosen_batches, kind_of_batch, of_each):
         assert season.rows(f"forecasts/?elicitation={batch}") == beside
         answer = season.one(f"forecasts/{listed['id']}/")
         assert {key: answer[key] for key in listed} == listed
@@ -466,6 +470,11 @@ def test_every_batch_of_forecasts(season: SeasonApi) -> None:
         assert f"{line}{tokens[1]} out, in {formats.seconds(took)}." in page.text
         check_chain_link(page, season, "elicitation", batch)
         page.assert_compared(at_least=14)
+
+
+def kind_of_batch(batch: tuple[int, list[Any], Any]) -> tuple[Any, ...]:
+    _, _, listed = batch
+    return listed["arm"], listed["brier"] is None, listed["family"] == "guest"
 
 
 def stated(calls: list[Any], key: str) -> Any:

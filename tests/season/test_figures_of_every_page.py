@@ -64,7 +64,7 @@ NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "datasets", "new-age
 and the signed heads of the chains."""
 CHART_FILE = "-chart"
 """The end of the names of charts' files, which have the figures of their pages; one of each kind is fetched."""
-OF_EACH = 4
+OF_EACH = 3
 """Pages of a kind that are read for their links."""
 PAGES = ("/api/", "/admin/", "/static/", "/feeds/")
 TEXT_FROM_OUTSIDE = "code, pre, bdi, blockquote, script, [dir=auto]"

@@ -26,6 +26,7 @@ from tests.season.season_api import (
     total,
     trade_columns,
 )
+from tests.selection import some_of_each, some_or_every
 
 
 def test_the_markets(season: SeasonApi) -> None:
@@ -235,9 +236,10 @@ def bought_key(row: Row) -> tuple[str, ...]:
     return (*row.target(MARKET), row.cells["Trade"].text.partition(" ")[2], row.cells["Amount"].text)
 
 
-def test_every_decision(season: SeasonApi) -> None:
+@some_or_every
+def test_every_decision(season: SeasonApi, of_each: int) -> None:
     universes = {row["id"]: row for row in season.rows("universes/")}
-    for listed in season.rows("decisions/"):
+    for listed in some_of_each(season.rows("decisions/"), kind_of_decision, of_each):
         decision = season.one(f"decisions/{listed['id']}/")
         assert {key: decision[key] for key in listed} == listed
         page = season.page(f"/decisions/{decision['id']}/")
@@ -272,6 +274,10 @@ def test_every_decision(season: SeasonApi) -> None:
         check_price_origins(page, season, decision, universes.get(decision["universe"]))
         check_chain_link(page, season, "decision", decision["id"])
         page.assert_compared(at_least=5)
+
+
+def kind_of_decision(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["cohort"], row["status"], row["action"], row["fallback"]
 
 
 def check_price_origins(page: Page, season: SeasonApi, decision: dict[str, Any], universe: Any) -> None:

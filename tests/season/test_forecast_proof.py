@@ -12,20 +12,22 @@ from django.core.management import call_command
 from agents.models import Elicitation, Forecast, ModelCall
 from markets.models import QuestionBatch, QuestionEntry, QuestionOption
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.season.test_forecasts import MONDAY, RAIN
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GPT, Failure, ModelAnswer, Venue, forecast
+from tests.venue import GEMINI, GPT, GROK, Failure, ModelAnswer, Venue, forecast
 
 
 def ask(venue: Venue) -> None:
     """A run with a refused vector, a model that declined and one that is down, and a question that resolved."""
     venue.market(RAIN)
     venue.market("Will it snow?")
+    line_up(GPT, GEMINI, GROK)
     run("sync_markets", MONDAY - timedelta(hours=2))
     venue.says(GPT, forecast({RAIN: {"YES": 0.9, "NO": 0.9}}), ModelAnswer("", refusal="no"))
-    venue.says("x-ai/grok-4.1-fast", Failure(503))
-    assert run("run_forecasts", MONDAY)["recorded"] == 11 * 2 + 1
+    venue.says(GROK, Failure(503))
+    assert run("run_forecasts", MONDAY)["recorded"] == 3 * 2 + 1
     venue.resolve("Will it snow?", "Yes")
     run("check_resolutions", MONDAY + timedelta(hours=8))
 

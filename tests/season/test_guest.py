@@ -17,6 +17,7 @@ from agents.services.registrations import register_external_agent
 from arena_verifier.program import verify
 from markets.models import Market
 from tests.commands import run
+from tests.factories import line_up
 from tests.scoring.exports.forgery import Cells, rewrite
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, forecast
 
@@ -49,6 +50,7 @@ def test_a_guests_season_is_settled_proved_and_exported(
     venue.market("Will it snow?")
     venue.says(GPT, bet(RAIN, "YES", 500), forecast(lean=0.2), forecast(lean=0.2))
     venue.says(GROK, bet(RAIN, "NO", 500))
+    line_up(GPT, GROK)
     venue.start_first_cohort()
     run("run_decisions", DECISION)
     settings.ARENA_CLOCK = DECISION + 10 * MINUTE

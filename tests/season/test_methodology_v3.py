@@ -19,10 +19,11 @@ from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
 from tests.commands import CommandOutput, run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast
+from tests.venue import DECISION, GPT, GROK, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast
 
 DAY = timedelta(days=1)
 MONDAY = SUNDAY + DAY + timedelta(hours=2)
@@ -37,6 +38,7 @@ def open_season(venue: Venue) -> None:
         events=[{"id": "weather", "title": "Weather in June"}],
     )  # fmt: skip
     venue.market("Will it snow?")
+    line_up(GPT, GROK)
     assert run("sync_markets", SUNDAY).code == 0
     assert run("start_cohort", SUNDAY, "--methodology", "v3")["cohort"] == 1
 
@@ -65,7 +67,7 @@ def prompts_by_condition(venue: Venue, model: str = GPT) -> dict[str, Prompt]:
 def test_named_version_is_published_and_holds_from_then_on(opened: Venue) -> None:
     assert Cohort.objects.get().methodology.version == "v3"
     assert Methodology.objects.current().version == "v3"
-    assert run("run_forecasts", MONDAY)["asked"] == 14
+    assert run("run_forecasts", MONDAY)["asked"] == 4
     assert set(Forecast.objects.values_list("methodology", flat=True)) == {"v3"}
     assert run("start_cohort", SUNDAY + 7 * DAY)["cohort"] == 2
     assert Cohort.objects.get(number=2).methodology.version == "v3"
@@ -180,8 +182,8 @@ def test_condition_paused_after_the_freeze_leaves_its_batches_unasked(opened: Ve
     run("run_forecasts", MONDAY, "--family", "grok-4")
     RunSetting.objects.create(protocol="forecast", condition="blind", paused=True)
     ran = run("run_forecasts", MONDAY + timedelta(hours=1))
-    assert (ran["asked"], ran["paused"]) == (6, 7)
-    assert Counter(Forecast.objects.values_list("arm", flat=True)) == {"priced": 14, "blind": 2}
+    assert (ran["asked"], ran["paused"]) == (1, 2)
+    assert Counter(Forecast.objects.values_list("arm", flat=True)) == {"priced": 4, "blind": 2}
 
 
 def test_condition_that_is_switched_on_at_noon_begins_on_the_next_day(opened: Venue, settings: Any) -> None:
@@ -231,7 +233,7 @@ def check_proofs(folder: Path, at: datetime = MONDAY + DAY) -> None:
 def test_record_is_the_median_of_the_samples(sampled: Venue, tmp_path: Path) -> None:
     sampled.says(GPT, yes(0.9), yes(0.2), yes(0.6))
     ran = run("run_forecasts", MONDAY)
-    assert (ran["asked"], ran["recorded"], ran["failed"]) == (21, 14, 0)
+    assert (ran["asked"], ran["recorded"], ran["failed"]) == (6, 4, 0)
     row = recorded()
     assert row.probabilities == {"YES": 0.6, "NO": 0.4}
     assert row.samples == {
@@ -252,7 +254,7 @@ def test_record_is_the_median_of_the_samples(sampled: Venue, tmp_path: Path) -> 
 def test_two_of_three_samples_that_fail_make_no_record_until_the_window_ends(sampled: Venue, tmp_path: Path) -> None:
     sampled.says(GPT, yes(0.9), Failure(503), Failure(503))
     ran = run("run_forecasts", MONDAY)
-    assert (ran["recorded"], ran["failed"]) == (12, 2)
+    assert (ran["recorded"], ran["failed"]) == (2, 2)
     sampled.says(GPT, *[Failure(503)] * 2)
     run("run_forecasts", MONDAY + DAY + timedelta(hours=1))
     assert not Forecast.objects.filter(release__model_id=GPT, entry__question_set__day__date=MONDAY.date()).exists()
@@ -297,7 +299,7 @@ def test_worker_that_dies_between_samples_leaves_each_asked_once(
             run("run_forecasts", MONDAY)
     Elicitation.objects.filter(status=Elicitation.Status.CLAIMED).update(lease_until=timezone.now())
     run("run_forecasts", MONDAY + timedelta(hours=1))
-    assert Forecast.objects.count() == 14
+    assert Forecast.objects.count() == 4
     completed = Elicitation.objects.filter(status=Elicitation.Status.COMPLETED)
     assert Counter(completed.values_list("release__model_id", flat=True)).most_common(1)[0][1] == 3
     check_proofs(tmp_path)
@@ -318,9 +320,9 @@ def test_two_workers_at_once_ask_each_sample_once_and_record_one_median(
         patch.setattr(failpoints, "_countdown", 2)
         patch.setattr(failpoints.os, "kill", overtake)
         first = run("run_forecasts", MONDAY)
-    assert (first.code, first["asked"] + second[0]["asked"], first["failed"] + second[0]["failed"]) == (0, 21, 0)
-    assert len(sampled.asked) == len({call.idempotency_key for call in ModelCall.objects.all()}) == 21
-    assert (Forecast.objects.count(), Forecast.objects.filter(samples_read=3).count()) == (14, 14)
+    assert (first.code, first["asked"] + second[0]["asked"], first["failed"] + second[0]["failed"]) == (0, 6, 0)
+    assert len(sampled.asked) == len({call.idempotency_key for call in ModelCall.objects.all()}) == 6
+    assert (Forecast.objects.count(), Forecast.objects.filter(samples_read=3).count()) == (4, 4)
     check_proofs(tmp_path)
 
 
@@ -374,7 +376,7 @@ def test_conditions_of_any_name_are_asked_ranked_compared_and_proven(
     version.save()
     opened.says(GPT, yes(0.9), yes(0.2))
     dry = run("run_forecasts", MONDAY, "--dry-run")
-    assert (dry["asked"], run("run_forecasts", MONDAY)["recorded"]) == (14, 28)
+    assert (dry["asked"], run("run_forecasts", MONDAY)["recorded"]) == (4, 8)
     opened.resolve(RAIN, "Yes")
     run("check_resolutions", MONDAY + DAY)
     run("compute_scores", MONDAY + DAY)
@@ -405,11 +407,11 @@ def test_replicates_are_ranked_as_one_by_their_mean(opened: Venue, client: Clien
     version.save()
     week = SUNDAY + 7 * DAY
     assert run("sync_markets", week).code == 0
-    assert run("start_cohort", week, "--methodology", "v3-twice")["agents"] == 14
+    assert run("start_cohort", week, "--methodology", "v3-twice")["agents"] == 4
     opened.says(GPT, bet(RAIN, "YES", 1000), bet(RAIN, "NO", 2000))
-    assert run("run_decisions", week + timedelta(hours=1), "--cohort", "2")["completed"] == 14
+    assert run("run_decisions", week + timedelta(hours=1), "--cohort", "2")["completed"] == 4
     keys = ModelCall.objects.filter(decision__cohort__number=2).values_list("idempotency_key", flat=True)
-    assert len(set(keys)) == 14
+    assert len(set(keys)) == 4
     opened.resolve(RAIN, "Yes")
     run("check_resolutions", week + DAY)
     run("take_snapshots", week + DAY)

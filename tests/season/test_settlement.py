@@ -21,6 +21,7 @@ from scoring.models import BrierScore, Leaderboard, Snapshot
 from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.factories import bet as record_bet
+from tests.factories import line_up
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
 
@@ -35,6 +36,7 @@ def open_season(venue: Venue) -> None:
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
     venue.market(RACE, {"Ann": "0.50", "Bob": "0.30", "Cy": "0.20"})
+    line_up(GPT, GEMINI, GROK)
     venue.start_first_cohort()
 
 
@@ -52,12 +54,18 @@ def decided(venue: Venue, week: int = 1) -> None:
     assert run("run_decisions", DECISION + at).code == 0
 
 
+def hold(venue: Venue) -> None:
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    decided(venue)
+
+
+season_with_a_bet = shared_rows_at_venue(hold, after=season, name="season")
+
+
 @pytest.fixture
-def holding(opened: Venue) -> Venue:
+def holding(season_with_a_bet: tuple[Venue, None], venue: Venue) -> Venue:
     """GPT holds 1,250 YES shares of RAIN, bought for 500."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    decided(opened)
-    return opened
+    return venue.as_left(season_with_a_bet[0])
 
 
 def market(question: str = RAIN) -> Market:
@@ -430,7 +438,7 @@ def test_agent_that_lost_all_but_small_change_is_bankrupt_for_good(opened: Venue
     assert (agent(GEMINI).status, agent(GEMINI).cash) == ("bankrupt", cash)
     decided(opened, 2)
     assert [prompt.model for prompt in opened.asked].count(GEMINI) == 1
-    assert len(Leaderboard.objects.get(methodology="").entries) == 7
+    assert len(Leaderboard.objects.get(methodology="").entries) == 3
 
 
 def _universe() -> Universe:

@@ -12,6 +12,7 @@ from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Leaderboard, Snapshot
 from scoring.services.snapshots import delete_snapshots
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
@@ -26,6 +27,7 @@ def hold(venue: Venue) -> None:
     """GPT holds 1,250 YES shares of RAIN bought at 0.40, and 2,000 of the Celtics at 0.45; Grok 2,000 NO at 0.60."""
     venue.market(RAIN)
     venue.market(CUP, {"Lakers": "0.55", "Celtics": "0.45"})
+    line_up(GPT, GROK)
     venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 500, (CUP, "Celtics", 900)))
     venue.says(GROK, bet(RAIN, "NO", 1200))
@@ -53,7 +55,7 @@ def at_rest(**where: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("late", [timedelta(0), timedelta(seconds=1), timedelta(minutes=9, seconds=59)])
 def test_instant_is_taken_down_to_the_grid(holding: Venue, late: timedelta) -> None:
     ran = run("take_snapshots", SUNDAY + TEN + late)
-    assert (ran.code, ran["snapshots"], ran["taken_at"]) == (0, 7, "2026-03-08T00:10:00Z")
+    assert (ran.code, ran["snapshots"], ran["taken_at"]) == (0, 2, "2026-03-08T00:10:00Z")
     assert set(Snapshot.objects.values_list("taken_at", flat=True)) == {SUNDAY + TEN}
 
 
@@ -79,7 +81,7 @@ def test_second_run_for_an_instant_changes_nothing(holding: Venue) -> None:
 def test_nothing_that_happened_after_the_instant_is_in_it(holding: Venue) -> None:
     """The bets of 00:05 are on record when the snapshot of 00:00 is taken."""
     ran = run("take_snapshots", SUNDAY)
-    assert (ran["replay"], ran["snapshots"], ran["priced"]) == (True, 7, 0)
+    assert (ran["replay"], ran["snapshots"], ran["priced"]) == (True, 2, 0)
     early = snapshot(SUNDAY)
     assert (early.cash, early.positions_value, early.open_positions) == (Decimal("10000.00"), 0, 0)
 
@@ -154,7 +156,7 @@ def test_replay_makes_no_request_and_writes_no_price(holding: Venue) -> None:
     holding.requests.clear()
     prices = PriceObservation.objects.count()
     ran = run("take_snapshots", SUNDAY + timedelta(hours=2))
-    assert (ran.code, ran["replay"], ran["snapshots"]) == (0, True, 7)
+    assert (ran.code, ran["replay"], ran["snapshots"]) == (0, True, 2)
     assert holding.requests == []
     assert PriceObservation.objects.count() == prices
     assert snapshot(SUNDAY + timedelta(hours=2)).positions_value == Decimal("1400.00")
@@ -224,7 +226,7 @@ def test_without_any_clob_the_job_says_so_once_and_snapshots_stand_at_last_price
 ) -> None:
     holding.down |= {"clob", "gamma"}
     ran = run("take_snapshots", SUNDAY + TEN)
-    assert (ran.code, ran["snapshots"], ran["priced"], ran["fallback_prices"]) == (1, 7, 0, 3)
+    assert (ran.code, ran["snapshots"], ran["priced"], ran["fallback_prices"]) == (1, 2, 0, 3)
     assert len(ran.stderr.strip().splitlines()) == 1
     assert ran.stderr.startswith("no price was accepted: clob: ")
     assert snapshot(SUNDAY + TEN).total_value == Decimal("10000.00")
@@ -235,7 +237,7 @@ def test_clob_that_answers_without_a_single_price_is_reported_too(holding: Venue
     """An empty answer is no success."""
     holding.midpoints.clear()
     ran = run("take_snapshots", SUNDAY + TEN)
-    assert (ran.code, ran["snapshots"], ran["fallback_prices"]) == (1, 7, 3)
+    assert (ran.code, ran["snapshots"], ran["fallback_prices"]) == (1, 2, 3)
     assert ran.stderr.strip() == "no price was accepted: the price rule refused all 3 requested"
 
 

@@ -1,11 +1,12 @@
 """Independent options of which one is voided by its venue: the others are scored, everywhere alike."""
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
 from agents.models import Family, Forecast
 from arena_verifier.program import verify
@@ -13,13 +14,15 @@ from markets.models import Question, QuestionOption
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import ForecastScore
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.kalshi import Kalshi
 from tests.markup import get_page
 from tests.markup import table_rows as page_rows
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import rewrite
-from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast
+from tests.shared_rows import shared_rows_at_venue
+from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast, take_over
 
 STRIKEOUTS = "A vs B: Strikeouts"
 PLAYERS = [f"Player {number}: 5+" for number in range(5)]
@@ -30,15 +33,29 @@ BRIER = (0.1**2 + 0.2**2 + 0.3**2 + 0.4**2) / 4
 """That of STATED where the first option is void and the last one happened."""
 
 
+def ask(venue: Venue) -> Kalshi:
+    """The second venue with five independent options, on which one model stated STATED, the other even ones."""
+    kalshi = Kalshi(venue.server)
+    kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
+    address = venue.server.url_for("/kalshi")
+    with override_settings(KALSHI_BASE_URL=address, ARENA_SOURCES=("polymarket", "kalshi")):
+        run("sync_markets", SUNDAY)
+        line_up(GPT, GEMINI)
+        venue.start_first_cohort()
+        venue.says(GPT, *[forecast({STRIKEOUTS: STATED})] * 2)
+        assert run("run_forecasts", ASKED_AT).code == 0
+    return kalshi
+
+
+asked = shared_rows_at_venue(ask)
+
+
 @pytest.fixture
-def rows(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
-    """The venue's rows of five independent options, on which one model stated STATED, the others even ones."""
-    rows = kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
-    run("sync_markets", SUNDAY)
-    venue.start_first_cohort()
-    venue.says(GPT, *[forecast({STRIKEOUTS: STATED})] * 2)
-    assert run("run_forecasts", ASKED_AT).code == 0
-    return rows
+def rows(asked: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+    """The second venue's rows of those options."""
+    take_over(venue, asked[0])
+    take_over(kalshi, asked[1])
+    return list(kalshi.markets.values())
 
 
 def end(kalshi: Kalshi, rows: list[dict[str, Any]], *results: str) -> None:
@@ -83,7 +100,7 @@ def test_question_is_decided_by_the_options_that_are(
     kalshi: Kalshi, rows: list[dict[str, Any]], results: list[str], status: str, expected: list[bool | None]
 ) -> None:
     end(kalshi, rows[: len(results)], *results)
-    run("check_resolutions", ENDED_AT)
+    run("check_resolutions", ENDED_AT, skip_leaderboards=True)
     assert (Question.objects.get().status, [*happened().values()]) == (status, expected)
     assert ForecastScore.objects.exists() == (status == "resolved")
     assert run("verify_ledger", ENDED_AT).code == 0
@@ -120,7 +137,7 @@ def test_list_shows_an_option_with_a_price_before_a_void_one(venue: Venue, kalsh
     run("sync_markets", SUNDAY)
     run("run_forecasts", ASKED_AT)
     end(kalshi, rows, "scalar", "no")
-    run("check_resolutions", ENDED_AT)
+    run("check_resolutions", ENDED_AT, skip_leaderboards=True)
     (listed,) = [row for row in page_rows(get_page(client, "/questions/")) if row[0].startswith(STRIKEOUTS)]
     assert (listed[1], listed[2]) == (f"{PLAYERS[1]} 0.0 %", "resolved Outcome: none")
 
@@ -144,9 +161,9 @@ def test_comparison_tells_a_void_option_from_an_open_one(
 
 
 def test_archive_of_a_void_option_is_proven_and_its_forgery_found(resolved: Question, tmp_path: Path) -> None:
+    assert run("export_dataset", ENDED_AT + HOUR, out=tmp_path / "sound").code == 0
     for number, forged in enumerate((None, "true", "false")):
-        folder = tmp_path / str(number)
-        assert run("export_dataset", ENDED_AT + HOUR, out=folder).code == 0
+        folder = shutil.copytree(tmp_path / "sound", tmp_path / str(number))
         assert [row["happened"] for row in table_rows(folder, "question_options")] == [None, False, False, False, True]
         if forged:
             rewrite(folder, "question_options", lambda rows, text=forged: rows[0].update(happened=text))

@@ -1,54 +1,34 @@
-"""All actions, by name, in the order of the dashboard."""
+"""All actions by name, and as the dashboard groups them."""
 
 from arena_site.dashboard.action import Action
 from arena_site.dashboard.actions import applications, cohorts, limits, lineups, maintenance, markets, runs, tasks
 from foundation.bulk import rows_by
 
-ACTIONS: dict[str, Action] = rows_by(
-    "name",
-    (
-        runs.StartCohort(),
-        *runs.ENQUEUE_ACTIONS,
-        runs.BuildExport(),
-        tasks.RetryTasks(),
-        tasks.ReleaseClaim(),
-        tasks.ReadSealedAnswer(),
-        markets.SettleMarket(),
-        markets.ReverseSettlement(),
-        cohorts.VoidWeek(),
-        maintenance.AcknowledgeAlerts(),
-        maintenance.SendTestAlert(),
-        maintenance.PauseSchedules(),
-        maintenance.ResumeSchedules(),
-        limits.SetSpendCap(),
-        limits.PauseModels(),
-        limits.ResumeModels(),
-        maintenance.BeginMaintenance(),
+GROUPS: dict[str, dict[str, Action]] = {
+    "Models": rows_by("name", (
+        runs.StartCohort(), runs.RunDecisions("decisions"), runs.RunForecasts("forecasts"), runs.EnqueueJob("costs"),
+        runs.EnqueueJob("missed_decisions"), tasks.RetryTasks(), tasks.ReleaseClaim(), limits.SetSpendCap(),
+        limits.PauseModels(), limits.ResumeModels(),
+    )),
+    "Markets": rows_by("name", (
+        runs.EnqueueJob("sync"), runs.EnqueueJob("resolutions"), markets.SettleMarket(), markets.ReverseSettlement(),
+    )),
+    "External agents": rows_by("name", (applications.ApproveApplication(), applications.RejectApplication())),
+    "Line-ups": rows_by("name", (
+        runs.EnqueueJob("check_lineup"), maintenance.WithdrawFamily(), lineups.AddModel(), lineups.ProposeLineUp(),
+        lineups.ApproveLineUp(), lineups.RejectLineUp(),
+    )),
+    "Alerts and schedules": rows_by("name", (
+        runs.EnqueueJob("alerts"), maintenance.AcknowledgeAlerts(), maintenance.SendTestAlert(),
+        maintenance.PauseSchedules(), maintenance.ResumeSchedules(), maintenance.BeginMaintenance(),
         maintenance.EndMaintenance(),
-        maintenance.WithdrawFamily(),
-        lineups.AddModel(),
-        applications.ApproveApplication(),
-        applications.RejectApplication(),
-        lineups.ProposeLineUp(),
-        lineups.ApproveLineUp(),
-        lineups.RejectLineUp(),
-    ),
-)
-
-GROUPS = {
-    "Models": (
-        "start_cohort", "run_decisions", "run_forecasts", "retry", "release-claim", "set-cap", "pause-models",
-        "resume-models", "reconcile_costs", "missed_decisions",
-    ),
-    "Markets": ("sync_markets", "check_resolutions", "settle", "reverse"),
-    "External agents": ("approve-agent", "reject-agent"),
-    "Line-ups": ("check_lineup", "add-model", "propose-line-up", "approve-line-up", "reject-line-up", "withdraw"),
-    "Alerts and schedules": (
-        "acknowledge", "send_alerts", "test-alert", "pause", "resume", "maintenance", "end-maintenance",
-    ),
-    "Results and data": (
-        "take_snapshots", "compute_scores", "verify_ledger", "publish_archive", "export",
-        "void-week", "read-sealed", "backup", "prune",
-    ),
+    )),
+    "Results and data": rows_by("name", (
+        runs.EnqueueJob("snapshots"), runs.EnqueueJob("scores"), runs.EnqueueJob("ledger"), runs.EnqueueJob("backup"),
+        runs.EnqueueJob("archive"), runs.EnqueueJob("prune"), runs.BuildExport(), tasks.ReadSealedAnswer(),
+        cohorts.VoidWeek(),
+    )),
 }  # fmt: skip
-"""The names of all actions, as the dashboard groups them."""
+ACTIONS: dict[str, Action] = {}
+for group in GROUPS.values():
+    ACTIONS |= group

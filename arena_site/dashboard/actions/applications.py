@@ -3,13 +3,19 @@
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from agents.models import Application
 from agents.services.applications import decide_application, send_link
-from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowIdField
+from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowChoiceField
+
+
+def waiting_applications(rows: QuerySet[Application]) -> QuerySet[Application]:
+    return rows.filter(status=Application.Status.WAITING)
 
 
 class ApplicationReviewForm(ChoiceForm):
-    application = RowIdField(Application.objects.all(), "application")
+    application = RowChoiceField(Application.objects.all(), "application", waiting_applications)
 
 
 class ApproveApplication(Action):

@@ -9,7 +9,7 @@ from django.conf import settings
 from agents.models import Family, RunSetting
 from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused, set_paused, set_spend_limit, spend_limit
-from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path
+from arena_site.dashboard.action import Action, ActionResult, FormData, Preview
 from cohorts.conditions import stored_conditions
 from cohorts.weeks import week_start
 
@@ -32,13 +32,10 @@ class SetSpendCap(Action):
     name, title, confirm_label = "set-cap", "Set the spend cap", "Yes, set it"
     description = "The most that decisions or forecasts may cost in a week. In force at once, in running jobs too."
     permission = "arena_site.manage_schedules"
-    form = SpendCapForm
+    form, listed = SpendCapForm, RunSetting
 
     def target(self, data: FormData) -> str:
         return f"spend cap of {Protocol(data['protocol']).label}"
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(RunSetting)
 
     def state(self, data: FormData) -> dict[str, Any]:
         row = RunSetting.objects.filter(protocol=data["protocol"], family=None, condition="").first()
@@ -96,7 +93,7 @@ class PauseModels(Action):
     name, title, confirm_label = "pause-models", "Pause a model, a condition or a protocol", "Yes, pause"
     description = "Runs ask nobody who is paused, and say so. A request that has been sent goes on."
     permission = "arena_site.manage_schedules"
-    form = PauseForm
+    form, listed = PauseForm, RunSetting
     paused = True
     nothing_affected = "Paused already."
     summary = (
@@ -110,9 +107,6 @@ class PauseModels(Action):
             return str(RunSetting(protocol=Protocol.FORECAST, condition=data["condition"]))
         protocols = " and ".join(Protocol(protocol).label for protocol in data["protocol"])
         return f"{protocols} of {data['family'] or 'every family'}"
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(RunSetting)
 
     def state(self, data: FormData) -> dict[str, Any]:
         condition = data["condition"]

@@ -34,7 +34,6 @@ from arena_site.dashboard.action import (
     FormData,
     Preview,
     RowChoiceField,
-    list_path,
     row_path,
 )
 from foundation import clock
@@ -85,12 +84,10 @@ class ProposeLineUp(Action):
     description = "Proposes the releases that take part in future cohorts."
     permission = "agents.add_lineup"
     form: type[forms.Form] = ReleasesForm
+    listed = LineUp
 
     def target(self, data: FormData) -> str:
         return ", ".join(map(attrgetter("model_id"), data["release"]))
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(LineUp)
 
     def obstacle(self, data: FormData, at: datetime) -> str:
         release_ids = sorted(release.pk or 0 for release in data["release"])

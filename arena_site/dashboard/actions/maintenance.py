@@ -119,7 +119,7 @@ class PauseSchedules(Action):
     name, title, confirm_label = "pause", "Pause schedules", "Yes, pause"
     description = "Paused schedules stay paused until they are resumed, also across restarts."
     permission = "arena_site.manage_schedules"
-    form = ScheduleForm
+    form, listed = ScheduleForm, Schedule
     repeats = jobs.PAUSED
     nothing_affected = "Paused already, or never installed."
     summary = "These enqueue no job until they are resumed; a job that runs now goes on."
@@ -127,9 +127,6 @@ class PauseSchedules(Action):
 
     def target(self, data: FormData) -> str:
         return ", ".join(data["schedule"])
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(Schedule)
 
     def state(self, data: FormData) -> dict[str, Any]:
         rows = Schedule.objects.filter(name__in=data["schedule"]).order_by("name")
@@ -169,9 +166,7 @@ class BeginMaintenance(Action):
     description = "No model is asked until it ends; pages say so. Syncs, settlement and scores go on."
     permission = "arena_site.manage_schedules"
     reason_help = "For the audit log, and for readers: it stands on every page."
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(Maintenance)
+    listed = Maintenance
 
     def state(self, data: FormData) -> dict[str, Any]:
         return {"maintenance": maintenance_line()}
@@ -219,11 +214,9 @@ class WithdrawFamily(Action):
     permission = "arena_site.withdraw_families"
     form = FamilyForm
 
-    def target(self, data: FormData) -> str:
-        return str(data["family"])
-
-    def target_path(self, data: FormData) -> str:
-        return row_path(data["family"])
+    def row(self, data: FormData) -> Family:
+        family: Family = data["family"]
+        return family
 
     def state(self, data: FormData) -> dict[str, Any]:
         paused = data["family"].pk in paused_families(Decision.PROTOCOL)

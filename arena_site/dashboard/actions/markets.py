@@ -11,7 +11,15 @@ from agents.services.ledger import settlement_payout
 from agents.services.resolutions import Resolution
 from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
 from agents.services.settlement import complete_cohorts, settle_market
-from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowChoiceField
+from arena_site.dashboard.action import (
+    Action,
+    ActionResult,
+    ChoiceForm,
+    FormData,
+    Preview,
+    RowChoiceField,
+    RowIdsField,
+)
 from arena_site.operations.manual_settlements import REVERSE, SETTLE
 from markets.models import Market
 from markets.services.question_resolution import correct_question_outcomes, resolve_questions
@@ -54,7 +62,7 @@ class OutcomeForm(ChoiceForm):
 
     def _market(self) -> Market | None:
         number = str(self.data.get("market") or self.initial.get("market") or "")
-        return Market.objects.filter(pk=number).first() if number.isdecimal() and len(number) < 19 else None
+        return Market.objects.filter(pk=number).first() if RowIdsField.is_id(number) else None
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data

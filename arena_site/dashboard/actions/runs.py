@@ -26,6 +26,7 @@ from arena_site.models import Worker
 from cohorts.models import Cohort
 from cohorts.services import is_left_to_a_person
 from cohorts.weeks import week_start
+from foundation.bulk import rows_by
 from foundation.models import Run
 from markets.models import Universe
 from markets.services.universes import NoMarkets
@@ -35,6 +36,7 @@ from scoring.models import Export
 from scoring.services.exports import TooManyExports, request_export
 
 MANUAL = "manual run"
+JOBS = rows_by("function", jobs.JOBS)
 NO_WORKER = "No worker has been seen in the last minute: the job waits in the queue for the next one."
 
 
@@ -51,7 +53,8 @@ class EnqueueJob(Action):
     permission = "arena_site.run_jobs"
     default_reason = MANUAL
 
-    def __init__(self, job: jobs.Job) -> None:
+    def __init__(self, function: str) -> None:
+        job = JOBS[function]
         self.function, self.title, self.description = job.function, job.title, job.description
         self.kind = job.command
         """The kind of its runs; empty if it leaves none."""
@@ -138,10 +141,6 @@ def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
     return " ".join(filter(None, [over if spend.counted + expected > cap else "", worker_warning()]))
 
 
-ACTIONS_WITH_ESTIMATE = {"decisions": RunDecisions, "forecasts": RunForecasts}
-ENQUEUE_ACTIONS = [ACTIONS_WITH_ESTIMATE.get(job.function, EnqueueJob)(job) for job in jobs.JOBS if job.title]
-
-
 class StartCohort(Action):
     name, title, confirm_label = "start_cohort", "Start this week's cohort", "Yes, start it"
     description = "Creates one agent for each family of the line-up."
@@ -195,13 +194,10 @@ class BuildExport(Action):
     description = "A public download of every table, with the means to verify it."
     permission = "arena_site.run_jobs"
     default_reason = MANUAL
-    form = ExportForm
+    form, listed = ExportForm, Export
 
     def target(self, data: FormData) -> str:
         return f"cohort {data['cohort'].number}" if data["cohort"] else "everything"
-
-    def target_path(self, data: FormData) -> str:
-        return list_path(Export)
 
     def state(self, data: FormData) -> dict[str, Any]:
         newest = Export.objects.order_by("-pk").first()

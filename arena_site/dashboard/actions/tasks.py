@@ -136,22 +136,19 @@ def _obstacle(task: Task, at: datetime) -> str:
         until = f", and its lease runs until {task.lease_until:%H:%M:%S} UTC" if live else ""
         return f"It is {task.status}{until}: there is nothing to retry."
     if isinstance(task, Elicitation):
-        ends = task.window_ends_at
-        is_external = task.family.external
+        family, ends = task.family, task.window_ends_at
     else:
         assert isinstance(task, Decision)
         if task.refusals > task.methodology.refused_retries:
             return "Its answers were refused as often as the methodology allows."
         if task.universe is None:
             return "No universe was frozen for it."
-        ends = task.universe.frozen_at + task.methodology.retry_window
-        is_external = task.agent.family.external
-    if is_external:
+        family, ends = task.agent.family, task.universe.frozen_at + task.methodology.retry_window
+    if family.external:
         return "It is an external agent's: such agents submit by themselves."
     if at >= ends:
         return f"Its window ended on {ends:%d %B %Y, %H:%M} UTC."
-    family = task.family_id if isinstance(task, Elicitation) else task.agent.family_id
-    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family) else ""
+    return "It is paused: resume the model or the protocol first." if is_paused(task.PROTOCOL, family.pk) else ""
 
 
 DECISIONS = Decision.objects.select_related("agent__cohort", "agent__family")
@@ -194,15 +191,9 @@ class TaskAction(Action):
 
     permission = "arena_site.run_jobs"
 
-    def task(self, data: FormData) -> Task:
+    def row(self, data: FormData) -> Task:
         task: Task = data["decision"] or data["elicitation"]
         return task
-
-    def target(self, data: FormData) -> str:
-        return str(self.task(data))
-
-    def target_path(self, data: FormData) -> str:
-        return row_path(self.task(data))
 
 
 class ReadSealedAnswer(TaskAction):
@@ -224,10 +215,10 @@ class ReleaseClaim(TaskAction):
     form = InterruptedForm
 
     def state(self, data: FormData) -> dict[str, Any]:
-        return task_state(self.task(data))
+        return task_state(self.row(data))
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        task = self.task(data)
+        task = self.row(data)
         if task.status != Task.Status.CLAIMED or task.lease_until is None:
             return f"It is {task.status}, not claimed: there is nothing to release."
         if task.lease_until > timezone.now():  # leases run on the real clock
@@ -236,12 +227,12 @@ class ReleaseClaim(TaskAction):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         return Preview(
-            f"Its lease ended on {self.task(data).lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can "
+            f"Its lease ended on {self.row(data).lease_until:%d %B %Y, %H:%M:%S} UTC. It will count as failed and can "
             "be retried; its requests without an answer count as lost."
         )
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         reason = f"its claim was released by {by}: {reason}"
-        if not release_expired_claim(self.task(data), now=timezone.now(), reason=reason):
+        if not release_expired_claim(self.row(data), now=timezone.now(), reason=reason):
             return None
         return ActionResult("The claim is released; the task can be retried.")

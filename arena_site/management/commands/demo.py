@@ -61,7 +61,7 @@ class Command(BaseCommand):
             env["DATABASE_URL"] = options["database"]
         with stoppable():
             try:
-                with running(seed=options["seed"], weeks=options["weeks"], precompute=True) as sandbox:
+                with running(seed=options["seed"], weeks=options["weeks"]) as sandbox:
                     env |= {
                         "GAMMA_BASE_URL": sandbox.gamma,
                         "CLOB_BASE_URL": sandbox.clob,

@@ -10,6 +10,7 @@ from foundation.commands import ArenaCommand, CommandResult, table_text
 
 class Command(ArenaCommand):
     help = "Checks settings, database, clock, venues, gateway and line-up; buys and changes nothing without an option."
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -18,9 +19,6 @@ class Command(ArenaCommand):
             action="store_true",
             help="ask each model, once, whether it takes an answer's schema beside a search tool; costs money",
         )
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         items = list(Diagnosis(at, tests_search=options["test_search"]).items())

@@ -3,11 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
-from agents.services.run_settings import begin_maintenance, end_maintenance, maintenance_line
-from arena_site.dashboard.audit import BY
-from arena_site.models import AuditEntry
+from agents.services.run_settings import maintenance_line
+from arena_site.dashboard.actions.maintenance import REASON_LENGTH, BeginMaintenance, EndMaintenance
+from arena_site.dashboard.audit import BY, perform_action
 from foundation.commands import ArenaCommand, CommandResult
 
 
@@ -26,24 +24,15 @@ class Command(ArenaCommand):
         return options["switch"] is not None  # cached pages are of the last run
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
-        switch, reason, before = options["switch"], options["reason"].strip(), maintenance_line()
+        switch, reason = options["switch"], options["reason"].strip()
+        if switch == "on" and not reason:
+            self.refuse("--reason TEXT is needed: pages show it")
+        if switch == "on" and len(reason) > REASON_LENGTH:
+            self.refuse(f"--reason: must be at most {REASON_LENGTH} characters")
         changed = False
-        if switch == "on":
-            if not reason:
-                self.refuse("--reason TEXT is needed: pages show it")
-            if len(reason) > 200:
-                self.refuse("--reason: must be at most 200 characters")
-            changed = begin_maintenance(reason, at=timezone.now())
-        elif switch == "off":
-            changed = end_maintenance(at=timezone.now())
-        if changed:
-            AuditEntry.objects.create(
-                at=timezone.now(),
-                by=BY,
-                action="maintenance" if switch == "on" else "end-maintenance",
-                reason=reason or "ended by command",
-                result=AuditEntry.Result.DONE,
-                before={"maintenance": before},
-                after={"maintenance": maintenance_line()},
-            )
+        if switch is not None:
+            action = BeginMaintenance() if switch == "on" else EndMaintenance()
+            if not action.obstacle({}, at):
+                reason = reason or "ended by command"
+                changed = perform_action(action, {}, at=at, by=BY, reason=reason).changed
         return CommandResult({"maintenance": maintenance_line() or "off", "changed": changed})

@@ -27,7 +27,7 @@ from arena_agent.worker import AgentProcess
 from arena_site.operations.processes import StopRequested, manage_command, start, stop, stoppable
 from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import unpacked
-from foundation.commands import ArenaCommand, CommandResult, table_text
+from foundation.commands import ArenaCommand, CommandResult, score_text, table_text
 from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
 from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
@@ -57,6 +57,7 @@ class Command(ArenaCommand):
         "arena's database."
     )
     requires_system_checks: list[str] = []
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -69,9 +70,6 @@ class Command(ArenaCommand):
             help="the seconds that the agent has for a task (default: the window of live agents)",
         )  # fmt: skip
         parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)  # the folder of the process that plays
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         if options["start"] >= options["end"]:
@@ -216,7 +214,7 @@ def _table(title: str, names: tuple[str, ...]) -> Table:
 def _trading_table(rows: list[dict[str, Any]]) -> Table:
     table = _table("Trading", ("forecaster", "value (mean)", "cohorts", "bet-implied Brier", "resolved bets"))
     for row in rows:
-        figures = (str(len(row["cohorts"])), _figure(row["bet_brier"]), str(row["resolved_bets"]))
+        figures = (str(len(row["cohorts"])), score_text(row["bet_brier"]), str(row["resolved_bets"]))
         table.add_row(_name(row), f"{float(row['total_value']):,.2f}", *figures)
     return table
 
@@ -224,7 +222,7 @@ def _trading_table(rows: list[dict[str, Any]]) -> Table:
 def _forecast_table(title: str, rows: list[dict[str, Any]]) -> Table:
     table = _table(title, ("forecaster", "questions", "Brier (mean form)", "adjusted", "log", "alpha"))
     for row in rows:
-        figures = (_figure(row[name]) for name in ("brier", "adjusted_brier", "log", "alpha"))
+        figures = (score_text(row[name]) for name in ("brier", "adjusted_brier", "log", "alpha"))
         table.add_row(_name(row), str(row["n"]), *figures)
     return table
 
@@ -234,7 +232,3 @@ def _name(row: dict[str, Any]) -> str:
 
     name = escape(row["display_name"])
     return f"→ {name}" if row["rehearsed"] else f"({name})" if row.get("reference") else name
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{round(value, 4) + 0:.4f}"

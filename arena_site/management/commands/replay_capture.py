@@ -26,13 +26,11 @@ Reasons = Iterable[str]
 
 class Command(ArenaCommand):
     help = "Reads recorded answers (polymarket/gamma, polymarket/clob, kalshi, openrouter below DIR); asks no service."
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("directory", type=Path)
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         directory: Path = options["directory"].resolve()

@@ -13,15 +13,12 @@ from foundation.commands import ArenaCommand, CommandResult
 class Command(ArenaCommand):
     help = "Restores the backup FILE, whole or not at all. Stop the web server and the workers first."
     requires_system_checks: list[str] = []
+    leaves_run = False  # it would start in one database and end in another
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--force", action="store_true", help="replace a database that holds cohorts")
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        # The run would start in one database and end in another.
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:

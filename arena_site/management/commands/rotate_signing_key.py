@@ -3,10 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
 from agents.services.signing_keys import NoOtherKey, rotate_signing_key
-from arena_site.dashboard.audit import BY
+from arena_site.dashboard.audit import BY, write_entry
 from arena_site.models import AuditEntry
 from foundation.commands import ArenaCommand, CommandResult
 
@@ -30,12 +28,11 @@ class Command(ArenaCommand):
         except NoOtherKey as error:
             self.refuse(str(error))
         if rotated:
-            AuditEntry.objects.create(
-                at=timezone.now(),
-                by=BY,
+            write_entry(
                 action="rotate-signing-key",
-                reason=reason,
+                by=BY,
                 result=AuditEntry.Result.DONE,
+                reason=reason,
                 target=f"signing key {key}",
                 after={"key": key.fingerprint, "public_key": key.public_key},
             )

@@ -23,7 +23,7 @@ from arena_site.operations.processes import freeze_loaded_objects
 from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
 from cohorts.weeks import WEEK
-from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, table_text
+from foundation.commands import BAD_USAGE, ArenaCommand, CommandResult, score_text, table_text
 from foundation.models import Run
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.models import Leaderboard
@@ -87,15 +87,13 @@ def external_agents_clock(weeks: int) -> datetime:
 class Command(ArenaCommand):
     help = "Plays --weeks of the sandbox's season (SANDBOX_URL names it) and prints the final leaderboard."
     requires_system_checks: list[str] = []  # they load every page and endpoint, and it serves none
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("--weeks", type=int, default=6)
         parser.add_argument("--methodology", metavar="V", help="the cohorts' methodology")
         parser.add_argument("--prepared", type=Path, metavar="FILE", help="make this file when the database is ready")
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         root = os.environ.get("SANDBOX_URL")
@@ -183,23 +181,23 @@ class Command(ArenaCommand):
 
 Columns = dict[str, Callable[[dict[str, Any]], str]]
 LEADERBOARD: Columns = {
-    "#": lambda entry: _figure(entry["rank"], ""),
+    "#": lambda entry: score_text(entry["rank"], ""),
     "family": lambda entry: entry["display_name"],
     "value": lambda entry: f"{float(entry['total_value']):,.2f}",
     "return %": lambda entry: f"{entry['return_percent']:+.2f}",
     "95 % interval": lambda entry: _interval(entry["return_ci"], "+.1f"),
-    "Brier": lambda entry: _figure(entry["brier"]),
-    "win rate": lambda entry: _figure(entry["win_rate"], ".0%"),
+    "Brier": lambda entry: score_text(entry["brier"]),
+    "win rate": lambda entry: score_text(entry["win_rate"], ".0%"),
     "resolved bets": lambda entry: str(entry["resolved_bets"]),
 }
 FORECASTS: Columns = {
     "#": lambda entry: "" if entry["rank"] is None or entry["reference"] else str(entry["rank"]),
     "forecaster": lambda entry: f"({entry['forecaster']})" if entry["reference"] else entry["display_name"],
     "questions": lambda entry: str(entry["n"]),
-    "Brier (mean form)": lambda entry: _figure(entry["brier"]),
+    "Brier (mean form)": lambda entry: score_text(entry["brier"]),
     "95 % interval": lambda entry: _interval(entry["brier_ci"], ".4f"),
-    "alpha": lambda entry: _figure(entry["alpha"], "+.4f"),
-    "log": lambda entry: _figure(entry["log"]),
+    "alpha": lambda entry: score_text(entry["alpha"], "+.4f"),
+    "log": lambda entry: score_text(entry["log"]),
 }
 """The columns of the forecast leaderboard; references stand among the families, without a rank."""
 
@@ -213,10 +211,6 @@ def leaderboard_table(title: str, columns: Columns, **selection: str) -> Table:
     for entry in leaderboard.entries if leaderboard else ():
         table.add_row(*(write(entry) for write in columns.values()))
     return table
-
-
-def _figure(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else f"{round(value, 4) + 0:{form}}"  # never "-0.0000"
 
 
 def _interval(ends: list[float] | None, form: str) -> str:

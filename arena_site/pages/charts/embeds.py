@@ -12,10 +12,12 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
+from arena_site.pages.charts.curves import ChartEvent
 from arena_site.pages.charts.diagrams import DiagramGrid, scatter_places
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import IntervalChart
-from arena_site.pages.charts.lines import ChartEvent, DrawnLine, LineChart
+from arena_site.pages.charts.line_drawing import DrawnLine
+from arena_site.pages.charts.lines import LineChart
 from arena_site.pages.charts.slopes import SlopeChart
 from arena_site.pages.citations import dated_query
 

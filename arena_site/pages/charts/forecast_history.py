@@ -7,8 +7,9 @@ from operator import attrgetter
 from typing import Any
 
 from agents.models import Family
+from arena_site.pages.charts.curves import Curve, family_curve
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from arena_site.pages.charts.lines import line_chart
 from markets.models import Question, QuestionEntry
 from scoring.selectors.competition import last_competition_index
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from agents.models import Family
 from arena_site.pages.board_figures import BRIER_NAMES, leader_title
+from arena_site.pages.charts.curves import ChartEvent, family_curve
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import ChartEvent, family_curve, line_chart
+from arena_site.pages.charts.lines import line_chart
 from arena_site.pages.charts.markers import marker_of
 from arena_site.pages.charts.slopes import SlopeRow, slope_chart
 from arena_site.pages.filters import count, day_text, signed_score

@@ -102,18 +102,20 @@ def interval_chart(
     column: str,
     families: Mapping[str, Family],
     *,
-    interval: str,
     x_title: str,
     unit: str,
-    baselines: Mapping[str, float],
+    interval: str = "",
+    baselines: Mapping[str, float] | None = None,
     tied: Sequence[Mapping[str, Any]] = (),
     mark: str = "",
     left_edge: int = 200,
 ) -> IntervalChart:
     """The scores of ranked entries in a column, with their intervals; `tied` with the first one.
 
-    The axis includes zero. `mark` is the column of a second value; an entry's `href` is where its name leads.
+    The axis includes zero. `interval` is the column of the intervals where it is not `<column>_ci`, `mark` that of a
+    second value; an entry's `href` is where its name leads.
     """
+    interval, baselines = interval or f"{column}_ci", baselines or {}
     bounds = [entry[interval] or [entry[column]] * 2 for entry in entries]
     ends = list(chain(*bounds))
     low, high = value_range([0.0, *ends, *baselines.values()])

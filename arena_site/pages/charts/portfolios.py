@@ -10,8 +10,9 @@ from django.contrib.humanize.templatetags.humanize import apnumber
 from django.utils import timezone
 
 from agents.models import Agent, Family
+from arena_site.pages.charts.curves import FEW, Curve, family_curve
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import FEW, Curve, LineChart, family_curve, line_chart
+from arena_site.pages.charts.lines import LineChart, line_chart
 from arena_site.pages.filters import dollars
 from scoring.selectors.cohort_returns import CohortReturns, MeanReturn
 from scoring.selectors.competition import AgentSummary

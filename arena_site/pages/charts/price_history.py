@@ -10,8 +10,9 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from agents.models import Trade
+from arena_site.pages.charts.curves import ChartEvent, Curve
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import ChartEvent, Curve, line_chart
+from arena_site.pages.charts.lines import line_chart
 from arena_site.pages.charts.markers import marker_of
 from arena_site.pages.filters import count, money, page_url, price, single_line
 from markets.models import Market, Outcome, PriceObservation

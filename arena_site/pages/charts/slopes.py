@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 from agents.models import Family
 from arena_site.pages.charts.axes import value_range
 from arena_site.pages.charts.intervals import UNKNOWN_COLOR
-from arena_site.pages.charts.lines import spread_labels
+from arena_site.pages.charts.line_drawing import spread_labels
 from arena_site.pages.charts.markers import marker_of, marker_path, readable_color
 from arena_site.pages.filters import format_as
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
-from arena_site.pages.charts.lines import Point, Value
+from arena_site.pages.charts.curves import Value
+from arena_site.pages.charts.line_drawing import Point
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT, SPARKLINE_MARGIN = 96, 28, 3
 SPARKLINE_POINTS = 60

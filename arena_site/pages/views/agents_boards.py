@@ -12,8 +12,9 @@ from django.views.decorators.http import require_safe
 from agents.models import AgentVersion, Family
 from arena_site.pages.board_figures import agents_figure
 from arena_site.pages.board_order import AGENT_COLUMNS, BoardOrder, named_pairs
+from arena_site.pages.charts.curves import ChartEvent, Curve, family_curve
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import ChartEvent, Curve, family_curve, line_chart
+from arena_site.pages.charts.lines import line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import instants, requested_instant
@@ -106,7 +107,7 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _selected_board(request: HttpRequest) -> tuple[PageSelection, AgentsBoard]:
     choices = {"protocol": list(PROTOCOLS), "track": TRACKS, "period": list(PERIODS)}
-    selection = PageSelection.from_request(request, choices).with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, choices)
     at = requested_instant(request, timezone.now())
     return selection, read_agents_board(
         selection["protocol"], track=selection["track"], period=selection["period"], at=at

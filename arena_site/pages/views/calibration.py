@@ -13,25 +13,21 @@ from arena_site.pages.charts.diagrams import SquareDiagram, reliability_diagram,
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
+from arena_site.pages.stored_boards import StoredBoards, stored_boards
 from scoring.constants import ALL_METHODOLOGIES
-from scoring.models import Leaderboard
 from scoring.selectors.calibration import Calibration, ForecasterCalibration, ProtocolCalibration
 from scoring.selectors.calibration import calibration as calibration_of
 from scoring.selectors.competition import competition_index, last_competition_index
 
 
-def _calibration(selection: PageSelection, as_of: datetime | None) -> Calibration:
-    """The calibration now, or as of an instant."""
-    arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    return calibration_of(arm, methodology, category, at=as_of)
-
-
 @require_safe
 def calibration(request: HttpRequest) -> HttpResponse:
     """Reliability diagrams and score decompositions under both protocols, and stakes against stated probabilities."""
-    selection, arms, versions, categories = _selection(request)
+    boards = stored_boards()
+    selection = _selection(request, boards)
+    conditions = last_competition_index().conditions
     as_of = requested_instant(request, timezone.now())
-    result = _calibration(selection, as_of)
+    result = calibration_of(selection["arm"], selection["methodology"], selection["category"], at=as_of)
     forecasts, bets, stakes = _figures(result, selection, as_of)
     return TemplateResponse(
         request,
@@ -40,9 +36,9 @@ def calibration(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "filters": selection.filter_links(
                 [
-                    ("Prompt condition", "arm", condition_labels(last_competition_index().conditions, selection, arms)),
-                    ("Category", "category", all_or_one("all", categories)),
-                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
+                    ("Prompt condition", "arm", condition_labels(conditions, selection, boards.arms)),
+                    ("Category", "category", all_or_one("all", boards.categories())),
+                    ("Methodology", "methodology", all_or_one("all versions", boards.versions, minimum=2)),
                 ]
             ),
             "calibration": result,
@@ -55,18 +51,10 @@ def calibration(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _selection(request: HttpRequest) -> tuple[PageSelection, set[str], Sequence[str], Sequence[str]]:
-    """The choices in the request, and the arms, methodology versions and categories that there are."""
-    leaderboards = set(Leaderboard.objects.order_by().values_list("arm", "methodology", "category").distinct())
-    versions = sorted({version for _, version, _ in leaderboards if version})
-    categories = sorted({category for *_, category in leaderboards if category})
-    arms = {arm for arm, *_ in leaderboards}
-    names = competition_index().conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
-    selection = PageSelection.from_request(
-        request,
-        {"arm": names, "category": ["", *categories], "methodology": [ALL_METHODOLOGIES, *versions]},
-    )
-    return selection.with_text("as_of", request.GET.get("as_of", "")), arms, versions, categories
+def _selection(request: HttpRequest, boards: StoredBoards) -> PageSelection:
+    arms = competition_index().conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
+    versions = [ALL_METHODOLOGIES, *boards.versions]
+    return PageSelection.dated(request, {"arm": arms, "category": ["", *boards.categories()], "methodology": versions})
 
 
 def _figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -25,43 +25,33 @@ from scoring.selectors.condition_differences import (
 )
 
 
-class Page(NamedTuple):
-    """What a request selects: the figures' numbers, the pair of conditions, labels of all pairs, and the charts."""
-
-    numbers: ConditionFigures
-    selection: PageSelection
-    pairs: Mapping[str, str]
-    charts: Mapping[str, Figure]
-
-
 @require_safe
 def conditions(request: HttpRequest) -> HttpResponse:
     """What prices, evidence and search add, model by model."""
     as_of, competition = requested_instant(request, timezone.now()), competition_index()
-    page, stored = _page(request, as_of, competition), competition.conditions
-    rows = []
-    for row in page.numbers.differences:
+    numbers, stored = condition_figures(at=as_of), competition.conditions
+    board, pairs, rows = stored.board(), {}, []
+    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
+        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
+    for row in numbers.differences:
         labels = stored.label(row.condition_a), stored.label(row.condition_b)
         rows.append((competition.by_slug[row.family], *labels, row))
+    selection = PageSelection.dated(request, {"pair": list(pairs) or [""]})
+    charts = _charts(numbers, selection, competition)
     context = {
         "as_of": as_of,
         "whole": True,
-        "filters": page.selection.filter_links([("Conditions", "pair", page.pairs)]),
-        "effects": effects(page.numbers.differences, stored),
+        "filters": selection.filter_links([("Conditions", "pair", pairs)]),
+        "effects": effects(numbers.differences, stored),
         "rows": rows,
-        "charts": page.charts,
-        "shared_figure": next(iter(page.charts.values()), None),
+        "charts": charts,
+        "shared_figure": next(iter(charts.values()), None),
     }
     return TemplateResponse(request, "conditions.html", context)
 
 
-def _page(request: HttpRequest, as_of: datetime | None, competition: CompetitionIndex) -> Page:
-    numbers, stored = condition_figures(at=as_of), competition.conditions
-    board, pairs = stored.board(), {}
-    for row in sorted(numbers.differences, key=lambda row: board not in row.pair):
-        pairs["-".join(row.pair)] = " – ".join(map(stored.label, row.pair))
-    selection = PageSelection.from_request(request, {"pair": list(pairs) or [""]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
+def _charts(numbers: ConditionFigures, selection: PageSelection, competition: CompetitionIndex) -> dict[str, Figure]:
+    """The chart of the chosen pair, and those of samples where there are any."""
     of_pair = [row for row in numbers.differences if "-".join(row.pair) == selection["pair"]]
     query, charts = selection.suffix, {}
     if of_pair:
@@ -70,7 +60,7 @@ def _page(request: HttpRequest, as_of: datetime | None, competition: Competition
         charts["spread"] = _spread_figure(numbers.spread, query, numbers.at)
     if numbers.later:
         charts["later"] = _later_figure(numbers.later, query, numbers.at)
-    return Page(numbers, selection, pairs, charts)
+    return charts
 
 
 def _difference_figure(
@@ -94,9 +84,7 @@ def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) 
     rows = []
     for row in bins:
         rows.append({**row, "display_name": f"{number(row['low'], 2)} to {number(row['high'], 2)}", "family": None})
-    chart = interval_chart(
-        rows, "brier", {}, interval="brier_ci", x_title="Brier score (0 is best)", unit="score", baselines={}
-    )
+    chart = interval_chart(rows, "brier", {}, x_title="Brier score (0 is best)", unit="score")
     title = "The Brier score of forecasts by the spread of their samples."
     note = "Fifths of the forecasts by the standard deviation of their samples’ log odds; 95 % intervals over events."
     source = f"{count(sum(row['forecasts'] for row in bins))} forecasts of several samples"
@@ -106,7 +94,7 @@ def _spread_figure(bins: Sequence[Mapping[str, Any]], query: str, at: datetime) 
 def _later_figure(samples: Sequence[Mapping[str, Any]], query: str, at: datetime) -> Figure:
     rows = [{**row, "display_name": f"Sample {row['sample']}", "family": None} for row in samples]
     chart = interval_chart(
-        rows, "per_dollar", {}, interval="per_dollar_ci", x_title="Brier score lowered per dollar", unit="score",
+        rows, "per_dollar", {}, x_title="Brier score lowered per dollar", unit="score",
         baselines={"Nothing": 0.0},
     )  # fmt: skip
     title = "By how much each later sample lowers the Brier score of the median, for a dollar."

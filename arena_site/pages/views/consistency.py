@@ -26,8 +26,8 @@ def _figure(page: SelectedPart) -> Figure:
         entries.append({**row, "display_name": page.name(row["family"])})
         forecasts += row["forecasts"]
     chart = interval_chart(
-        entries, "profit", page.competition.by_slug, interval="profit_ci", x_title="Risk-free profit per question ($)",
-        unit="cost", baselines={},
+        entries, "profit", page.competition.by_slug, x_title="Risk-free profit per question ($)",
+        unit="cost",
     )  # fmt: skip
     title = consistency_sentence(page.figures, page.condition)
     note = "What a portfolio gains for certain from the probabilities of a day. Intervals are of 95 %, over events."

@@ -8,9 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.charts.curves import Curve, single_point
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, line_chart
-from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
+from arena_site.pages.charts.lines import line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import cost, count
 from arena_site.pages.report_selection import SelectedPart, listing, selected_part
 from scoring.constants import MARKET
@@ -87,12 +88,8 @@ def _figure(page: SelectedPart) -> Figure | None:
             frontier[places[row["forecaster"]]] = row["score"]
     curves = [Curve("Frontier", REFERENCE_COLORS[MARKET], list(map(frontier.get, positions)), dashed=True)]
     for row in rows:
-        index = positions.index(places[row["forecaster"]])
-        before, after = [None] * index, [None] * (len(positions) - index - 1)
-        family = page.competition.by_slug[row["forecaster"]]
-        band = [*before, row["score_ci"] and tuple(row["score_ci"]), *after]
-        values = [*before, row["score"], *after]
-        curves.append(Curve(family.display_name, family.color, values, marker_of(family), band=band))
+        place, family = positions.index(places[row["forecaster"]]), page.competition.by_slug[row["forecaster"]]
+        curves.append(single_point(family.display_name, family, place, len(positions), row["score"], row["score_ci"]))
     chart = line_chart(positions, curves, y_title="Brier score (0 is best)", axis="cost", unit="score")
     assert chart is not None, "there are scores"
     title = f"Each model’s Brier score by its cost, {page.condition}."

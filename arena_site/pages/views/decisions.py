@@ -13,7 +13,7 @@ from agents.models import Decision, Instruction, Position, Trade
 from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
-from arena_site.pages.model_calls import task_context
+from arena_site.pages.model_calls import sealed_answer, task_context
 from arena_site.pages.positions import side_result
 from foundation.bulk import rows_by
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
@@ -106,15 +106,10 @@ def decision(request: HttpRequest, pk: int) -> HttpResponse:
     joined = Decision._base_manager.select_related("agent__family", "cohort__methodology", "universe", "link")
     decision = get_object_or_404(joined.only(*DECISION_COLUMNS), pk=pk)
     if seal := seals_in_force().universes.get(decision.universe_id or 0):
-        context = {
-            "heading": f"Cohort {decision.cohort.number}, week {decision.week}",
-            "json_path": f"/api/v1/decisions/{decision.pk}/",
-            "sealed_until": seal.until,
-            "task": decision,
-            "family": decision.agent.family,
-            "link": getattr(decision, "link", None),
-        }
-        return render(request, "sealed_answer.html", context)
+        heading, path = f"Cohort {decision.cohort.number}, week {decision.week}", f"/api/v1/decisions/{decision.pk}/"
+        return sealed_answer(
+            request, decision, decision.agent.family, heading=heading, json_path=path, until=seal.until
+        )
     trades = list(decision.trades.order_by("sequence").values_list(*TRADE_COLUMNS, named=True))
     context = task_context(decision)
     calls = [call.pk for call, _ in context["calls"]]

@@ -54,7 +54,7 @@ def findings(request: HttpRequest) -> HttpResponse:
 def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
     """The comparisons, and each in words and as a figure. Raises Http404 for an unknown finding in the query."""
     PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
-    query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
+    query = PageSelection.dated(request).suffix
     result = comparisons.findings(at=requested_instant(request, timezone.now()))
     families = rows_by("display_name", competition_index().families.values())
     items = []

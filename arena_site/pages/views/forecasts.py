@@ -17,20 +17,21 @@ from django.views.decorators.http import require_safe
 from agents.models import Family
 from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder, named_pairs
 from arena_site.pages.charts.calibration import reliability_figure
+from arena_site.pages.charts.curves import Curve, family_curve
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, LineChart, family_curve, line_chart
+from arena_site.pages.charts.lines import LineChart, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, instants, requested_instant
 from arena_site.pages.headlines import forecast_headline
 from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
+from arena_site.pages.stored_boards import StoredBoards, stored_boards
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
 from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, REFERENCES
 from scoring.leaderboard_keys import ranked_by
-from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index, last_competition_index
 from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
 
@@ -51,13 +52,11 @@ RETURN_NOTE = (
 @require_safe
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking with the references, and the figures beside the ranking."""
-    selection, leaderboards = _selection(request)
+    boards = stored_boards(protocol=FORECAST)
+    selection = _selection(request, boards)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
-    versions = selection.choices["methodology"][1:]
     now = timezone.now()
     as_of = requested_instant(request, now)
-    arm_categories = sorted({category for _, arm, category in leaderboards if category and arm == selection["arm"]})
-    arms = {arm for _, arm, _ in leaderboards}
     leaderboard = _leaderboard(selection, as_of)
     competition = last_competition_index()  # as of this request: its choices read it anew
     conditions = competition.conditions
@@ -70,6 +69,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         condition += " on questions created after each model’s knowledge cut-off"
     headline = forecast_headline(entries, report, at=at, condition=condition)
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
+    categories = {} if selection["created"] else all_or_one("all", boards.categories(arm))
     agreement = report.get("agreement", {}).get("spearman", {})
     returns, calibration = _figures(leaderboard, selection, families)
     bet_rows = []
@@ -90,13 +90,9 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "report": report,
             "filters": selection.filter_links(
                 [
-                    (
-                        "Prompt condition",
-                        "arm",
-                        condition_labels(conditions, selection, arms),
-                    ),
-                    ("Methodology", "methodology", all_or_one("all", versions, minimum=2)),
-                    ("Category", "category", {} if selection["created"] else all_or_one("all", arm_categories)),
+                    ("Prompt condition", "arm", condition_labels(conditions, selection, boards.arms)),
+                    ("Methodology", "methodology", all_or_one("all", boards.versions, minimum=2)),
+                    ("Category", "category", categories),
                     ("Questions", "created", {} if selection["category"] else CREATED),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
@@ -120,27 +116,18 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _selection(request: HttpRequest) -> tuple[PageSelection, Sequence[tuple[str, str, str]]]:
-    """The choices in the request, and the methodology, arm and category of each leaderboard."""
-    leaderboards = list(
-        Leaderboard.objects.filter(protocol=FORECAST).order_by("category").values_list("methodology", "arm", "category")
-    )
-    versions = sorted({version for version, *_ in leaderboards if version})
-    categories = sorted({category for *_, category in leaderboards if category})
-    arms = competition_index().conditions.names(request.GET.get("methodology", ""))
-    selection = PageSelection.from_request(
-        request,
-        {
-            "arm": arms,
-            "methodology": ["", *versions],
-            "category": ["", *categories],
-            "created": ["", AFTER_CUTOFF],
-            "gamma": GAMMAS,
-        },
-    )
+def _selection(request: HttpRequest, boards: StoredBoards) -> PageSelection:
+    choices = {
+        "arm": competition_index().conditions.names(request.GET.get("methodology", "")),
+        "methodology": ["", *boards.versions],
+        "category": ["", *boards.categories()],
+        "created": ["", AFTER_CUTOFF],
+        "gamma": GAMMAS,
+    }
+    selection = PageSelection.dated(request, choices)
     if selection["created"] and selection["category"]:
         raise Http404(f"created={AFTER_CUTOFF} has no board by category")
-    return selection.with_text("as_of", request.GET.get("as_of", "")), leaderboards
+    return selection
 
 
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:

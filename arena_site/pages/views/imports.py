@@ -108,13 +108,11 @@ def _people_figure(humans: Collection[str], request: HttpRequest, board: ImportL
     for name, figures in report.get("references", {}).items():
         if name in BASELINES and figures.get(column) is not None:
             lines[name.capitalize()] = figures[column]
-    chart = interval_chart(
-        models, column, {}, interval=f"{column}_ci", x_title="Brier score (0 is best)", unit="score", baselines=lines
-    )
+    chart = interval_chart(models, column, {}, x_title="Brier score (0 is best)", unit="score", baselines=lines)
     title = gap.sentence if gap else "People, market and uniform on these questions; no model answered them."
     note = "Lower is better; vertical lines are people, the market’s prices and equal probabilities."
     source = f"{count(board.questions)} imported questions"
-    query = PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", "")).suffix
+    query = PageSelection.dated(request).suffix
     return Figure("people", title, chart, note, source=source, at=board.computed_at, query=query)
 
 

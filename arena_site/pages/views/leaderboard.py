@@ -1,10 +1,9 @@
 """The front page: who forecasts best, how that changed, who beats the market, who earns most; the leaderboard."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -45,37 +44,26 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
-class FrontPage(NamedTuple):
-    """The boards of the page, that of the methodology's condition first, and its figures.
-
-    sides : the boards with and without prices; the first board alone where no two conditions differ in prices only
-    """
-
-    board: Side
-    sides: Sequence[Side]
-    trading: Headline | None
-    figures: Mapping[str, Figure | None]
-
-
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     """Who forecasts best with and without prices, how that changed, who beats the market, and who earns most."""
     now = timezone.now()
     as_of = requested_instant(request, now)
-    selection = _selection(request)
+    selection = PageSelection.dated(request)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
-    page = _page(competition, selection, as_of, now)
-    board, headline = page.board.board, page.board.headline
+    first, sides = _sides(competition, as_of, now)
+    board, headline = first.board, first.headline
     entries, computed_at = board.entries, board.computed_at
+    trading = trading_headline(*trading_board(at=as_of), competition.cohorts.values(), at=computed_at or now)
     data = board.report.get("data", {})
     scored = [entry for entry in entries if entry["brier"] is not None]
     rows = []
     for entry in scored:
         if not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES:
             rows.append({"entry": entry, "family": competition.by_slug.get(entry["family"])})
-    tests = [(side.board.entries, side.board.report.get("market", {}), side.phrase) for side in page.sides]
+    tests = [(side.board.entries, side.board.report.get("market", {}), side.phrase) for side in sides]
     context = {
         "as_of": as_of,
         "computed_at": computed_at,
@@ -83,14 +71,14 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "citation": citation(request, selection, "forecast leaderboard", headline, computed_at),
         "events": data.get("events", 0),
         "minimum_events": MINIMUM_EVENTS,
-        "figures": page.figures,
+        "figures": _figures(first, sides, competition, as_of, selection.suffix),
         "against_market": market_sentence(tests) if headline else "",
         "data": data,
         "order": order,
         "ranked_by": ranked_by(entries),
         "rows": order.sorted(rows),
-        "trading": page.trading,
-        "largest_bet": _largest_bet(page.trading, as_of),
+        "trading": trading,
+        "largest_bet": _largest_bet(trading, as_of),
         "has_external": any(map(itemgetter("external"), scored)),
         "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
         "next_run": next_decision_run(now),
@@ -104,30 +92,32 @@ def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
     return "" if headline is None or as_of is not None else largest_bet_sentence(headline.leader)
 
 
-def _selection(request: HttpRequest) -> PageSelection:
-    return PageSelection({}, {}).with_text("as_of", request.GET.get("as_of", ""))
+def _sides(competition: CompetitionIndex, as_of: datetime | None, now: datetime) -> tuple[Side, Sequence[Side]]:
+    """The board of the methodology's condition, and the boards with and without prices.
 
-
-def _page(competition: CompetitionIndex, selection: PageSelection, as_of: datetime | None, now: datetime) -> FrontPage:
-    conditions, families = competition.conditions, competition.by_slug
+    The first board alone where no two conditions differ in prices only.
+    """
+    conditions = competition.conditions
     arm = conditions.board(at=as_of)
     board = _side(arm, conditions, as_of, now)
-    sides = [board]
     pair = next((pair for pair in conditions.pairs_apart("prices") if arm in pair), None)
-    if pair:
-        sides = [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
-    entries, pairs = trading_board(at=as_of)
-    at = board.board.computed_at or now
-    headline = trading_headline(entries, pairs, competition.cohorts.values(), at=at)
-    changes = [change for change in release_changes(competition.counted) if as_of is None or change.at <= as_of]
-    figures: dict[str, Figure | None] = {
-        "scores": brier_figure(board.board, board.headline, families, query=selection.suffix),
-        "prices": prices_figure(sides, families, query=selection.suffix),
-        "leads": leads_figure(board, families, changes, query=selection.suffix),
+    if pair is None:
+        return board, [board]
+    return board, [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
+
+
+def _figures(
+    board: Side, sides: Sequence[Side], competition: CompetitionIndex, as_of: datetime | None, query: str
+) -> dict[str, Figure | None]:
+    families, changes = competition.by_slug, []
+    for change in release_changes(competition.counted):
+        if as_of is None or change.at <= as_of:
+            changes.append(change)
+    return {
+        "scores": brier_figure(board.board, board.headline, families, query=query) if board.board.entries else None,
+        "prices": prices_figure(sides, families, query=query),
+        "leads": leads_figure(board, families, changes, query=query),
     }
-    if not board.board.entries:
-        figures["scores"] = None
-    return FrontPage(board, sides, headline, figures)
 
 
 def _side(arm: str, conditions: Conditions, as_of: datetime | None, now: datetime) -> Side:

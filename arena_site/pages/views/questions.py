@@ -19,7 +19,7 @@ from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.forecast_history import forecast_histories
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
-from arena_site.pages.model_calls import task_context
+from arena_site.pages.model_calls import sealed_answer, task_context
 from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
 from markets.selectors.list_filters import matching_questions
 from markets.selectors.option_prices import (
@@ -118,18 +118,13 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
-    latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
+    latest = entries[:DAYS_SHOWN]
     forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
-    before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
     refused = RefusedForecast.objects.filter(entry__in=latest)
     refusals = list(refused.values_list(*REFUSAL_COLUMNS, named=True))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
-    if as_of:
-        histories = _histories(question, entries, competition.families, as_of)
-    else:
-        drawn = entries[:DAYS_DRAWN]
-        histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
+    histories = _histories(question, entries, competition.families, as_of)
     return TemplateResponse(
         request,
         "question.html",
@@ -304,15 +299,9 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
     elicitation = forecast.elicitation
     elicitation.family, elicitation.release = forecast.family, forecast.release
     if elicitation.is_sealed:
-        context = {
-            "heading": forecast.question.text,
-            "json_path": f"/api/v1/forecasts/{forecast.pk}/",
-            "sealed_until": _sealed_until([forecast.entry]),
-            "task": elicitation,
-            "family": forecast.family,
-            "link": getattr(elicitation, "link", None),
-        }
-        return render(request, "sealed_answer.html", context)
+        heading, path = forecast.question.text, f"/api/v1/forecasts/{forecast.pk}/"
+        until = _sealed_until([forecast.entry])
+        return sealed_answer(request, elicitation, forecast.family, heading=heading, json_path=path, until=until)
     context = task_context(elicitation)
     calls, record = [call.pk for call, _ in context["calls"]], context["record"]
     refused = RefusedForecast.objects.filter(call__in=calls).order_by("call__sequence", "entry_id")

@@ -1,20 +1,19 @@
 """Scores by the date of a model's release and by the end of its knowledge."""
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import partial
 from operator import itemgetter
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import capfirst
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
+from arena_site.pages.charts.curves import Curve, single_point
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import Curve, line_chart
-from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of
+from arena_site.pages.charts.lines import line_chart
+from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import count, day_text, score, signed_score
 from arena_site.pages.report_selection import SelectedPart, selected_part
 from scoring.constants import MARKET
@@ -94,7 +93,9 @@ def _figure(page: SelectedPart, column: str) -> Figure | None:
         band.append(point and (point["low"], point["high"]))
     curves = [Curve("Trend", REFERENCE_COLORS[MARKET], values, dashed=True, band=band)]
     for row in rows:
-        curves.append(_release_curve(row, column, positions, page))
+        place, family = positions.index(_instant(row[column])), page.competition.by_slug[row["family"]]
+        point = row["difference"], row["difference_ci"]
+        curves.append(single_point(row["display_name"], family, place, len(positions), *point))
     chart = line_chart(
         positions,
         curves,
@@ -107,12 +108,3 @@ def _figure(page: SelectedPart, column: str) -> Figure | None:
     title = f"Score less the market’s by {SUBJECTS[column]}, {page.condition}."
     source = f"{count(trend['releases'])} releases, {count(trend['events'])} events"
     return Figure(column.replace("_", "-"), title, chart, NOTE, source=source, **page.files)
-
-
-def _release_curve(row: Mapping[str, Any], column: str, positions: list[datetime], page: SelectedPart) -> Curve:
-    """A release as a curve of a single point."""
-    family, index = page.competition.by_slug[row["family"]], positions.index(_instant(row[column]))
-    before, after = [None] * index, [None] * (len(positions) - index - 1)
-    interval = row["difference_ci"] and tuple(row["difference_ci"])
-    values, band = [*before, row["difference"], *after], [*before, interval, *after]
-    return Curve(row["display_name"], family.color, values, marker_of(family), band=band)

@@ -1,7 +1,7 @@
 """Luck and risk of the traders."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -20,29 +20,24 @@ from scoring.selectors.competition import competition_index
 from scoring.selectors.leaderboard_entries import RiskFigures, risk_figures
 
 
-class RiskPage(NamedTuple):
-    """The choices of a request, and the figures that they select."""
-
-    selection: PageSelection
-    figures: RiskFigures
-
-
 @require_safe
 def risk(request: HttpRequest) -> HttpResponse:
     """Whether the leader was lucky, and what each model risked."""
     as_of, competition = requested_instant(request, timezone.now()), competition_index()
-    page = _page(request)
-    rows, at = page.figures.rows, page.figures.at or timezone.now()
+    versions = versions_in_play(TRADING)
+    selection = PageSelection.dated(request, {"methodology": [ALL_METHODOLOGIES, *versions]})
+    figures = risk_figures(selection["methodology"], at=as_of)
+    rows, at = figures.rows, figures.at or timezone.now()
     headline = trading_headline(rows, [], competition.cohorts.values(), at=at)
     context = {
         "as_of": as_of,
         "whole": True,
-        "filters": page.selection.filter_links(
-            [("Methodology", "methodology", all_or_one("all versions", versions_in_play(TRADING), minimum=2))]
+        "filters": selection.filter_links(
+            [("Methodology", "methodology", all_or_one("all versions", versions, minimum=2))]
         ),
-        "sentences": luck_sentences(headline.leader, page.figures, headline.condition) if headline else [],
+        "sentences": luck_sentences(headline.leader, figures, headline.condition) if headline else [],
         "rows": competition.with_families(rows, "family"),
-        "figure": _figure(page, competition.by_slug),
+        "figure": _figure(figures, competition.by_slug, selection.suffix),
         "simulations": RISK_SIMULATIONS,
         "resamples": RISK_RESAMPLES,
     }
@@ -71,20 +66,14 @@ def luck_sentences(leader: Mapping[str, Any], figures: RiskFigures, condition: s
     return sentences
 
 
-def _page(request: HttpRequest) -> RiskPage:
-    selection = PageSelection.from_request(request, {"methodology": [ALL_METHODOLOGIES, *versions_in_play(TRADING)]})
-    selection = selection.with_text("as_of", request.GET.get("as_of", ""))
-    return RiskPage(selection, risk_figures(selection["methodology"], at=requested_instant(request, timezone.now())))
-
-
-def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
+def _figure(figures: RiskFigures, families: Mapping[str, Any], query: str) -> Figure | None:
     """The Sharpe ratios with their intervals."""
-    rows: Sequence[Mapping[str, Any]] = [row for row in page.figures.rows if row["sharpe"] is not None]
+    rows: Sequence[Mapping[str, Any]] = [row for row in figures.rows if row["sharpe"] is not None]
     if not rows:
         return None
     rows = sorted(rows, key=lambda row: -row["sharpe"])
     chart = interval_chart(
-        rows, "sharpe", families, interval="sharpe_ci", x_title="Sharpe ratio of weekly returns", unit="signed_score",
+        rows, "sharpe", families, x_title="Sharpe ratio of weekly returns", unit="signed_score",
         baselines={"No return": 0.0},
     )  # fmt: skip
     intervals = [row["sharpe_ci"] for row in rows if row["sharpe_ci"] is not None]
@@ -96,5 +85,5 @@ def _figure(page: RiskPage, families: Mapping[str, Any]) -> Figure | None:
         "Mean weekly return by its standard deviation; 95 % intervals, each for one model by itself, by a studentised"
         " bootstrap over calendar weeks."
     )
-    source = f"{count(page.figures.weeks)} calendar weeks"
-    return Figure("sharpe", title, chart, note, source=source, at=page.figures.at, query=page.selection.suffix)
+    source = f"{count(figures.weeks)} calendar weeks"
+    return Figure("sharpe", title, chart, note, source=source, at=figures.at, query=query)

@@ -14,7 +14,7 @@ from django.views.defaults import bad_request as bad_request_page
 from django.views.defaults import server_error as error_page
 
 from agents.models import Chain, Maintenance
-from arena_site.middleware.delivery import API
+from arena_site.middleware import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
 from foundation.models import Run

@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.board_figures import brier_figure
+from arena_site.pages.charts.curves import Curve, family_curve
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.intervals import interval_chart
-from arena_site.pages.charts.lines import Curve, family_curve, line_chart
+from arena_site.pages.charts.lines import line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.filters import count, fraction
 from arena_site.pages.headlines import Headline, forecast_headline
@@ -115,7 +116,7 @@ def _figures(page: SelectedPart, headline: Headline | None) -> list[Figure]:
             rows.append({**row, "family": family.slug, "display_name": family.display_name})
         widest = max(revisions, key=lambda row: row["n"])
         moves = interval_chart(
-            rows, "revision", families, interval="revision_ci", x_title="Mean change between two days", unit="fraction",
+            rows, "revision", families, x_title="Mean change between two days", unit="fraction",
             baselines={"Price": widest["price_move"]},
         )  # fmt: skip
         title = f"How far models revise between two days, {page.condition}."

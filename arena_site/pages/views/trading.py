@@ -22,9 +22,10 @@ from arena_site.pages.filters import exact_iso
 from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
+from arena_site.pages.stored_boards import stored_boards
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
-from scoring.selectors.after_costs import entries_with_books, past_entries
+from scoring.selectors.after_costs import entries_after_costs, entries_with_books
 from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
 from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
 from scoring.selectors.leaderboard_entries import trading_board
@@ -59,7 +60,7 @@ def trading(request: HttpRequest) -> HttpResponse:
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(past_entries(selection["methodology"], as_of) if as_of else entries)
+    costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
     rows = []
     for entry in entries:
         slug = entry["family"]
@@ -75,7 +76,7 @@ def trading(request: HttpRequest) -> HttpResponse:
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
             "rows": order.sorted(rows),
-            "choices": list(map(itemgetter("family"), rows)),
+            "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
             "filters": selection.filter_links(
@@ -106,10 +107,9 @@ def _choices(request: HttpRequest) -> TradingChoices:
     as_of = requested_instant(request, now)
     computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions = sorted(filter(None, computed))
-    by_category = Leaderboard.objects.filter(protocol=FORECAST).exclude(category="")
-    categories = sorted(by_category.values_list("category", flat=True).distinct())
+    categories = stored_boards(protocol=FORECAST).categories()
     options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.from_request(request, options).with_text("as_of", request.GET.get("as_of", ""))
+    selection = PageSelection.dated(request, options)
     computed_at = as_of or computed.get(selection["methodology"])
     return TradingChoices(now, as_of, computed_at, selection, versions, categories)
 

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from foundation.redaction import redact
 from markets.sources.field_parsers import line, moment, prose
 
 LONGEST_TEXT, LONGEST_TITLE, LONGEST_SOURCE, LONGEST_ADDRESS = 100_000, 500, 200, 2_000
@@ -73,7 +74,7 @@ class EvidenceSource(Protocol):
 def read_text(fields: Mapping[str, Any], retrieved_at: datetime | None) -> EvidenceText | None:
     """The text of `title, url, source, published_at, text`, all of them untrusted; None if there is no text."""
     raw = fields.get("text")
-    text = prose(raw[:LONGEST_TEXT]) if isinstance(raw, str) else ""
+    text = redact(prose(raw[:LONGEST_TEXT])) if isinstance(raw, str) else ""
     if not text:
         return None
     url = short_line(fields.get("url"), LONGEST_ADDRESS)
@@ -97,7 +98,7 @@ def host_of(url: str) -> str:
 
 
 def short_line(raw: object, longest: int) -> str:
-    return line(raw[: 4 * longest])[:longest].strip() if isinstance(raw, str) else ""
+    return redact(line(raw[: 4 * longest]))[:longest].strip() if isinstance(raw, str) else ""
 
 
 def _published(raw: object) -> datetime | None:

@@ -38,7 +38,7 @@ class SearchService(HttpService):
     def __init__(self, key: str, base_url: str, excluded_hosts: Sequence[str], **options: Any) -> None:
         self.excluded_hosts = list(excluded_hosts)
         headers = {self.key_header: f"{self.key_prefix}{key}"}
-        super().__init__(self.name, base_url or self.base, headers=headers, max_bytes=16 * MIB, **options)
+        super().__init__(self.name, base_url or self.base, headers=headers, keys=[key], max_bytes=16 * MIB, **options)
 
     def results(self, query: str) -> Any:
         """The list of results for a query, sent anew where that may help. Raises UpstreamError."""

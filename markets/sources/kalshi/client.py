@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -60,22 +61,26 @@ class Kalshi(Catalogue):
             pages.append(page)
             if self.bytes_received - before > CHANGED_BYTES:
                 break
-        ids: set[str] = set()
+        missing = dict.fromkeys(external_ids)
         for page in pages:
-            ids.update(row.external_id for row in page.rows)
-            ids.update(row.ref for row in page.skipped)
-        tickers = (ticker for ticker in external_ids if ticker not in ids)
+            for external_id in (*map(attrgetter("external_id"), page.rows), *map(attrgetter("ref"), page.skipped)):
+                missing.pop(external_id, None)
+        tickers = iter(missing)
         while batch := list(islice(tickers, LARGEST_BATCH)):
             pages.append(self._markets_by_ticker(batch))
         return pages
 
     def _markets_by_ticker(self, tickers: Sequence[str]) -> CataloguePage:
         markets = self._list("/markets", "markets", {"tickers": ",".join(tickers), "limit": len(tickers)})[0]
-        parsed = [parse_market(raw, f"market {place} by ticker") for place, raw in enumerate(markets, start=1)]
-        page = CataloguePage.of(parsed, None)
-        # Without its event a market's question may lack words; the stored one is complete.
-        rows = (replace(row, question="") for row in page.rows if row.external_id in tickers)
-        return CataloguePage(tuple(rows), tuple(row for row in page.skipped if row.ref in tickers), None)
+        parsed: list[VenueMarket | SkippedMarket] = []
+        for place, raw in enumerate(markets, start=1):
+            row = parse_market(raw, f"market {place} by ticker")
+            if isinstance(row, SkippedMarket) and row.ref in tickers:
+                parsed.append(row)
+            elif isinstance(row, VenueMarket) and row.external_id in tickers:
+                # Without its event a market's question may lack words; the stored one is complete.
+                parsed.append(replace(row, question=""))
+        return CataloguePage.of(parsed, None)
 
     def market(self, external_id: str) -> VenueMarket | SkippedMarket | None:
         """A market of any status; None if Kalshi has none with this ticker."""

@@ -190,7 +190,11 @@ def _levels(raw: dict[str, Any], side: str) -> list[Level]:
     levels = raw.get(side)
     if levels is None:
         return []
-    if not isinstance(levels, list) or not all(isinstance(level, dict) for level in levels):
-        raise ValueError(f"{side} {shown(levels)} is not a list of levels")
-    sizes = [(price(level.get("price")), number(level.get("size", 1))) for level in levels]
-    return [(value, size) for value, size in sizes if 0 < size < LARGEST_AMOUNT]
+    filled: list[Level] = []
+    for level in levels if isinstance(levels, list) else [None]:
+        if not isinstance(level, dict):
+            raise ValueError(f"{side} {shown(levels)} is not a list of levels")
+        value, size = price(level.get("price")), number(level.get("size", 1))
+        if 0 < size < LARGEST_AMOUNT:
+            filled.append((value, size))
+    return filled

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from agents.answer_texts import Malformed
-from agents.answers import parse_answer
-from agents.forecast_answers import (
+from agents.answers.decisions import parse_answer
+from agents.answers.forecasts import (
     CheckedForecast,
     PromptQuestion,
     check_forecasts,
     parse_cut_forecasts,
     parse_forecasts,
 )
+from agents.answers.texts import Malformed
 from agents.gateway.completions import stored_content
 from agents.gateway.searches import read_searches
 from arena_verifier.rows import Row, mismatches

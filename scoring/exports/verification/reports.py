@@ -10,6 +10,7 @@ from arena_verifier.report_figures import REPORT_FIGURES
 from arena_verifier.report_figures import answer_usage as archived_usage
 from arena_verifier.rows import Row
 from arena_verifier.trading_leaderboard import cohort_results, weekly_returns
+from arena_verifier.trading_risk import locked_returns
 from foundation.bulk import subset
 from scoring.exports.archived_forecasts import ArchivedForecasts
 from scoring.exports.verification.archive_reader import Archive
@@ -29,13 +30,7 @@ from scoring.services.cost_report import AnswerUsage, TaskKey
 from scoring.services.release_report import ReleaseRecords
 from scoring.services.report_figures import Figure, forecast_figures, risk_figures
 from scoring.services.report_parts import ReportInputs, archived_parts
-from scoring.services.trading_risk import (
-    PositionTrade,
-    ResolvedBet,
-    family_risks,
-    returns_on_locked_capital,
-    simulate_bettors,
-)
+from scoring.services.trading_risk import ResolvedBet, family_risks, simulate_bettors
 
 DATES = ("released_on", "knowledge_cutoff", "declared_cutoff")
 NO_OUTCOME: Row = {"market": None, "side": ""}
@@ -142,27 +137,8 @@ def _risk(archive: Archive) -> dict[str, Any]:
         for cohort, result in cohort_results(rows, by_week).items():
             weeks[family][cohort] = {f"{week:%Y-%m-%d}": value for week, value in result["weeks"].items()}
     ranked = [family for family in weeks if not families[family]["external"]]
-    return family_risks(weeks, ranked, _locked(archive, agents), simulate_bettors(_bets(archive, agents), ranked))
-
-
-def _locked(archive: Archive, agents: Mapping[int, Row]) -> dict[str, float]:
-    """The profit of each family on locked capital."""
-    newest: dict[int, str] = {}
-    for row in archive.rows("snapshots"):
-        newest[row["agent"]] = max(row["taken_at"], newest.get(row["agent"], ""))
-    ends, profits = {}, {}
-    for pk, agent in agents.items():
-        cohort = archive.by("cohorts", "number")[agent["cohort"]]
-        ends[pk] = datetime.fromisoformat(cohort["completed_at"] or newest.get(pk) or cohort["week_start"])
-        profits[pk] = agent["family"], float(agent["pnl"])
-    trades = []
-    for _, row in sorted(archive.by("trades").items()):
-        if row["agent"] in agents:
-            closed_at = archive.by("positions")[row["position"]]["closed_at"]
-            closed = datetime.fromisoformat(closed_at) if closed_at else None
-            executed_at = datetime.fromisoformat(row["executed_at"])
-            trades.append(PositionTrade(row["agent"], row["kind"], row["cost_basis"], executed_at, closed))
-    return returns_on_locked_capital(trades, ends, profits)
+    locked = locked_returns(archive, list(agents.values()))
+    return family_risks(weeks, ranked, locked, simulate_bettors(_bets(archive, agents), ranked))
 
 
 def _bets(archive: Archive, agents: Mapping[int, Row]) -> Iterator[ResolvedBet]:

@@ -12,6 +12,7 @@ class Command(ArenaCommand):
     help = f"{cli.DESCRIPTION} No database is needed, and none is touched."
     requires_system_checks = []
     report: Report | None = None
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
@@ -20,9 +21,6 @@ class Command(ArenaCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with cli.quiet_end_of_pipe():
             super().handle(*args, **options)
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         try:

@@ -20,13 +20,11 @@ class Command(ArenaCommand):
         "archive can not prove."
     )
     requires_system_checks = []
+    leaves_run = False
 
     def add_arguments(self, parser: Any) -> None:
         super().add_arguments(parser)
         parser.add_argument("archive", type=Path, metavar="DIR", help="the archive, or its zip file")
-
-    def records_run(self, options: dict[str, Any]) -> bool:
-        return False
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with self.progress("verifying") as progress:

@@ -61,6 +61,7 @@ from tests.factories import (
     resolve,
 )
 from tests.markup import elements, get_page, visible_text
+from tests.selection import one_per_rule
 from tests.venue import Venue
 
 pytestmark = pytest.mark.django_db
@@ -203,7 +204,24 @@ CASES = [
     Case("end-maintenance", under_maintenance, values(Maintenance, "is_open")),
     Case("withdraw", lambda: {"family": "grok-4"}, values(Family, "slug", "active")),
 ]
-each_action = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def name_of(case: Case) -> str:
+    return case.name
+
+
+def rule_of(case: Case) -> str:
+    """Actions that enqueue a job are alike."""
+    return "job" if case.name in JOBS else case.name
+
+
+def group_of(case: Case) -> str:
+    return next(group for group, names in GROUPS.items() if case.name in names)
+
+
+each_action = pytest.mark.parametrize("case", one_per_rule(CASES, rule_of), ids=name_of)
+each_group = pytest.mark.parametrize("case", one_per_rule(CASES, group_of), ids=name_of)
+"""For what holds of an action whatever it does."""
 
 
 def all_rows() -> str:
@@ -241,7 +259,7 @@ def test_role_performs_an_action_once_and_a_repeat_changes_nothing(case: Case) -
     assert repeat.message in [str(message) for message in repeated.context["messages"]]
 
 
-@each_action
+@each_group
 def test_viewer_is_refused_and_the_attempt_is_logged(case: Case) -> None:
     viewer, form = sign_in("viewer"), case.prepare()
     before = case.effect()
@@ -253,7 +271,7 @@ def test_viewer_is_refused_and_the_attempt_is_logged(case: Case) -> None:
     assert (entry.action, entry.by, entry.result, entry.reason) == (case.name, "viewer", "refused", REASON)
 
 
-@each_action
+@each_group
 def test_anonymous_visitor_is_sent_to_the_login(client: Client, case: Case) -> None:
     form = case.prepare()
     before = all_rows()
@@ -277,7 +295,7 @@ def test_preview_and_unconfirmed_post_change_nothing(case: Case) -> None:
     assert all_rows() == before
 
 
-@each_action
+@each_group
 def test_administrator_performs_every_action(case: Case) -> None:
     administrator, form = sign_in("administrator"), case.prepare()
     before = case.effect()
@@ -506,6 +524,10 @@ def test_test_alert_takes_the_way_of_every_alert(settings: Any, mailoutbox: list
 
 def test_every_action_is_in_one_group() -> None:
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(ACTIONS)
+
+
+def test_every_job_with_a_title_has_an_action() -> None:
+    assert {job.command or job.function for job in jobs.JOBS if job.title} <= set(ACTIONS)
 
 
 def test_another_markets_outcome_is_refused() -> None:

@@ -15,9 +15,9 @@ from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family
 from arena_site.pages import filters as arena
 from arena_site.pages.charts.axes import time_ticks
+from arena_site.pages.charts.curves import ChartEvent, Curve
 from arena_site.pages.charts.diagrams import reliability_diagram, reliability_grid, scatter_diagram
 from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.lines import ChartEvent, Curve
 from arena_site.pages.charts.lines import line_chart as draw_lines
 from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
 from arena_site.pages.charts.sparklines import sparkline

@@ -71,6 +71,17 @@ def test_embed_is_whole_without_scripts_or_files_in_both_themes(client: Client, 
     assert get_page(client, (link.attributes["href"] or "").partition("#")[0])
 
 
+@pytest.mark.parametrize(("path", "is_wide"), [(EMBED, True), ("/embed/charts/prices/", False)])
+def test_a_chart_that_does_not_fit_a_narrow_frame_scrolls_in_it(
+    client: Client, season: None, path: str, is_wide: bool
+) -> None:
+    page = get_page(client, path)
+    style = visible_text(page.css_first("head"), "style")
+    assert bool(page.css(".plot.wide > svg")) is is_wide
+    assert ".wide > svg { min-width: 44rem; }" in style
+    assert re.search(r"\.wide \{[^}]*linear-gradient\(to left, var\(--edge\)", style), "no shadow at the cut"
+
+
 def test_any_site_may_frame_an_embed_and_nothing_else(client: Client, season: None) -> None:
     answer = client.get(EMBED)
     assert "X-Frame-Options" not in answer

@@ -115,6 +115,9 @@ def test_finding_has_an_anchor_a_chart_with_its_files_and_a_link_that_copies_its
         figure = element(item, "figure")
         assert len(elements(figure, "svg .interval")) == 1
         assert len(elements(figure, "svg .baseline")) == 1
+        label = element(figure, ".head text").attributes
+        anchor, place = label["text-anchor"], float((label["x"] or "").rstrip("%"))
+        assert anchor == ("start" if place < 20 else "end" if place > 85 else "middle"), "a phone cuts the label"
         copy = element(figure, "a[data-copy]").attributes
         assert " ".join((copy["data-copy"] or "").split()) == words
         assert re.fullmatch(rf"/findings/\?finding={topic}&as_of=2026-\S+#{topic}", copy["href"] or "")

@@ -210,7 +210,7 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
         assert headline is not None
         return headline.sentence.replace("\u202f", " ")
 
-    mean = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money)"
+    mean = "+9.00 % (95 % interval of it alone +8.00 % to +10.00 %, paper money)"
     first = f"Ann earns most as of 15 March 2026: its mean return of {mean}"
     better = "is significantly better than that of every other model."
     assert sentence(families, cohorts) == f"{first} over 3 cohorts (3 unfinished, 1 to 6 weeks old) {better}"
@@ -220,8 +220,8 @@ def test_trading_headline_says_how_old_the_unfinished_cohorts_are() -> None:
     assert alone.startswith("Ann has the highest mean return so far"), "who has no rival beats none"
     for p_holm in (0.05, None):  # although no interval overlaps that of the leader
         assert sentence(families, [], p_holm) == (
-            "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval +8.00 % to +10.00 %,"
-            " paper money) over 3 cohorts; no model is shown to earn most."
+            "Ann has the highest mean return so far as of 15 March 2026: +9.00 % (95 % interval of it alone +8.00 % to"
+            " +10.00 %, paper money) over 3 cohorts; no model is shown to earn most."
         )
 
 
@@ -266,7 +266,8 @@ def test_headline_of_agents_says_how_old_the_leaders_unfinished_cohorts_are() ->
     for number, age in enumerate((3, 2, 1, 0), 1):
         CohortFactory(number=number, week_start=AT - timedelta(weeks=age), **(completion if age == 3 else {}))
     weeks = {"ann": {"1": {}, "2": {}}, "bob": {"2": {}, "3": {}}}
-    value = "+9.00 % (95 % interval +8.00 % to +10.00 %, paper money) over 2 cohorts (1 unfinished, 2 weeks old)"
+    value = "+9.00 % (95 % interval of it alone +8.00 % to +10.00 %, paper money)"
+    value += " over 2 cohorts (1 unfinished, 2 weeks old)"
     words, title = agents_words("trading", 0.01, weeks=weeks)
     assert words == (
         f"Ann leads the external agents of the open track as of 15 March 2026: its mean return of {value} is"

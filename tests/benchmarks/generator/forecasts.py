@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from agents.forecast_answers import check_forecasts, parse_forecasts
+from agents.answers.forecasts import check_forecasts, parse_forecasts
 from agents.models import Elicitation, Family, Forecast, ModelCall, Release
 from agents.models.forecast import prompt_question
 from agents.models.task import PromptParts

@@ -10,7 +10,7 @@ from decimal import ROUND_DOWN, Decimal
 from statistics import fmean
 from typing import Any
 
-from agents.answers import parse_answer
+from agents.answers.decisions import parse_answer
 from agents.models import Agent, Decision, Instruction, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.models.ledger import CENT, marked_value, to_cents, to_microshares
 from agents.prompts import portfolio_parts

@@ -155,7 +155,9 @@ def test_sparse_tables_and_small_blocks_say_the_same(monkeypatch: pytest.MonkeyP
     ("forecasters", "columns", "seeds", "integrated", "shares"),
     [
         # 200 other fits: 0.944, 0.936 and 0.940, with standard errors for 25 of 0.014, 0.006 and 0.011.
-        (12, 250, 25, "questions", ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97))),
+        pytest.param(
+            *(12, 250, 25, "questions", ((0.91, 0.98), (0.92, 0.96), (0.91, 0.97))), marks=pytest.mark.thorough
+        ),
         (300, 30, 4, "forecasters", ((0.93, 0.97), (0.88, 1), (0.88, 1))),
     ],
 )
@@ -174,6 +176,7 @@ def test_parameters_are_recovered_at_the_nominal_rate_by_either_integration(
         assert least < np.concatenate(rows).mean() <= most, name
 
 
+@pytest.mark.thorough
 def test_estimates_approach_the_truth() -> None:
     world = drawn(12, 2500, 1)
     fit = fit_irt(world.panel)
@@ -217,6 +220,7 @@ def test_skill_is_found_and_large_fits_go_by_way_of_a_sample() -> None:
     assert model.penalty(fit.parameters)[0] - loss == pytest.approx(fit.log_likelihood)
 
 
+@pytest.mark.thorough
 def test_overconfidence_is_not_what_makes_ability() -> None:
     """Twelve equally informed forecasters, half of whom double their log odds: the honest half comes out ahead."""
     generator = np.random.default_rng(5)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from forecast_rank.ranking.forecasts import read_forecasts
 from tests.forecast_rank.panels import stated_probabilities
+from tests.selection import examples
 
 CLOSED = "2026-01-05T00:00:00Z"
 ROW = st.fixed_dictionaries(
@@ -132,7 +133,7 @@ def by_rule(rows: list[dict]) -> tuple[dict, set[int]]:
     return accepted, faulty
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(rows=files())
 def test_the_fast_reader_follows_the_rules(rows: list[dict], tmp_path_factory: pytest.TempPathFactory) -> None:
     if not rows:

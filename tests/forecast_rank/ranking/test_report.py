@@ -30,6 +30,7 @@ from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
 from forecast_rank.simulated_worlds import simulate
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
+from tests.selection import chosen
 
 QUICK = Settings(bootstrap=200, stream=10)
 FITTED = ("irt", "weighted_brier", "thurstone_mosteller", "bradley_terry", "adjusted_brier")
@@ -316,6 +317,7 @@ class TestFigures:
         assert entry["log_wealth_ci"]["1"] is not None
         assert report["no_interval"].get(name) == ("fewer than 40 events: f0, f1, f2" if events < 40 else None)
 
+    @pytest.mark.thorough
     def test_intervals_of_abilities_hold_them_in_units_free_of_errors(self) -> None:
         settings, hits, without_stretch = replace(QUICK, metrics=("irt",)), [], []
         for seed in range(20):
@@ -327,12 +329,13 @@ class TestFigures:
         assert np.mean(hits) >= 0.95
         assert np.mean(without_stretch) <= 0.85
 
-    def test_equals_may_all_be_the_ablest(self) -> None:
+    @pytest.mark.parametrize("seeds", chosen([2], [2, 12]))
+    def test_equals_may_all_be_the_ablest(self, seeds: int) -> None:
         settings, together = replace(QUICK, metrics=("irt",)), 0
-        for seed in range(12):
+        for seed in range(seeds):
             report = rank_panel(simulate("equal", forecasters=10, events=50, seed=seed).panel, settings)
             together += all(entry["rank_ranges"]["irt"][0] == 1 for entry in report["forecasters"].values())
-        assert together >= 11
+        assert together >= seeds - 1
 
     def test_intervals_end_where_scores_do(self) -> None:
         rows = answers(ann=[0.9, 0.6, 0.8, 0.4, 0.4, 0.3, 0.7])

@@ -20,7 +20,8 @@ from scoring.exports.archive_record import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
 from scoring.selectors.return_tests import return_error, return_tests
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, standalone_violations, update_manifest
-from tests.selection import one_per_rule
+from tests.scoring.exports.test_verification import FORGED_CELLS
+from tests.selection import chosen, some_of_each
 
 pytestmark = pytest.mark.django_db
 Copy = Callable[[str], Path]
@@ -46,7 +47,7 @@ def test_sound_archive_verifies_with_the_standard_library_alone(exported: Path, 
 
 def test_program_is_short_and_imports_the_standard_library_alone() -> None:
     source = program_text()
-    assert len(source.splitlines()) < 2_800
+    assert len(source.splitlines()) < 3_100
     imported = {
         line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))
     }
@@ -125,8 +126,9 @@ def every(column: str, value: str) -> Callable[[Cells], None]:
 
 
 def cell_of(rows: Cells, report: str, figure: str) -> dict[str, str]:
-    """The first figure of a report that is above 0."""
-    return next(row for row in rows if (row["report"], row["figure"]) == (report, figure) and float(row["value"]) > 0)
+    """The largest figure of that name in a report."""
+    candidates = [row for row in rows if (row["report"], row["figure"]) == (report, figure)]
+    return max(candidates, key=lambda row: abs(float(row["value"])))
 
 
 def turn_outcomes_round(rows: Cells) -> None:
@@ -157,6 +159,11 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
     ("report_figures", cell("value", "9.5")),
     ("report_figures", lambda rows: cell_of(rows, "costs", "cost_usd").update(value="0.0")),
     ("report_figures", lambda rows: cell_of(rows, "risk", "worst_drawdown").update(value="0.0")),
+    ("report_figures", lambda rows: cell_of(rows, "risk", "return_on_locked_capital").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "risk", "held_profit").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "releases", "difference").update(value="0.5")),
+    ("report_figures", lambda rows: cell_of(rows, "time", "revision").update(value="0.01")),
+    ("report_figures", lambda rows: rows.remove(cell_of(rows, "time", "price_move"))),
     ("report_figures", lambda rows: rows.remove(cell_of(rows, "time", "alpha"))),
     ("report_figures", lambda rows: rows.append(cell_of(rows, "time", "alpha") | {"part": "30"})),
     ("books", every("asks", '[["0.01","99999"]]')),
@@ -179,7 +186,14 @@ FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("table", "forge"), one_per_rule(FORGERIES, itemgetter(0)))
+def is_forged_nowhere_else(forgery: tuple[str, Any]) -> bool:
+    """Whether no cell of the table is forged before both verifiers in `test_verification`."""
+    return forgery[0] not in {table for table, *_ in FORGED_CELLS}
+
+
+@pytest.mark.parametrize(
+    ("table", "forge"), chosen(some_of_each(filter(is_forged_nowhere_else, FORGERIES), itemgetter(0), 1), FORGERIES)
+)
 def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
     copy: Copy, table: str, forge: Callable[[Cells], object]
 ) -> None:

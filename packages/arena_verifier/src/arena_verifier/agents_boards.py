@@ -14,11 +14,10 @@ from arena_verifier.forecast_leaderboards import (
 from arena_verifier.intervals import rank_ranges, return_error
 from arena_verifier.rows import Row, Tables, Violations, cents, mismatches
 from arena_verifier.scores import TIE, QuestionRecords
-from arena_verifier.trading_leaderboard import bet_figures, event_of, weekly_returns
+from arena_verifier.trading_leaderboard import bet_figures, weekly_returns
 
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
 LINES = ("market", "uniform")
-BETS = ("win_rate", "resolved_bets")
 
 
 def check_agents_boards(tables: Tables, violations: Violations) -> None:
@@ -45,20 +44,16 @@ def check_agents_boards(tables: Tables, violations: Violations) -> None:
 
 def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     """The figures of agents, of models and of market and uniform on the questions that one of the agents answered."""
-    records, families, by_entry = QuestionRecords(tables), tables.by("families", "slug"), forecasts_by_entry(tables)
-    board_arm, tasks = tables.board_condition(), defaultdict(list)
+    records, families, board_arm = QuestionRecords(tables), tables.by("families", "slug"), tables.board_condition()
+    batches = {pk for pk, batch in tables.by("question_batches").items() if batch["arm"] == board_arm}
+    tasks, attempts = defaultdict(list), defaultdict(list)
     for task in tables.by("elicitations").values():
-        batch = tables.by("question_batches")[task["batch"]]
-        if batch["arm"] == board_arm and task["family"] in agents:
+        if task["batch"] in batches and task["family"] in agents:
             tasks[task["family"]].append(task)
-    attempts = defaultdict(list)
     for attempt in tables.rows("attempts"):
-        if attempt["batch"] is not None and tables.by("question_batches")[attempt["batch"]]["arm"] == board_arm:
+        if attempt["batch"] in batches:
             attempts[attempt["family"]].append(attempt)
-    first: dict[str, int] = {}
-    for (entry, arm), forecasts in by_entry.items():
-        for forecast in forecasts if arm == board_arm else ():
-            first[forecast["family"]] = min(entry, first.get(forecast["family"], entry))
+    first = first_entries(tables, board_arm)
     common, questions_by_agent = [], defaultdict(set)
     models = {slug for slug, row in families.items() if not row["external"]}
     for item in answered_entries(tables, records, board_arm):
@@ -82,47 +77,62 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     return board
 
 
+def first_entries(tables: Tables, board_arm: str) -> dict[str, int]:
+    """The first entry that each family answered in an arm."""
+    first: dict[str, int] = {}
+    for (entry, arm), forecasts in forecasts_by_entry(tables).items():
+        if arm == board_arm:
+            for forecast in forecasts:
+                first[forecast["family"]] = min(entry, first.get(forecast["family"], entry))
+    return first
+
+
 def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     """The figures of agents and of models in the cohorts in which one of the agents takes part."""
-    families, markets, universes = tables.by("families", "slug"), tables.by("markets"), tables.by("universes")
-    cohorts = {row["cohort"] for row in tables.by("agents").values() if row["family"] in agents}
-    players, tasks = defaultdict(list), defaultdict(list)
-    for row in tables.by("agents").values():
+    families, accounts = tables.by("families", "slug"), tables.by("agents").values()
+    cohorts = {row["cohort"] for row in accounts if row["family"] in agents}
+    players = defaultdict(list)
+    for row in accounts:
         if row["cohort"] in cohorts and (row["family"] in agents or not families[row["family"]]["external"]):
             players[row["family"]].append(row)
-    for decision in tables.by("decisions").values():
-        slug = tables.by("agents")[decision["agent"]]["family"]
-        if slug in agents and decision["universe"] is not None:
-            tasks[slug].append(decision)
-    attempts = defaultdict(list)
-    for attempt in tables.rows("attempts"):
-        if attempt["universe"] is not None:
-            attempts[attempt["family"]].append(attempt)
-    bets, weeks, board = tables.grouped("brier_scores", "agent"), weekly_returns(tables), {}
-    weeks_of: dict[str, Any] = {}
+    bets, by_week = tables.grouped("brier_scores", "agent"), weekly_returns(tables)
+    board, weeks = {}, {}
     for slug, rows in players.items():
-        weeks_of[slug] = {row["cohort"]: weeks[row["id"]] for row in rows}
-        mean, (_, half) = fmean(row["return_percent"] for row in rows), return_error(weeks_of[slug])
-        scores: list[Row] = []
-        for row in rows:
-            scores += bets.get(row["id"], [])
-        pooled = bet_figures(scores, [event_of(markets[bet["market"]]) for bet in scores])
+        weeks[slug] = {row["cohort"]: by_week[row["id"]] for row in rows}
+        mean, (_, half) = fmean(row["return_percent"] for row in rows), return_error(weeks[slug])
+        pooled = bet_figures(tables, rows, bets)
         board[slug] = {
             "score": mean, "score_ci": None if half is None else [mean - half, mean + half], "cohorts": len(rows),
             "total_value": cents(sum(row["total_value"] for row in rows) / len(rows)),
-            "pnl": sum(row["pnl"] for row in rows), **{name: pooled[name] for name in BETS},
+            "pnl": sum(row["pnl"] for row in rows),
+            "win_rate": pooled["win_rate"], "resolved_bets": pooled["resolved_bets"],
         }  # fmt: skip
-        if slug in agents:
-            times = [universes[t["universe"]]["frozen_at"] for t in tasks[slug] if t["status"] == "completed"]
-            tasks_since_first = []
-            for task in tasks[slug]:
-                if times and universes[task["universe"]]["frozen_at"] >= min(times):
-                    tasks_since_first.append(task)
-            board[slug] |= participation(len(times), len(tasks_since_first), tasks[slug], attempts[slug])
+    for slug, figures in decision_participation(tables, agents).items():
+        board[slug] |= figures
     ranked = rank_agents(board, agents, LEAST_DECISIONS, sign=-1)
-    for slug, (low, high) in rank_ranges({slug: weeks_of[slug] for slug in ranked}).items():
+    for slug, (low, high) in rank_ranges({slug: weeks[slug] for slug in ranked}).items():
         board[slug] |= {"rank_low": low, "rank_high": high}
     return board
+
+
+def decision_participation(tables: Tables, agents: set[str]) -> dict[str, Row]:
+    """How many of the decisions since its first one each agent made, and its failures."""
+    tasks, attempts, rows = defaultdict(list), defaultdict(list), {}
+    for decision in tables.by("decisions").values():
+        if decision["universe"] is not None:
+            tasks[tables.by("agents")[decision["agent"]]["family"]].append(decision)
+    for attempt in tables.rows("attempts"):
+        if attempt["universe"] is not None:
+            attempts[attempt["family"]].append(attempt)
+    for slug in agents & {row["family"] for row in tables.by("agents").values()}:
+        freezes = [tables.by("universes")[task["universe"]]["frozen_at"] for task in tasks[slug]]
+        answered = []
+        for task, frozen_at in zip(tasks[slug], freezes, strict=True):
+            if task["status"] == "completed":
+                answered.append(frozen_at)
+        expected = sum(frozen_at >= min(answered) for frozen_at in freezes) if answered else 0
+        rows[slug] = participation(len(answered), expected, tasks[slug], attempts[slug])
+    return rows
 
 
 def participation(answered: int, expected: int, tasks: list[Row], attempts: list[Row]) -> Row:

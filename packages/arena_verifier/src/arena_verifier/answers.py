@@ -96,21 +96,10 @@ def storable(text: Any) -> str:
 
 def check_forecasts(tables: Tables, violations: Violations) -> None:
     """A forecast of several samples follows from at least half of them, and all are those of plain answers."""
-    calls, tasks = tables.grouped("calls", "elicitation"), tables.by("elicitations")
-    entries = tables.grouped("question_entries", "question_set")
-    options = tables.grouped("question_options", "question")
-    answers: dict[Any, dict[str, Any]] = defaultdict(dict)
-    for pk, task in sorted(tasks.items(), key=lambda item: int(item[1]["sample"])):
+    tasks, answers = tables.by("elicitations"), answers_by_entry(tables)
+    for task in tasks.values():
         if not 1 <= task["sample"] <= task["samples"]:
             violations.note("elicitations", task, f"is sample {task['sample']} of {task['samples']}")
-        batch, questions = tables.by("question_batches")[task["batch"]], {}
-        for entry in entries[batch["question_set"]]:
-            if entry["batch"] == batch["number"] and task["status"] == "completed":
-                names = {row["name"] for row in options[entry["question"]]}
-                question = tables.by("questions")[entry["question"]] | {"entry": entry["id"], "names": names}
-                questions[str(entry["question"])] = question
-        for name, answer in plain_answers(calls[pk], questions).items():
-            answers[task["batch"], task["release"], questions[name]["entry"]][str(task["sample"])] = answer
     for forecast in tables.rows("forecasts"):
         samples, number = forecast["samples"], forecast["samples_asked"]
         figures: Row = {"samples_asked": 1, "samples_read": 1, "log_odds_mean": None, "spread": None}
@@ -121,23 +110,45 @@ def check_forecasts(tables: Tables, violations: Violations) -> None:
             figures = forecast_of_samples(list(samples.values()), exclusive=exclusive) | {"samples_read": len(samples)}
         if origin := tasks.get(forecast["elicitation"]):
             figures["samples_asked"] = origin["samples"]
-            stated = answers.pop((origin["batch"], origin["release"], forecast["entry"]), {})
+            by_sample = answers.pop((origin["batch"], origin["release"], forecast["entry"]), {})
             # In a window others may be missing.
-            if all(stated.values()) and not (tables.is_window and len(stated) < len(samples or ())):
-                figures |= stated.get("1", {}) if samples is None else recorded_samples(stated)
+            if all(by_sample.values()) and not (tables.is_window and len(by_sample) < len(samples or ())):
+                figures |= by_sample.get("1", {}) if samples is None else recorded_samples(by_sample)
         violations.differ("forecasts", forecast, figures)
     single = {(task["batch"], task["release"]) for task in tasks.values() if task["samples"] == 1}
-    for (*pair, entry), stated in answers.items():
-        if tuple(pair) in single and stated["1"]:
-            violations.append(f"forecasts: of entry {entry} that of release {pair[1]} is missing")
+    for (batch, release, entry), by_sample in answers.items():
+        if (batch, release) in single and by_sample["1"]:
+            violations.append(f"forecasts: of entry {entry} that of release {release} is missing")
 
 
-def recorded_samples(stated: dict[str, Row]) -> Row:
-    """The columns of a forecast that follow from what each of its samples states."""
-    numbers = [figures["searches"] for figures in stated.values() if figures["searches"] is not None]
-    reasons = [figures["excluded"] for figures in stated.values() if figures["excluded"]]
-    samples = {name: figures["probabilities"] for name, figures in stated.items()}
-    return {"samples": samples, "searches": sum(numbers) if numbers else None, "excluded": "".join(reasons[:1])}
+def answers_by_entry(tables: Tables) -> dict[tuple[int, int, int], dict[str, Any]]:
+    """By batch, release and entry the answers of each sample, as columns of `forecasts`; None for one not plain."""
+    calls, entries = tables.grouped("calls", "elicitation"), tables.grouped("question_entries", "question_set")
+    options = tables.grouped("question_options", "question")
+    answers: dict[tuple[int, int, int], dict[str, Any]] = defaultdict(dict)
+    for pk, task in sorted(tables.by("elicitations").items(), key=lambda item: int(item[1]["sample"])):
+        if task["status"] != "completed":
+            continue
+        batch, questions = tables.by("question_batches")[task["batch"]], {}
+        for entry in entries[batch["question_set"]]:
+            if entry["batch"] == batch["number"]:
+                names = {row["name"] for row in options[entry["question"]]}
+                question = tables.by("questions")[entry["question"]]
+                questions[str(entry["question"])] = question | {"entry": entry["id"], "names": names}
+        for name, answer in plain_answers(calls[pk], questions).items():
+            answers[task["batch"], task["release"], questions[name]["entry"]][str(task["sample"])] = answer
+    return answers
+
+
+def recorded_samples(by_sample: dict[str, Row]) -> Row:
+    """The columns of a forecast that follow from the answers of its samples."""
+    samples, searches, reason = {}, None, ""
+    for name, figures in by_sample.items():
+        samples[name] = figures["probabilities"]
+        reason = reason or figures["excluded"]
+        if figures["searches"] is not None:
+            searches = (searches or 0) + figures["searches"]
+    return {"samples": samples, "searches": searches, "excluded": reason}
 
 
 def forecast_of_samples(samples: list[dict[str, float]], *, exclusive: bool) -> Row:
@@ -168,20 +179,28 @@ def log_odds(probability: float) -> float:
 
 
 def plain_answers(calls: list[Row], questions: dict[str, Row]) -> dict[str, Row | None]:
-    """By question what the first answer about it states, as columns of `forecasts`; None where that is not plain."""
+    """By question the first answer about it, as columns of `forecasts`; None where that is not plain."""
     answers: dict[str, Row | None] = {}
     for call in sorted(calls, key=by_sequence):
         if call["late"] or call["result"] not in ("answered", "cut"):
             continue
-        whole = re.search(r"\{.*\}", str(content_of(call)), re.DOTALL)
-        options = {"parse_float": Decimal, "parse_int": Decimal, "object_pairs_hook": distinct_names}
-        stated = member(parse(whole and whole[0], **options), "forecasts")
-        ids = [str(member(forecast, "question_id")) for forecast in stated] if isinstance(stated, list) else [""]
-        if len(set(ids)) < len(ids) or not questions.keys() >= set(ids):
+        forecasts = forecasts_of_answer(str(content_of(call)))
+        if forecasts is None or not questions.keys() >= forecasts.keys():
             return {name: answers.get(name) for name in questions}
-        for name, forecast in zip(ids, stated or (), strict=True):
+        for name, forecast in forecasts.items():
             answers.setdefault(name, forecast_figures(call, forecast, questions[name]))
     return answers
+
+
+def forecasts_of_answer(content: str) -> dict[str, Any] | None:
+    """The forecasts of the one JSON object in an answer, by question; None if they are not one to a question."""
+    text = re.search(r"\{.*\}", content, re.DOTALL)
+    options = {"parse_float": Decimal, "parse_int": Decimal, "object_pairs_hook": distinct_names}
+    listed = member(parse(text and text[0], **options), "forecasts")
+    if not isinstance(listed, list):
+        return None
+    forecasts = {str(member(forecast, "question_id")): forecast for forecast in listed}
+    return forecasts if len(forecasts) == len(listed) else None
 
 
 def distinct_names(pairs: list[tuple[str, Any]]) -> Row:
@@ -191,19 +210,22 @@ def distinct_names(pairs: list[tuple[str, Any]]) -> Row:
 
 
 def forecast_figures(call: Row, forecast: Row, question: Row) -> Row | None:
-    """The columns of `forecasts` that a stated forecast gives; None if it is not valid as it stands."""
-    stated, exclusive = member(forecast, "probabilities"), question["exclusive"]
-    if not isinstance(stated, dict) or stated.keys() != question["names"]:
+    """The columns of `forecasts` that a forecast in an answer gives; None if it is not valid as it stands."""
+    numbers, exclusive = member(forecast, "probabilities"), question["exclusive"]
+    if not isinstance(numbers, dict) or numbers.keys() != question["names"]:
         return None
-    valid = all(isinstance(number, Decimal) and 0 <= number <= 1 for number in stated.values())
-    if not valid or (exclusive and abs(sum(stated.values()) - 1) > SUM_TOLERANCE):
+    for number in numbers.values():
+        if not isinstance(number, Decimal) or not 0 <= number <= 1:
+            return None
+    if exclusive and abs(sum(numbers.values()) - 1) > SUM_TOLERANCE:
         return None
-    probabilities = {name: float(number) for name, number in stated.items()}
+    probabilities = {name: float(number) for name, number in numbers.items()}
     total = math.fsum(probabilities.values())
-    if normalised := exclusive and abs(total - 1) > EXACT_TOLERANCE:
+    is_normalised = exclusive and abs(total - 1) > EXACT_TOLERANCE
+    if is_normalised:
         probabilities = {name: value / total for name, value in probabilities.items()}
     return {
-        "probabilities": probabilities, "normalised": normalised, "rationale": storable(forecast.get("rationale")),
-        "stated": {name: str(number) for name, number in stated.items()},
+        "probabilities": probabilities, "normalised": is_normalised, "rationale": storable(forecast.get("rationale")),
+        "stated": {name: str(number) for name, number in numbers.items()},
         "searches": call["searches"], "excluded": call["excluded"],
     }  # fmt: skip

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from itertools import combinations
 from typing import Any
 
-from arena_verifier.forecast_leaderboards import answered_entries
+from arena_verifier.forecast_leaderboards import answered_entries, asked_arms
 from arena_verifier.rows import Row, Tables, Violations, mismatches
 from arena_verifier.scores import QuestionRecords
 
@@ -14,11 +14,11 @@ def check_condition_differences(tables: Tables, violations: Violations) -> None:
     """Each pair of conditions that a model answered the same entries under has its row, with its mean difference."""
     records, families = QuestionRecords(tables), tables.by("families", "slug")
     scores: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for arm in {batch["arm"] for batch in tables.by("question_batches").values()}:
+    for arm in asked_arms(tables):
         for item in answered_entries(tables, records, arm):
             for family, vector in item.vectors.items():
                 if not families[family]["external"]:
-                    scores[family][arm][item.entry["id"]] = records.score(vector, item.entry)[0]
+                    scores[family][arm][item.entry["id"]] = records.score(vector, item.entry).brier
     rows = {}
     for row in tables.rows("condition_differences"):
         rows[row["family"], frozenset((row["condition_a"], row["condition_b"]))] = row

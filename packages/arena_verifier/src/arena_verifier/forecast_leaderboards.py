@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from arena_verifier.rows import Row, Tables, Violations, mismatches
-from arena_verifier.scores import TIE, QuestionRecords
+from arena_verifier.scores import TIE, QuestionRecords, Scores
 
 EXTREMISING, EQUAL_COVERAGE = 1.5, 0.95
 REFERENCES = ("market", "uniform", "ensemble", "ensemble_median", "ensemble_extremised")
@@ -15,39 +15,51 @@ REFERENCES = ("market", "uniform", "ensemble", "ensemble_median", "ensemble_extr
 
 def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
     """Weighted means of scores, and ranks by the Brier score or the adjusted one, by arm, methodology and category."""
-    records, families = QuestionRecords(tables), tables.by("families", "slug")
+    records, versions = QuestionRecords(tables), tables.by("question_sets")
     boards: dict[Any, dict[str, Row]] = defaultdict(dict)
-    batches = tables.by("question_batches").values()
     for row in tables.rows("leaderboard_forecast"):
         boards[row["arm"], row["methodology"], row["category"]][row["forecaster"]] = row
-    for arm in {batch["arm"] for batch in batches} - {arm for arm, *_ in boards}:
+    arms_with_board = {arm for arm, *_ in boards}
+    for arm in sorted(asked_arms(tables) - arms_with_board):
         violations.append(f"leaderboard_forecast: the leaderboard of arm {arm} is missing")
     for (arm, version, category), board in boards.items():
-        on_board, versions = [], tables.by("question_sets")
+        on_board = []
         for item in answered_entries(tables, records, arm):
             in_version = version in ("", versions[item.entry["question_set"]]["methodology"])
             if in_version and category in ("", item.question["category"]):
                 on_board.append(item)
-        questions = {item.question["id"] for item in on_board}
-        scored = scored_forecasts(records, families, on_board)
-        models = [name for name in board if name in families and not families[name]["external"]]
-        means = {name: forecaster_figures(scored[name], questions) for name in board}
-        adjusted, ranked_by = adjusted_ranking(scored, models)
-        ranking = adjusted if ranked_by == "adjusted_brier" else {name: means[name]["brier"] for name in board}
-        model_scores = [ranking[name] for name in models if ranking.get(name) is not None]
-        for name, row in board.items():
-            score, external = ranking.get(name), name in families and families[name]["external"]
-            bound = math.inf if score is None else score - TIE
-            rank = 1 + sum(model_score < bound for model_score in model_scores)
-            figures = means[name] | {"rank": None if external else rank, "external": external, "ranked_by": ranked_by}
-            if not external:
-                figures["adjusted_brier"] = adjusted.get(name)
-            figures["reference"] = name not in families
-            violations.extend(
-                mismatches(f"leaderboard_forecast: {arm} {version or 'all'} {category}, {name}", row, figures)
-            )
-        for name in scored.keys() - board.keys():
-            violations.append(f"leaderboard_forecast: {name} is missing in {arm} {version or 'all'} {category}")
+        name = f"{arm} {version or 'all'} {category}"
+        check_leaderboard(name, board, on_board, tables, violations)
+
+
+def asked_arms(tables: Tables) -> set[str]:
+    return {batch["arm"] for batch in tables.by("question_batches").values()}
+
+
+def check_leaderboard(
+    name: str, board: dict[str, Row], on_board: list["AnsweredEntry"], tables: Tables, violations: Violations
+) -> None:
+    """The rows of one board follow from the entries on it, and no forecaster of these is missing."""
+    families = tables.by("families", "slug")
+    scored = scored_forecasts(QuestionRecords(tables), families, on_board)
+    questions = {item.question["id"] for item in on_board}
+    models = [slug for slug in board if slug in families and not families[slug]["external"]]
+    adjusted, ranked_by = adjusted_ranking(scored, models)
+    figures = {forecaster: forecaster_figures(scored[forecaster], questions) for forecaster in board}
+    for forecaster, row in figures.items():
+        row["adjusted_brier"] = adjusted.get(forecaster)
+    scores_of_models = [figures[slug][ranked_by] for slug in models if figures[slug][ranked_by] is not None]
+    for forecaster, row in figures.items():
+        is_external = forecaster in families and families[forecaster]["external"]
+        bound = math.inf if row[ranked_by] is None else row[ranked_by] - TIE
+        rank = 1 + sum(score < bound for score in scores_of_models)
+        row |= {"rank": rank, "external": is_external, "ranked_by": ranked_by, "reference": forecaster not in families}
+        if is_external:
+            row["rank"] = None
+            del row["adjusted_brier"]
+        violations.extend(mismatches(f"leaderboard_forecast: {name}, {forecaster}", board[forecaster], row))
+    for forecaster in scored.keys() - board.keys():
+        violations.append(f"leaderboard_forecast: {forecaster} is missing in {name}")
 
 
 class AnsweredEntry(NamedTuple):
@@ -81,24 +93,37 @@ def answered_entries(tables: Tables, records: QuestionRecords, arm: str) -> list
     return answered
 
 
-def scored_forecasts(records: QuestionRecords, families: Row, answered: list[AnsweredEntry]) -> dict[str, list[Any]]:
-    """By forecaster, references included, the question, scores, the market's Brier score and the entry of each."""
-    scored: dict[str, list[Any]] = defaultdict(list)
-    for _, entry, question, market, vectors, _ in answered:
-        models = [vector for slug, vector in vectors.items() if not families[slug]["external"]]
-        references = reference_vectors(models, market, question["exclusive"], len(records.options[question["id"]]))
-        market_score = None if market is None else records.score(market, entry)[0]
-        for name, vector in (vectors | references).items():
-            scored[name].append((question["id"], records.score(vector, entry), market_score, entry["id"]))
+class ScoredForecast(NamedTuple):
+    """The scores of a forecast of a question on one day, and the market's Brier score there."""
+
+    question: int
+    entry: int
+    scores: Scores
+    market_brier: float | None
+
+
+def scored_forecasts(
+    records: QuestionRecords, families: Row, answered: list[AnsweredEntry]
+) -> dict[str, list[ScoredForecast]]:
+    """The scored forecasts by forecaster, references included."""
+    scored: dict[str, list[ScoredForecast]] = defaultdict(list)
+    for item in answered:
+        models = [vector for slug, vector in item.vectors.items() if not families[slug]["external"]]
+        size = len(records.options[item.question["id"]])
+        references = reference_vectors(models, item.market, item.question["exclusive"], size)
+        market_brier = None if item.market is None else records.score(item.market, item.entry).brier
+        for name, vector in (item.vectors | references).items():
+            scores = records.score(vector, item.entry)
+            scored[name].append(ScoredForecast(item.question["id"], item.entry["id"], scores, market_brier))
     return scored
 
 
-def adjusted_ranking(scored: dict[str, list[Any]], models: list[str]) -> tuple[dict[str, float], str]:
+def adjusted_ranking(scored: dict[str, list[ScoredForecast]], models: list[str]) -> tuple[dict[str, float], str]:
     """The adjusted scores, and which score ranks: the adjusted one where the models answered different questions."""
     adjusted = adjusted_scores(scored, models)
     shares = [len(scored[name]) for name in models if scored[name]]
     differs = bool(shares) and min(shares) < EQUAL_COVERAGE * max(shares)
-    return adjusted, "adjusted_brier" if differs and any(name in adjusted for name in models) else "brier"
+    return adjusted, "adjusted_brier" if differs and not adjusted.keys().isdisjoint(models) else "brier"
 
 
 def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:
@@ -118,46 +143,54 @@ def reference_vectors(
     references = {"uniform": [1 / size if exclusive else 0.5] * size}
     if market is not None:
         references["market"] = market
-    if vectors:
-        columns = list(zip(*vectors, strict=True))
-        mean, middle = [fmean(column) for column in columns], [median(column) for column in columns]
-        sure = [p**EXTREMISING / (p**EXTREMISING + (1 - p) ** EXTREMISING) for p in mean]
-        if exclusive:
-            middle = [p / math.fsum(middle) for p in middle] if math.fsum(middle) > 0 else mean
-            sure = [p / math.fsum(sure) for p in sure]
-        references |= {"ensemble": mean, "ensemble_median": middle, "ensemble_extremised": sure}
-    return references
+    if not vectors:
+        return references
+    means, medians, extremes = [], [], []
+    for probabilities in zip(*vectors, strict=True):
+        p = fmean(probabilities)
+        means.append(p)
+        medians.append(median(probabilities))
+        extremes.append(p**EXTREMISING / (p**EXTREMISING + (1 - p) ** EXTREMISING))
+    if exclusive:
+        medians = normalised(medians) if math.fsum(medians) > 0 else means
+        extremes = normalised(extremes)
+    return references | {"ensemble": means, "ensemble_median": medians, "ensemble_extremised": extremes}
 
 
-def forecaster_figures(scored: list[Any], questions: set[int]) -> Row:
+def normalised(vector: list[float]) -> list[float]:
+    total = math.fsum(vector)
+    return [p / total for p in vector]
+
+
+def forecaster_figures(scored: list[ScoredForecast], questions: set[int]) -> Row:
     """Means of a forecaster's scores: each question counts once, however many days it was asked on."""
-    times_asked = Counter(question for question, *_ in scored)
+    times_asked = Counter(forecast.question for forecast in scored)
     coverage = len(times_asked) / max(len(questions), 1)
-    figures: Row = {"n": len(times_asked), "forecasts": len(scored), "coverage": coverage}
-
-    def mean(values: list[Any]) -> float | None:
-        weights, products = [], []
-        for (question, *_), value in zip(scored, values, strict=True):
-            if value is not None:
-                weights.append(1 / times_asked[question])
-                products.append(value / times_asked[question])
-        return math.fsum(products) / math.fsum(weights) if weights else None
-
-    for place, name in enumerate(("brier", "log", "spherical", "accuracy")):
-        figures[name] = mean([scores[place] for _, scores, *_ in scored])
+    means = {}
+    for name in Scores._fields:
+        means[name] = question_mean(times_asked, ((row.question, getattr(row.scores, name)) for row in scored))
     alphas = []
-    for _, scores, *prices in scored:
-        market = prices[0]
-        alphas.append(None if market is None else market - scores[0])
-    figures["alpha"] = mean(alphas)
-    return figures
+    for forecast in scored:
+        if forecast.market_brier is not None:
+            alphas.append((forecast.question, forecast.market_brier - forecast.scores.brier))
+    means["alpha"] = question_mean(times_asked, alphas)
+    return {"n": len(times_asked), "forecasts": len(scored), "coverage": coverage, **means}
 
 
-def adjusted_scores(scored: dict[str, list[Any]], models: list[str]) -> dict[str, float]:
+def question_mean(times_asked: Mapping[int, int], values: Iterable[tuple[int, float]]) -> float | None:
+    """The mean of values by question, each of which weighs one by the times that its question was asked."""
+    weights, products = [], []
+    for question, value in values:
+        weights.append(1 / times_asked[question])
+        products.append(value / times_asked[question])
+    return math.fsum(products) / math.fsum(weights) if weights else None
+
+
+def adjusted_scores(scored: dict[str, list[ScoredForecast]], models: list[str]) -> dict[str, float]:
     """Brier scores adjusted for the questions answered, of the models from their own fit, of references beside them."""
     alone = two_way_fit({name: scored[name] for name in models if scored[name]})
-    rows_by_name = {name: scored[name] for name in scored if scored[name] and name in {*models, *REFERENCES}}
-    joint = two_way_fit(rows_by_name)
+    joint_names = {*models, *REFERENCES}
+    joint = two_way_fit({name: rows for name, rows in scored.items() if rows and name in joint_names})
     shifts = [alone[name] - joint[name] for name in alone if name in joint]
     if not shifts:
         return alone
@@ -165,46 +198,61 @@ def adjusted_scores(scored: dict[str, list[Any]], models: list[str]) -> dict[str
     return alone | {name: value + shift for name, value in joint.items() if name not in models}
 
 
-def two_way_fit(scored: dict[str, list[Any]]) -> dict[str, float]:
+class WeightedScore(NamedTuple):
+    """A forecaster's Brier score on an entry, and its weight: one by its number of forecasts of the question."""
+
+    weight: float
+    brier: float
+
+
+Cells = dict[int, dict[str, WeightedScore]]
+"""The scores of each entry, by forecaster."""
+
+
+def two_way_fit(scored: dict[str, list[ScoredForecast]]) -> dict[str, float]:
     """Each forecaster's effect plus the mean question effect, by weighted least squares of score = effect + effect.
 
-    Questions are entries; each of a forecaster's k forecasts of a question weighs 1/k. Only forecasters linked by
-    common entries to most others have a value.
+    Questions are entries. Only forecasters linked by common entries to most others have a value.
     """
-    cells: dict[int, dict[str, tuple[float, float]]] = {}
-    for name, rows in scored.items():
-        times_asked = Counter(question for question, *_ in rows)
-        for question, scores, *origin in rows:
-            cells.setdefault(origin[-1], {})[name] = (1 / times_asked[question], scores[0])
+    cells: Cells = defaultdict(dict)
+    for name, forecasts in scored.items():
+        times_asked = Counter(forecast.question for forecast in forecasts)
+        for forecast in forecasts:
+            weight = 1 / times_asked[forecast.question]
+            cells[forecast.entry][name] = WeightedScore(weight, forecast.scores.brier)
     names = linked_forecasters(cells)
     cells = {entry: answers for entry, answers in cells.items() if answers.keys() <= names}
     if not cells:
         return {}
-    order = {name: place for place, name in enumerate(sorted(names))}
-    size = len(order)
-    # The entries are eliminated; the constant vector, which the equations leave open, is fixed at a mean of 0.
-    matrix, right = [[1 / size] * size for _ in order], [0.0] * size
-    for answers in cells.values():
-        mass = math.fsum(weight for weight, _ in answers.values())
-        mean = math.fsum(weight * score for weight, score in answers.values()) / mass
-        for name, (weight, score) in answers.items():
-            i = order[name]
-            right[i] += weight * (score - mean)
-            matrix[i][i] += weight
-            for rival, (beside, _) in answers.items():
-                matrix[i][order[rival]] -= weight * beside / mass
-    effects = solve(matrix, right)
+    effects = forecaster_effects(sorted(names), cells)
     level, total = [], []
     for answers in cells.values():
-        mass = math.fsum(weight for weight, _ in answers.values())
-        residuals = [weight * (score - effects[order[name]]) for name, (weight, score) in answers.items()]
-        beta = math.fsum(residuals) / mass
-        level.append(mass / len(answers) * beta)
+        mass = math.fsum(cell.weight for cell in answers.values())
+        residuals = [cell.weight * (cell.brier - effects[name]) for name, cell in answers.items()]
+        level.append(math.fsum(residuals) / len(answers))
         total.append(mass / len(answers))
-    return {name: effects[i] + math.fsum(level) / math.fsum(total) for name, i in order.items()}
+    question_effect = math.fsum(level) / math.fsum(total)
+    return {name: effect + question_effect for name, effect in effects.items()}
 
 
-def linked_forecasters(cells: dict[int, dict[str, tuple[float, float]]]) -> set[str]:
+def forecaster_effects(names: list[str], cells: Cells) -> dict[str, float]:
+    """The forecasters' effects: the entries' are eliminated from the normal equations, and those of all sum to 0."""
+    size, place_of = len(names), {name: place for place, name in enumerate(names)}
+    matrix = [[1 / size] * size for _ in names]  # the constant vector, which the equations leave open, has a mean of 0
+    right = [0.0] * size
+    for answers in cells.values():
+        mass = math.fsum(cell.weight for cell in answers.values())
+        mean = math.fsum(cell.weight * cell.brier for cell in answers.values()) / mass
+        for name, cell in answers.items():
+            i = place_of[name]
+            right[i] += cell.weight * (cell.brier - mean)
+            matrix[i][i] += cell.weight
+            for rival, beside in answers.items():
+                matrix[i][place_of[rival]] -= cell.weight * beside.weight / mass
+    return dict(zip(names, solve(matrix, right), strict=True))
+
+
+def linked_forecasters(cells: Cells) -> set[str]:
     """The largest set of forecasters linked by common entries: by its forecasters, then its forecasts."""
     groups: list[tuple[set[str], int]] = []
     for answers in cells.values():

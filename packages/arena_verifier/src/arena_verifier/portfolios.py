@@ -25,12 +25,18 @@ def check_agents(tables: Tables, violations: Violations) -> None:
     for pk, agent in tables.by("agents").items():
         opening, release = Decimal(tables.rules_of(pk)["starting_balance"]), releases.get(agent["release"], {})
         total, bets = agent["cash"] + value[pk], scores.get(pk, [])
-        figures = {"family": release.get("family"), "model_id": release.get("model_id")}
-        figures |= {"starting_balance": opening, "positions_value": value[pk], "total_value": total}
-        figures |= {"pnl": total - opening, "return_percent": float((total - opening) / opening * 100)}
-        figures |= {"resolved_bets": len(bets), "brier": fmean(bet["score"] for bet in bets) if bets else None}
-        figures["win_rate"] = sum(bet["outcome"] for bet in bets) / len(bets) if bets else None
+        figures = {
+            "family": release.get("family"), "model_id": release.get("model_id"),
+            "starting_balance": opening, "positions_value": value[pk], "total_value": total,
+            "pnl": total - opening, "return_percent": float((total - opening) / opening * 100),
+            "win_rate": fmean(bet["outcome"] for bet in bets) if bets else None, **record_of(bets),
+        }  # fmt: skip
         violations.differ("agents", agent, figures)
+
+
+def record_of(bets: list[Row]) -> Row:
+    """The number of resolved bets and their mean score."""
+    return {"resolved_bets": len(bets), "brier": fmean(bet["score"] for bet in bets) if bets else None}
 
 
 def mark(holding: Row, price: Decimal | None) -> Decimal:
@@ -53,11 +59,18 @@ def check_snapshots(tables: Tables, violations: Violations) -> None:
         at, agent = snapshot["taken_at"], snapshot["agent"]
         times, moments = accounts.get(agent, ([], []))
         possible = moments[max(bisect_left(times, at) - 1, 0) : bisect_right(times, at)] or [(ZERO, {})]
-        values = [valuation(moment, prices, at, way) for moment in possible for way in range(3)]
-        if not any(agrees(snapshot, figures) for figures in values):
-            violations.differ("snapshots", snapshot, values[-3])
+        check_valuation(snapshot, possible, prices, violations)
         if not any(score["market"] in reversed_markets for score in scores.get(agent, [])):
             check_snapshot_record(snapshot, scores.get(agent, []), violations)
+
+
+def check_valuation(snapshot: Row, moments: list[Any], prices: "PriceHistory", violations: Violations) -> None:
+    """Cash and value are those of one of these moments of the account, at prices of the instant or before it."""
+    for moment in moments:
+        for way in range(3):
+            if agrees(snapshot, valuation(moment, prices, snapshot["taken_at"], way)):
+                return
+    violations.differ("snapshots", snapshot, valuation(moments[-1], prices, snapshot["taken_at"], 0))
 
 
 def snapshot_sums(tables: Tables, snapshot: Row) -> Row:
@@ -131,11 +144,15 @@ def agrees(row: Row, figures: Row) -> bool:
 def check_snapshot_record(snapshot: Row, scores: list[Row], violations: Violations) -> None:
     """The record is of the bets that were resolved, or scored, by the snapshot, or resolved before it."""
     at = snapshot["taken_at"]
-    resolved = [score["score"] for score in scores if score["resolved_at"] <= at]
-    scored = [score["score"] for score in scores if score["scored_at"] <= at]
-    before = [score["score"] for score in scores if score["resolved_at"] < at]
-    records = []
+    resolved, scored, before = [], [], []
+    for score in scores:
+        if score["resolved_at"] <= at:
+            resolved.append(score)
+        if score["scored_at"] <= at:
+            scored.append(score)
+        if score["resolved_at"] < at:
+            before.append(score)
     for bets in (resolved, scored, before):
-        records.append({"resolved_bets": len(bets), "brier": fmean(bets) if bets else None})
-    if not any(agrees(snapshot, record) for record in records):
-        violations.differ("snapshots", snapshot, records[0])
+        if agrees(snapshot, record_of(bets)):
+            return
+    violations.differ("snapshots", snapshot, record_of(resolved))

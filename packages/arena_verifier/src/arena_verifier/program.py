@@ -8,7 +8,7 @@ Needs Python 3.11 and nothing else, and shares no code with the arena. It reads 
 - forecasts, their samples, and the searches behind them, against the raw answers wherever these are plain JSON;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
-- the returns after costs, by the captured order books, and of the reports scores by days ahead, costs and risk;
+- the returns after costs, by the captured order books, and the reports on time, costs, releases and risk;
 - the Brier score of every bet and forecast, both leaderboards and the boards of external agents: ranks, means and
   standard errors, and of trading all intervals and rank ranges; the mean differences between conditions.
 
@@ -44,7 +44,7 @@ LEFT = {
     "leaderboard_agents": "of forecasts rank_low, rank_high, score_ci, brier_ci, alpha_ci",
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
     "condition_differences": "interval, p, p_adjusted",
-    "report_figures": "low, high, and values of releases, consistency, revisions, locked capital and luck",
+    "report_figures": "low, high, and values of consistency, trends of releases, and shares of resamples",
     "calls": "search_cost_usd",
     "forecasts": "against raw answers that are not plain JSON",
     "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",

@@ -2,7 +2,8 @@
 
 import math
 from itertools import groupby
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from arena_verifier.rows import Row, Tables, Violations
 
@@ -75,19 +76,37 @@ def check_sides(yes: Row, no: Row, violations: Violations) -> None:
     violations.differ("prices", no, figures)
 
 
-def score(vector: list[float], happened: list[bool], exclusive: bool) -> tuple[float, float, float, float]:
-    """The Brier, logarithmic and spherical score and the accuracy of probabilities of options."""
-    pairs, size = list(zip(vector, happened, strict=True)), len(vector)
-    brier = math.fsum((p - y) ** 2 for p, y in pairs) / size
+class Scores(NamedTuple):
+    """The scores of the probabilities of a question's options."""
+
+    brier: float
+    log: float
+    spherical: float
+    accuracy: float
+
+
+def score(vector: list[float], happened: list[bool], exclusive: bool) -> Scores:
+    """The scores of probabilities of options, by whether each option happened."""
+    squares = [(p - y) ** 2 for p, y in zip(vector, happened, strict=True)]
     if exclusive:
-        paid, length = math.fsum(p for p, y in pairs if y), math.hypot(*vector)
-        top = [y for p, y in pairs if p >= max(vector) - TIE]
-        return brier, math.log(max(paid, LOG_CLIP)), paid / length if length else 0.0, sum(top) / len(top)
-    right = [p if y else 1 - p for p, y in pairs]
-    log = math.fsum(math.log(max(q, LOG_CLIP)) for q in right) / size
-    spherical = math.fsum(q / math.hypot(p, 1 - p) for q, (p, _) in zip(right, pairs, strict=True)) / size
-    sure = [0.5 if abs(p - 0.5) <= TIE else float((p > 0.5) == bool(y)) for p, y in pairs]
-    return brier, log, spherical, math.fsum(sure) / size
+        return Scores(fmean(squares), *scores_of_exclusive(vector, happened))
+    logs, sphericals, hits = [], [], []
+    for p, y in zip(vector, happened, strict=True):
+        right = p if y else 1 - p
+        logs.append(math.log(max(right, LOG_CLIP)))
+        sphericals.append(right / math.hypot(p, 1 - p))
+        hits.append(0.5 if abs(p - 0.5) <= TIE else float((p > 0.5) == bool(y)))
+    return Scores(fmean(squares), fmean(logs), fmean(sphericals), fmean(hits))
+
+
+def scores_of_exclusive(vector: list[float], happened: list[bool]) -> tuple[float, float, float]:
+    """The logarithmic and spherical score and the accuracy where exactly one option can happen."""
+    paid, top, length = 0.0, [], math.hypot(*vector)
+    for p, y in zip(vector, happened, strict=True):
+        paid += p if y else 0.0
+        if p >= max(vector) - TIE:
+            top.append(y)
+    return math.log(max(paid, LOG_CLIP)), paid / length if length else 0.0, fmean(top)
 
 
 def check_outcomes(tables: Tables, violations: Violations) -> None:
@@ -166,7 +185,7 @@ class QuestionRecords:
             return prices
         return [price / total for price in prices] if total > 0 else None
 
-    def score(self, vector: list[float], entry: Row) -> tuple[float, float, float, float]:
+    def score(self, vector: list[float], entry: Row) -> Scores:
         question = self.questions[entry["question"]]
         happened = [bool(option["happened"]) for option in self.options[question["id"]]]
         return score(vector, happened, question["exclusive"])
@@ -184,10 +203,9 @@ def check_forecast_scores(tables: Tables, violations: Violations) -> None:
             violations.append(f"forecast_scores: forecast {pk} {words}")
         if row is None:
             continue
-        scores_of_vector = records.score(records.vector(forecast, question), entry)
-        figures: Row = dict(zip(("brier", "log", "spherical", "accuracy"), scores_of_vector, strict=True))
+        figures: Row = records.score(records.vector(forecast, question), entry)._asdict()
         market = records.market(entry)
-        figures["market_brier"] = None if market is None else records.score(market, entry)[0]
+        figures["market_brier"] = None if market is None else records.score(market, entry).brier
         figures["resolved_at"] = question["resolved_at"]
         violations.differ("forecast_scores", row, figures)
     missing = scores.keys() - tables.by("forecasts").keys()

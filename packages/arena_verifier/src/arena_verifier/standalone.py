@@ -7,7 +7,7 @@ from importlib import resources
 MODULES = (
     "rows", "files", "signatures", "chains", "receipts", "answers", "texts", "ledger", "portfolios", "scores",
     "intervals", "order_books", "trading_leaderboard", "forecast_leaderboards", "agents_boards",
-    "condition_differences", "report_figures", "program",
+    "condition_differences", "trading_risk", "report_figures", "program",
 )  # fmt: skip
 """In the order in which their names are needed; the last one's description is that of the file."""
 

@@ -22,9 +22,7 @@ def weekly_returns(tables: Tables) -> dict[int, dict[datetime, float]]:
     newest: dict[int, datetime] = {}
     for row in tables.rows("snapshots"):
         pk, at = row["agent"], datetime.fromisoformat(row["taken_at"])
-        before = at - timedelta(microseconds=1)
-        midnight = before.replace(hour=0, minute=0, second=0, microsecond=0)
-        sunday = midnight - timedelta(days=(midnight.weekday() + 1) % 7) + WEEK
+        sunday = week_end(at)
         marks[pk][sunday] = max(marks[pk].get(sunday, (at, ZERO)), (at, row["total_value"]))
         newest[pk] = max(newest.get(pk, at), at)
     returns: dict[int, dict[datetime, float]] = {}
@@ -41,58 +39,89 @@ def weekly_returns(tables: Tables) -> dict[int, dict[datetime, float]]:
     return returns
 
 
+def week_end(at: datetime) -> datetime:
+    """The Sunday, 00:00, at which the week of an instant ends; a Sunday's 00:00 is the end of its week."""
+    before = at - timedelta(microseconds=1)
+    midnight = before.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight - timedelta(days=(midnight.weekday() + 1) % 7) + WEEK
+
+
 def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
     """Means over cohorts, ranks and their ranges, scores pooled over bets, intervals and costs, by methodology."""
-    externals = {row["slug"] for row in tables.rows("families") if row["external"]}
-    cohorts, bets = tables.by("cohorts", "number"), tables.grouped("brier_scores", "agent")
-    cost: dict[int, Decimal] = defaultdict(Decimal)
-    for call in tables.rows("calls"):
-        if call["decision"] is not None:
-            cost[tables.by("decisions")[call["decision"]]["agent"]] += call["cost_usd"]
     board = {(row["methodology"], row["family"]): row for row in tables.rows("leaderboard_trading")}
-    by_week, markets, after_costs = weekly_returns(tables), tables.by("markets"), tables.by("after_costs", "agent")
-    for version in ["", *sorted({cohort["methodology"] for cohort in cohorts.values()})]:
-        players: dict[str, list[Row]] = defaultdict(list)
-        spent: dict[str, Decimal] = defaultdict(Decimal)  # in voided cohorts too, which count for nothing else
-        for agent in tables.by("agents").values():
-            cohort = cohorts[agent["cohort"]]
-            if version in ("", cohort["methodology"]):
-                spent[agent["family"]] += cost[agent["id"]]
-                if not cohort["voided_at"]:
-                    players[agent["family"]].append(agent)
-        mean: dict[str, float] = {}
-        weeks: dict[str, Any] = {}
-        results: dict[str, dict[int, Row]] = {}
-        for family, agents in players.items():
-            results[family] = cohort_results(agents, by_week)
-            mean[family] = fmean(result["return_percent"] for result in results[family].values())
-            weeks[family] = {cohort: result["weeks"] for cohort, result in results[family].items()}
-        ranges = rank_ranges({family: weeks[family] for family in players if family not in externals})
-        for family, agents in players.items():
+    versions = {cohort["methodology"] for cohort in tables.by("cohorts", "number").values()}
+    costs, by_week, bets = agent_costs(tables), weekly_returns(tables), tables.grouped("brier_scores", "agent")
+    for version in ["", *sorted(versions)]:
+        spent, players = families_of(tables, version, costs)
+        for family, figures in trading_figures(tables, players, by_week, bets).items():
             row = board.pop((version, family), None)
             if row is None:
                 violations.append(f"leaderboard_trading: {family} is missing in {version or 'all'}")
                 continue
-            rank = 1 + sum(mean[rival] > mean[family] for rival in mean if rival not in externals)
-            low, high = ranges.get(family, (None, None))
-            error, half = return_error(weeks[family])
-            cohort_rows = list(results[family].values())
-            returns, scores = [result["return_percent"] for result in cohort_rows], []
-            for agent in agents:
-                scores += bets.get(agent["id"], [])
-            figures = {
-                "rank": None if family in externals else rank, "cohorts": len(returns), "return_percent": mean[family],
-                "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
-                "return_se": error, "rank_low": low, "rank_high": high,
-                "return_ci": None if half is None else [max(mean[family] - half, TOTAL_LOSS), mean[family] + half],
-                "total_value": cents(sum(result["total_value"] for result in cohort_rows) / len(returns)),
-                "pnl": cents(sum(result["pnl"] for result in cohort_rows)),
-                "cost_usd": spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN),
-            }  # fmt: skip
-            figures |= family_after_costs(replicates_of(agents, after_costs))
-            figures |= bet_figures(scores, [event_of(markets[bet["market"]]) for bet in scores])
+            figures["cost_usd"] = spent[family].quantize(MICROSHARE, ROUND_HALF_EVEN)
             violations.extend(mismatches(f"leaderboard_trading: {version or 'all'}, {family}", row, figures))
     violations.extend(f"leaderboard_trading: {' '.join(key)} did not play" for key in board)
+
+
+def agent_costs(tables: Tables) -> dict[int, Decimal]:
+    """The cost of each agent's decisions."""
+    costs: dict[int, Decimal] = defaultdict(Decimal)
+    for call in tables.rows("calls"):
+        if call["decision"] is not None:
+            costs[tables.by("decisions")[call["decision"]]["agent"]] += call["cost_usd"]
+    return costs
+
+
+def families_of(
+    tables: Tables, version: str, costs: dict[int, Decimal]
+) -> tuple[dict[str, Decimal], dict[str, list[Row]]]:
+    """What each family spent under a methodology, or all, and its agents; voided cohorts count for costs alone."""
+    spent: dict[str, Decimal] = defaultdict(Decimal)
+    players: dict[str, list[Row]] = defaultdict(list)
+    for agent in tables.by("agents").values():
+        cohort = tables.by("cohorts", "number")[agent["cohort"]]
+        if version in ("", cohort["methodology"]):
+            spent[agent["family"]] += costs[agent["id"]]
+            if not cohort["voided_at"]:
+                players[agent["family"]].append(agent)
+    return spent, players
+
+
+def trading_figures(
+    tables: Tables,
+    players: dict[str, list[Row]],
+    by_week: dict[int, dict[datetime, float]],
+    bets: dict[int, list[Row]],
+) -> dict[str, Row]:
+    """The figures of families by their agents: returns over cohorts, scores over bets, ranks among the models."""
+    families, after_costs = tables.by("families", "slug"), tables.by("after_costs", "agent")
+    rows, weeks = {}, {}
+    for family, agents in players.items():
+        results = cohort_results(agents, by_week)
+        weeks[family] = {cohort: result["weeks"] for cohort, result in results.items()}
+        rows[family] = return_figures(list(results.values()), weeks[family])
+        rows[family] |= family_after_costs(replicates_of(agents, after_costs))
+        rows[family] |= bet_figures(tables, agents, bets)
+    models = [family for family in players if not families[family]["external"]]
+    ranges = rank_ranges({family: weeks[family] for family in models})
+    for family, row in rows.items():
+        row["rank"], (row["rank_low"], row["rank_high"]) = None, ranges.get(family, (None, None))
+        if family in ranges:
+            row["rank"] = 1 + sum(rows[rival]["return_percent"] > row["return_percent"] for rival in models)
+    return rows
+
+
+def return_figures(results: list[Row], weeks: dict[int, dict[datetime, float]]) -> Row:
+    """A family's return over its cohorts, with its errors, its interval and the value behind it."""
+    returns = [result["return_percent"] for result in results]
+    mean, (error, half) = fmean(returns), return_error(weeks)
+    return {
+        "cohorts": len(returns), "return_percent": mean, "return_se": error,
+        "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
+        "return_ci": None if half is None else [max(mean - half, TOTAL_LOSS), mean + half],
+        "total_value": cents(sum(result["total_value"] for result in results) / len(returns)),
+        "pnl": cents(sum(result["pnl"] for result in results)),
+    }  # fmt: skip
 
 
 def replicates_of(agents: list[Row], after_costs: dict[int, Row]) -> list[list[Row]]:
@@ -120,18 +149,24 @@ def cohort_results(agents: list[Row], by_week: dict[int, dict[datetime, float]])
     return results
 
 
-def bet_figures(scores: list[Row], events: list[Any]) -> Row:
-    """Scores pooled over bets, and their intervals over events."""
-    values, outcomes = [bet["score"] for bet in scores], [bet["outcome"] for bet in scores]
-    brier = fmean(values) if scores else None
-    market = fmean(bet["market_score"] for bet in scores) if scores else None
+def bet_figures(tables: Tables, agents: list[Row], bets: dict[int, list[Row]]) -> Row:
+    """The scores of agents' bets, pooled, and their intervals over events."""
+    values, outcomes, market_values, events = [], [], [], []
+    for agent in agents:
+        for bet in bets.get(agent["id"], ()):
+            values.append(bet["score"])
+            outcomes.append(bet["outcome"])
+            market_values.append(bet["market_score"])
+            events.append(event_of(tables.by("markets")[bet["market"]]))
+    brier = fmean(values) if values else None
+    market = fmean(market_values) if values else None
     return {
         "brier": brier, "brier_ci": bounded_interval(values, events),
         "bss_random": None if brier is None else 1 - brier / 0.25,
         "bss_market": 1 - brier / market if market and brier is not None else None,
-        "win_rate": sum(outcomes) / len(scores) if scores else None,
+        "win_rate": fmean(outcomes) if values else None,
         "win_rate_ci": bounded_interval(outcomes, events),
-        "resolved_bets": len(scores), "resolved_events": len(set(events)),
+        "resolved_bets": len(values), "resolved_events": len(set(events)),
     }  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class Billing:
             del self._bills[next(iter(self._bills))]
 
     def generation(self, request: Request) -> Reply:
-        at, bill = self._bills.get(request.one("id") or "", (request.at, {}))
+        at, bill = self._bills.get(request.parameter("id") or "", (request.at, {}))
         if request.at < at + DELAY:
             raise refused(404, "Generation not found")
         return Reply(200, {"data": bill})

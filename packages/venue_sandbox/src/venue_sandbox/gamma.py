@@ -50,7 +50,7 @@ class Gamma:
         limit = min(request.count("limit", DEFAULT_LIMIT, invalid), MARKETS_CAP)
         key, descending = _sort_key(request)
         rows = sorted(self._markets(request), key=key, reverse=descending)
-        if after := request.one("after_cursor"):
+        if after := request.parameter("after_cursor"):
             last = _read_cursor(after)
             try:
                 rows = [row for row in rows if (key(row) < last if descending else key(row) > last)]
@@ -242,7 +242,7 @@ def _rules(market: Market) -> str:
 
 def _sort_key(request: Request) -> tuple[SortKey, bool]:
     """The key by which rows are sorted and paged, unique by the id, and whether it descends."""
-    name = request.one("order") or "id"
+    name = request.parameter("order") or "id"
     if name not in ORDERS:
         raise invalid("order fields are not valid")
     field = ORDERS[name]
@@ -264,7 +264,7 @@ def _write_cursor(key: list[Any]) -> str:
 
 
 def _flag(request: Request, name: str, default: bool) -> bool:
-    match request.one(name):
+    match request.parameter(name):
         case None:
             return default
         case "true":

@@ -29,13 +29,13 @@ class Request:
         parts = urlsplit(target)
         return cls(method, parts.path, parse_qs(parts.query, keep_blank_values=True), headers, body, at)
 
-    def one(self, name: str) -> str | None:
+    def parameter(self, name: str) -> str | None:
         """The last value given for a parameter."""
         return self.query[name][-1] if name in self.query else None
 
     def count(self, name: str, default: int, invalid: Callable[[str], "Refusal"]) -> int:
         """A parameter that is a positive whole number. Raises the Refusal that `invalid` makes for any other text."""
-        text = self.one(name) or str(default)
+        text = self.parameter(name) or str(default)
         if not (text.isascii() and text.isdigit() and int(text)):
             raise invalid(f"{name} is invalid")
         return int(text)

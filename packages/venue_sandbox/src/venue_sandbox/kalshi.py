@@ -83,24 +83,23 @@ class Kalshi:
 
     def events(self, request: Request) -> Reply:
         limit, start = request.count("limit", DEFAULT_LIMIT, invalid), _start(request)
-        status = request.one("status")
+        status = request.parameter("status")
         if status is not None and status not in FILTERS:
             raise invalid(f"status {status} is invalid")
-        nested = request.one("with_nested_markets") == "true"
+        nested = request.parameter("with_nested_markets") == "true"
         since = datetime.fromtimestamp(request.count("min_updated_ts", 1, invalid), UTC)
         events = [event for event in self._by_id.values() if self._updated(event, request.at) >= since]
         rows = list(filter(None, (self._event(event, request.at, status) for event in events)))
         page = rows[start : start + min(limit, PAGE_CAP)]
         following = start + len(page) if start + len(page) < len(rows) else None
         if not nested:
-            page = [dict(row) for row in page]
             for row in page:
-                row.pop("markets", None)
+                del row["markets"]
         return Reply(200, {"events": page, "cursor": _cursor(following), "milestones": []})
 
     def markets(self, request: Request) -> Reply:
         """The markets with these tickers that the live tier has."""
-        tickers = (request.one("tickers") or "").split(",")[: request.count("limit", DEFAULT_LIMIT, invalid)]
+        tickers = (request.parameter("tickers") or "").split(",")[: request.count("limit", DEFAULT_LIMIT, invalid)]
         markets = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
         live = [market for market in markets if self._is_live(market, request.at)]
         return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
@@ -320,7 +319,7 @@ def _cursor(start: int | None) -> str:
 
 
 def _start(request: Request) -> int:
-    text = request.one("cursor")
+    text = request.parameter("cursor")
     try:
         return int(urlsafe_b64decode(text)) if text else 0
     except ValueError:

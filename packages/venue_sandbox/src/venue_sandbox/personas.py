@@ -53,6 +53,10 @@ class DecisionContext:
                 picked.setdefault(offer.market_id, offer)
         return list(picked.values())
 
+    def stakes(self, offers: Iterable[Offer], least: float, most: float) -> list[tuple[Offer, float]]:
+        """Each offer with a random share of the cash to stake on it."""
+        return [(offer, self.rng.uniform(least, most)) for offer in offers]
+
     def noisy_estimate(self, side: Offer | Holding, noise: float) -> float:
         """The informed probability with noise in probits added; the price where there is none."""
         chance = self.estimate(side.question, side.side)
@@ -136,11 +140,7 @@ def follow(context: DecisionContext) -> Answer:
     for offer in context.pick(context.fresh("0.52", "0.85")[:60], 20):
         by_category.setdefault(offer.category, offer)
     options = list(by_category.values())[:6]
-    return bet(
-        context.prompt,
-        [(option, context.rng.uniform(0.03, 0.07)) for option in options],
-        "Broad, modest, with the crowd.",
-    )
+    return bet(context.prompt, context.stakes(options, 0.03, 0.07), "Broad, modest, with the crowd.")
 
 
 def back_favourites(context: DecisionContext) -> Answer:
@@ -149,9 +149,7 @@ def back_favourites(context: DecisionContext) -> Answer:
     if broken and context.rng.random() < 0.4:
         return sell([(holding, 100) for holding in broken[:2]], "The favourite has lost its lead; cutting the loss.")
     options = context.pick(context.fresh("0.72", "0.94")[:40], 3)
-    return bet(
-        context.prompt, [(option, context.rng.uniform(0.15, 0.25)) for option in options], "Favourites are favourites."
-    )
+    return bet(context.prompt, context.stakes(options, 0.15, 0.25), "Favourites are favourites.")
 
 
 def back_longshots(context: DecisionContext) -> Answer:
@@ -162,11 +160,7 @@ def back_longshots(context: DecisionContext) -> Answer:
             [(holding, 60) for holding in doubled[:3]], "Doubled: selling enough to play with the house's money."
         )
     options = context.pick(context.fresh("0.05", "0.28"), context.rng.randint(4, 7))
-    return bet(
-        context.prompt,
-        [(option, context.rng.uniform(0.02, 0.06)) for option in options],
-        "The crowd is too sure of itself.",
-    )
+    return bet(context.prompt, context.stakes(options, 0.02, 0.06), "The crowd is too sure of itself.")
 
 
 def weigh(context: DecisionContext) -> Answer:
@@ -196,9 +190,7 @@ def scatter(context: DecisionContext) -> Answer:
         unlucky = context.rng.choice(context.prompt.holdings)
         return sell([(unlucky, context.rng.randint(20, 100))], "I no longer like this one.")
     options = context.pick(context.fresh("0.15", "0.85"), context.rng.randint(2, 5))
-    return bet(
-        context.prompt, [(option, context.rng.uniform(0.02, 0.20)) for option in options], "These look mispriced to me."
-    )
+    return bet(context.prompt, context.stakes(options, 0.02, 0.20), "These look mispriced to me.")
 
 
 def ponder(context: DecisionContext) -> Answer:
@@ -207,8 +199,7 @@ def ponder(context: DecisionContext) -> Answer:
         return hold("After reflection no price is far enough from what I believe.")
     likely = [option for option in context.fresh("0.50", "0.80") if context.noisy_estimate(option, 0.5) > option.price]
     options = context.pick(likely, context.rng.randint(1, 2))
-    stakes = [(offer, context.rng.uniform(0.05, 0.12)) for offer in options]
-    return bet(context.prompt, stakes, "A considered exception to patience.")
+    return bet(context.prompt, context.stakes(options, 0.05, 0.12), "A considered exception to patience.")
 
 
 PERSONAS = {

@@ -7,7 +7,6 @@ the lead of the first; with more, ∫ φ(z) Π Φ(z + lead / √(1 − t)) dz, s
 """
 
 from array import array
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
@@ -28,12 +27,6 @@ def chances(race: Race, at: datetime, seed: int) -> tuple[float, ...]:
     """Each runner's true chance at that instant; one-hot once the race has ended."""
     step = (min(max(at, race.starts), race.ends) - race.starts) // STEP
     return _chances(race, step if at < race.ends else _steps(race), seed)
-
-
-def precompute(races: Iterable[Race], seed: int) -> None:
-    """Computes the races ahead, so that no first request waits for one."""
-    for race in races:
-        _forms(race, seed)
 
 
 def _steps(race: Race) -> int:

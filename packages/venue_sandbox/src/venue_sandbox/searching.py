@@ -40,10 +40,10 @@ class Searches:
     annotations: tuple[dict[str, Any], ...] = ()
     cost: Decimal = Decimal(0)
 
-    def prompt_tokens(self, asked: int) -> int:
+    def prompt_tokens(self, single_prompt: int) -> int:
         """The tokens of all prompts: each search asks the model anew, with what was shown."""
         characters = sum(len(annotation["url_citation"]["content"]) for annotation in self.annotations)
-        return (self.number + 1) * asked + characters // CHARACTERS_PER_TOKEN
+        return (self.number + 1) * single_prompt + characters // CHARACTERS_PER_TOKEN
 
     @property
     def usage(self) -> dict[str, int]:

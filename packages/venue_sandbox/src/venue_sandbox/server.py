@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from venue_sandbox import races
 from venue_sandbox.catalogue import load_season
 from venue_sandbox.clob import Clob
 from venue_sandbox.editions import extend_season
@@ -58,7 +57,6 @@ class Sandbox:
         exchange = Exchange(extend_season(load_season(), weeks), seed)
         gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
         openrouter = OpenRouter(exchange, kalshi.exchange)
-        self._exchanges = (exchange, kalshi.exchange)
         self.now = exchange.season.starts
         table: dict[str, Callable[..., Reply]] = {
             "GET /gamma/markets/keyset": gamma.markets_keyset,
@@ -92,11 +90,6 @@ class Sandbox:
             raise Refusal(Reply(400, {"error": "now: a naive time is refused, write it with Z"}))
         self.now = now.astimezone(UTC)
         return self.read_clock(request)
-
-    def precompute(self) -> None:
-        """Computes the races of all markets in advance, so that requests need not wait for them."""
-        for exchange in self._exchanges:
-            races.precompute(dict.fromkeys(market.race for market in exchange.season.markets), exchange.seed)
 
     def answer(self, request: Request) -> Reply:
         for path, endpoint in self._routes:
@@ -175,13 +168,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running(*, port: int = 0, seed: int = 0, weeks: int = 0, precompute: bool = False) -> Iterator[Addresses]:
+def running(*, port: int = 0, seed: int = 0, weeks: int = 0) -> Iterator[Addresses]:
     """The addresses of a sandbox that serves from a thread of this process until the block ends."""
     server = _Server(port, Sandbox(seed, weeks))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True)
     thread.start()
-    if precompute:
-        Thread(target=server.sandbox.precompute, name="precomputation", daemon=True).start()
     try:
         yield Addresses.at(server.server_port)
     finally:
@@ -195,6 +186,6 @@ def serve(*, port: int = 0, seed: int = 0, weeks: int = 0) -> None:
     stopped = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopped.set())
-    with running(port=port, seed=seed, weeks=weeks, precompute=True) as addresses:
+    with running(port=port, seed=seed, weeks=weeks) as addresses:
         print(json.dumps(asdict(addresses)), flush=True)
         stopped.wait()

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
 
-from agents.answer_texts import BLANKS, MAX_DIGITS, Malformed, abbreviate, extract_object, storable
+from agents.answers.texts import BLANKS, MAX_DIGITS, Malformed, abbreviate, extract_object
+from foundation.redaction import storable
 
 MAX_INSTRUCTIONS = 200
 

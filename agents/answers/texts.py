@@ -1,9 +1,11 @@
-"""Texts of answers: as they can be stored, without secrets, and the one JSON object that they hold."""
+"""The one JSON object that the text of an answer holds."""
 
 import json
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
+
+from foundation.redaction import storable
 
 MAX_CHARACTERS = 1_000_000
 MAX_CONTAINERS = 10_000
@@ -32,11 +34,6 @@ def abbreviate(value: Any) -> str:
         case _:
             text = storable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def storable(text: str) -> str:
-    """The text with NUL and unpaired surrogates replaced: valid in JSON, refused by databases."""
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
 
 
 # The object within the text. Every pattern is possessive, so that matching takes linear time.
@@ -208,15 +205,3 @@ _DECODER = json.JSONDecoder(
     parse_constant=_refuse_constant,
     object_pairs_hook=_decode_pairs,
 )
-
-
-API_KEYS = re.compile(r"\bsk-[\w-]{12,}", re.ASCII)
-AGENT_TOKENS = re.compile(r"\barena_[\w-]{20,}", re.ASCII)
-USER_IDS = re.compile(r'(\\*"user_id\\*"\s*:\s*\\*")[^"\\]*')
-REDACTED = "[redacted]"
-
-
-def redact(text: str) -> str:
-    """The text without API keys, agents' tokens, account ids, NUL and unpaired surrogates."""
-    without_keys = AGENT_TOKENS.sub(REDACTED, API_KEYS.sub(REDACTED, text))
-    return storable(USER_IDS.sub(rf"\1{REDACTED}", without_keys))

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from agents.answer_texts import BLANKS, LastObject, Malformed, abbreviate, extract_object, storable
-from agents.answers import (
+from agents.answers.decisions import (
     NUMBER,
     PLAIN,
     TEXT,
@@ -27,6 +26,8 @@ from agents.answers import (
     parse_number,
     parse_optional_text,
 )
+from agents.answers.texts import BLANKS, LastObject, Malformed, abbreviate, extract_object
+from foundation.redaction import storable
 
 MAX_FORECASTS = 1_000
 MAX_ENDS = 20

@@ -1,0 +1,1 @@
+"""Answers of models, from their text to what they state. Needs no database."""
