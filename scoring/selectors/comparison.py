@@ -97,7 +97,8 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
     returns = trading.parts[0] or {}
     cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
     test = return_test(first, second, trading, index)
-    entries, forecasts = trading.entries, []
+    entries = trading.entries
+    forecasts = []
     for arm in arms:
         if (FORECAST, arm) in leaderboards:
             forecasts.append(_in_arm(arm, leaderboards[FORECAST, arm], first, second))
