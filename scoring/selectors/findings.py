@@ -21,8 +21,6 @@ PARTS = ("pairs", "data", "market", "forecasts_and_trades", "curves__reliability
 NORMAL_QUANTILE = 1.96
 """Standard errors on each side of an estimate in a 95 % interval."""
 LIKELY = 0.5
-ANSWER_COLUMNS = ("forecast__question", "forecast__entry", "forecast__release")
-"""What the scores of one release have in common that answered the same question on the same day."""
 SMALLEST_BIN = 10
 """Probabilities in a bin of the reliability diagram below which nothing is said about it."""
 

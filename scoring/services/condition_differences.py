@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from django.db.models import Avg, Q
 
 from agents.models import Forecast
 from cohorts.conditions import Conditions, stored_conditions
@@ -19,6 +20,10 @@ from scoring.selectors.condition_differences import ConditionDifference
 from scoring.selectors.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 from scoring.services.sample_figures import sample_figures
+
+QUESTION_COLUMNS = ("forecast__question", "forecast__question__event_key")
+ANSWER_COLUMNS = ("forecast__entry", "forecast__release")
+"""What the scores of one release have in common that answered the same question on the same day."""
 
 
 def condition_report(*, at: datetime | None = None) -> dict[str, Any]:
@@ -46,25 +51,19 @@ def price_effect(*, at: datetime | None = None) -> dict[str, Any] | None:
     pairs = stored_conditions().pairs_apart("prices")
     if not pairs:
         return None
-    with_prices, without_prices = (_scores(arm, at) for arm in pairs[0])
+    with_prices, without = pairs[0]
+    forecasts = Forecast.objects.counted().filter(family__external=False, arm__in=(with_prices, without))
+    scores = ForecastScore.objects.filter(forecast__in=forecasts).order_by("forecast__question")
+    if at is not None:
+        scores = scores.filter(forecast__question__resolved_at__lte=at)
+    gain = Avg("brier", filter=Q(forecast__arm=without)) - Avg("brier", filter=Q(forecast__arm=with_prices))
+    answers = scores.values(*QUESTION_COLUMNS, *ANSWER_COLUMNS).annotate(gain=gain).exclude(gain=None)
     by_question: dict[tuple[int, str], list[float]] = defaultdict(list)
-    for forecast in sorted(without_prices.keys() & with_prices.keys()):
-        question, event, *_ = forecast
-        by_question[question, event].append(without_prices[forecast] - with_prices[forecast])
+    for question, event, difference in answers.values_list(*QUESTION_COLUMNS, "gain"):
+        by_question[question, event].append(difference)
     gains = list(map(fmean, by_question.values()))
     interval = difference_interval(gains, [event for _, event in by_question]) if gains else None
     return interval and {"gain": fmean(gains), "interval": list(interval), "questions": len(gains)}
-
-
-def _scores(arm: str, at: datetime | None) -> dict[tuple[Any, ...], float]:
-    """The Brier scores of models in an arm by question, its event, its entry and the release."""
-    forecasts = Forecast.objects.counted().filter(arm=arm, family__external=False)
-    scores = ForecastScore.objects.filter(forecast__in=forecasts).order_by()
-    if at is not None:
-        scores = scores.filter(forecast__question__resolved_at__lte=at)
-    question = ("forecast__question", "forecast__question__event_key")
-    rows = scores.values_list(*question, "forecast__entry", "forecast__release", "brier")
-    return {row[:-1]: row[-1] for row in rows}
 
 
 def paired_differences(
