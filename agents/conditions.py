@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from agents.services.run_settings import paused_conditions
-from markets.prompt_conditions import EVIDENCE, SEARCH
-from markets.question_selection import QuestionCandidate
+from markets.question_selection import EVIDENCE, SEARCH, QuestionCandidate
 from markets.services.evidence import Evidence, EvidenceGatherer
 from markets.sources.registry import evidence_query_usd, evidence_source
 

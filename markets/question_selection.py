@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from markets.selection_rule import SelectionRule
+
+EVIDENCE, SEARCH = "evidence", "search"
+"""The sources that a condition of the forecast protocol may need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class QuestionCandidate:
     def only_market_id(self) -> int | None:
         """Its market's id; None if it joins several."""
         return next(iter(self.market_ids)) if len(self.market_ids) == 1 else None
+
+
+def market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
+    """The ids of all markets of the candidates."""
+    return set(chain.from_iterable(candidate.market_ids for candidate in candidates))
 
 
 def rank_candidates(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from markets.prompt_conditions import EVIDENCE, SEARCH
+from markets.question_selection import EVIDENCE, SEARCH
 
 Block = Literal["rules", "prices", "evidence"]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,19}$")]

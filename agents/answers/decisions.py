@@ -58,9 +58,8 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The decision as it is stored with its call."""
-        bets = [bet.as_json() for bet in self.bets]
-        sells = [sell.as_json() for sell in self.sells]
-        return asdict(self) | {"bets": bets, "sells": sells}
+        instructions = {"bets": list(map(Bet.as_json, self.bets)), "sells": list(map(Sell.as_json, self.sells))}
+        return asdict(self) | instructions
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Answer":

@@ -209,10 +209,12 @@ def _match_options(question: PromptQuestion, forecast: StatedForecast) -> dict[s
         if not 0 <= value <= 1:
             raise _InvalidForecast(f"{abbreviate(option)} is given {abbreviate(value)}, which is outside [0, 1]")
         vector[option] = value
+    ordered: dict[str, Decimal] = {}
     for option in question.options:
         if option not in vector:
             raise _InvalidForecast(f"{abbreviate(option)} has no probability")
-    return {option: vector[option] for option in question.options}
+        ordered[option] = vector[option]
+    return ordered
 
 
 def _fold(name: str) -> str:

@@ -137,6 +137,9 @@ class CompletionParser:
         content = message.get("content")
         if (text := _join_content(content)) is None:
             self._fail(f"answered content that is no text but {type(content).__name__}")
+        if (clean_text := self.redact(text)) != text:  # a secret that is split over the parts of the content
+            text = message["content"] = clean_text
+            self.raw = json.dumps(body, default=float)
         reason = _short_text(choice.get("finish_reason"), MAX_FINISH_REASON)
         native = _short_text(choice.get("native_finish_reason"), MAX_FINISH_REASON)
         calls_tool = bool(message.get("tool_calls") or message.get("function_call"))

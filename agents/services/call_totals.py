@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce
 from agents.models import Decision, Elicitation, Family, ModelCall, UniverseCost, UsageTotal
 from agents.models.sealed_rows import seals_in_force
 from agents.models.spending import NO_USAGE, Usage
+from foundation.locks import lock_rows
 
 Key = tuple[int | None, ...]
 """The ids of the rows that a total belongs to."""
@@ -141,7 +142,7 @@ def _drift(
                 by_name = dict(zip(key_names, key, strict=True))
                 row = model._default_manager.filter(**by_name)
                 _create_with_zeros(model, by_name, names)  # where there is no row, nothing can be locked
-                row.update(**{names[0]: F(names[0])})  # a call that is stored meanwhile now waits, or is in both sums
+                lock_rows(row)  # a call that is stored meanwhile now waits, or is in both sums
                 drift = _Drift(key, row.values_list(*names).get(), summed(key).get(key, zeros))
                 row.update(**dict(zip(names, drift.computed, strict=True)))
             if drift.stored == drift.computed:

@@ -26,13 +26,16 @@ UNANSWERED = ("sent", "lost")
 
 def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
     """The canonical record of a completed task that ended with a call."""
-    calls = task.calls.filter(late=False).exclude(result__in=UNANSWERED).order_by("sequence")
+    in_time = task.calls.filter(late=False).exclude(result__in=UNANSWERED).order_by("sequence")
+    calls = list(in_time.values(*CALL_COLUMNS))
+    for row in calls:
+        row["raw_response"] = sha256(row["raw_response"])
     common = {
         "prompt": call.prompt_sha256 if call else None,
         "answer": sha256(call.raw_response) if call else None,
         "refusals": task.refusals,
         "error": task.error,
-        "calls": [row | {"raw_response": sha256(row["raw_response"])} for row in calls.values(*CALL_COLUMNS)],
+        "calls": calls,
     }
     if isinstance(task, Decision):
         return common | _decision_record(task)
@@ -107,7 +110,9 @@ def _elicitation_record(task: Elicitation) -> dict[str, Any]:
     }
 
 
-def _parts(rows: QuerySet[Any], same: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
+def _parts(rows: QuerySet[Any], names: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
     """The part of a record about each row: the columns of the same name, and those that the record names otherwise."""
-    names = [*same, *columns]
-    return [dict(zip(names, row, strict=True)) for row in rows.values_list(*same, *columns.values())]
+    parts = []
+    for row in rows.values_list(*names, *columns.values()):
+        parts.append(dict(zip([*names, *columns], row, strict=True)))
+    return parts

@@ -115,7 +115,9 @@ class EvidenceGatherer:
         for candidate in candidates:
             siblings = [sibling for sibling in candidates if sibling.key != candidate.key]
             texts = text_filter.shown(answer.texts.get(queries[candidate.key], ()), siblings)
-            snippets[candidate.key] = [_snippet(text, self.rule, ended_at) for text in texts]
+            snippets[candidate.key] = []
+            for position, text in enumerate(texts, start=1):
+                snippets[candidate.key].append(_snippet(text, self.rule, ended_at, position))
         counts = dict(sorted((+dropped).items()))
         if not any(snippets.values()):
             raise EvidenceUnavailable(f"the source of evidence gave nothing to show; dropped: {counts or 'nothing'}")
@@ -131,10 +133,11 @@ class EvidenceGatherer:
                 raise EvidenceUnavailable(f"the source of evidence is down: {error}") from None
 
 
-def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime) -> EvidenceSnippet:
+def _snippet(text: EvidenceText, rule: EvidenceRule, ended_at: datetime, position: int) -> EvidenceSnippet:
     visible_text = text.text[: rule.characters].rstrip()
     retrieved_at = text.retrieved_at
     return EvidenceSnippet(
+        position=position,
         title=text.title,
         url=text.url,
         source=text.source,
@@ -149,8 +152,8 @@ def store_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> 
     """Stores the snippets with the stored entries of their questions, by the key of their candidates."""
     rows = []
     for key, entry in entries.items():
-        for position, snippet in enumerate(evidence.snippets.get(key, ()), start=1):
-            snippet.entry, snippet.position = entry, position
+        for snippet in evidence.snippets.get(key, ()):
+            snippet.entry = entry
             rows.append(snippet)
     EvidenceSnippet.objects.bulk_create(rows)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from markets.models import (
     Market,
     Outcome,
     PriceObservation,
-    Question,
     QuestionBatch,
     QuestionEntry,
     QuestionOption,
@@ -36,17 +35,16 @@ from markets.models import (
 from markets.pricing import PriceRule
 from markets.prompt_blocks import evidence_block, question_block, question_line, whole_dollars
 from markets.question_quotes import Quote, Quotes, current_ask, is_priced, option_quotes_of
-from markets.question_selection import QuestionCandidate, rank_candidates, select_candidates
+from markets.question_selection import QuestionCandidate, market_ids, rank_candidates, select_candidates
 from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
 from markets.services.evidence import Evidence, EvidenceUnavailable, claim_evidence, evidence_sha256, store_snippets
 from markets.services.prices import PricingResult, is_replay, recorded_prices, spread, update_prices
+from markets.services.question_storage import draft_question, store_questions
 from markets.sources.polymarket import Clob
 
 if TYPE_CHECKING:
     from markets.selection_rule import Condition, SelectionRule
 
-STATED_FIELDS = ("source", "event_key", "text", "rules", "category", "exclusive", "closes_at")
-"""Fields that a question takes over from its candidate."""
 CANDIDATE_RATIO = 2
 """Candidates priced for each question of the day: some will lack a price."""
 
@@ -88,7 +86,7 @@ def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ())
     selected = select_candidates(
         eligible, freeze.rule, freeze.rule.questions_per_day, usable=partial(is_priced, quotes=quotes)
     )
-    added = _priced_candidates(_market_candidates(set(traded) - _market_ids(selected)), quotes)
+    added = _priced_candidates(_market_candidates(set(traded) - market_ids(selected)), quotes)
     if not selected and not added:
         raise NoQuestions("no open question has usable prices: run sync_markets first")
     failpoint("questions.priced")
@@ -139,7 +137,7 @@ def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
             lines = [json_line(freeze.rule.question_columns)]
             for place, candidate in enumerate(selected[start : start + size], start=start + 1):
                 entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=place)
-                entry.question = _draft(candidate, freeze.at)
+                entry.question = draft_question(candidate, freeze.at)
                 options = [option.name for option in candidate.options]
                 lines.append(question_line(entry, place, options, condition, freeze.rule))
             blocks.append("\n".join(lines))
@@ -169,16 +167,12 @@ def _priced_candidates(candidates: Iterable[QuestionCandidate], quotes: Quotes) 
     return [candidate for candidate in candidates if is_priced(candidate, quotes, certain=True)]
 
 
-def _market_ids(candidates: Iterable[QuestionCandidate]) -> set[int]:
-    return set(chain.from_iterable(candidate.market_ids for candidate in candidates))
-
-
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _quotes(freeze: FreezeParameters, candidates: Sequence[QuestionCandidate], *, replay: bool) -> Quotes:
     """Quotes by market and side: at the universe's price if it has the market, else at a price decided now."""
-    ids = _market_ids(candidates)
+    ids = market_ids(candidates)
     markets = list(Market.objects.filter(pk__in=ids).prefetch_related("outcomes").order_by("pk"))
     universe = UniverseEntry.objects.filter(universe=freeze.universe, market__in=ids) if freeze.universe else []
     frozen = rows_by("market_id", universe)
@@ -240,7 +234,7 @@ def _store(
             with_duplicates.append(candidate)
             if candidate.key in duplicates:
                 with_duplicates.append(duplicates[candidate.key])
-        questions = _questions(with_duplicates, freeze.at)
+        questions = store_questions(with_duplicates, freeze.at)
         entries: dict[str, QuestionEntry] = {}
         for position, candidate in enumerate(candidates, start=1):
             entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=position)
@@ -297,8 +291,7 @@ def _gather(
 def _shown_snippets(entries: Mapping[str, QuestionEntry], evidence: Evidence) -> Iterator[tuple[int, EvidenceSnippet]]:
     """The snippets in the order of their questions, each with its question's position in the set."""
     for key, entry in entries.items():
-        for position, snippet in enumerate(evidence.snippets.get(key, ()), start=1):
-            snippet.position = position
+        for snippet in evidence.snippets.get(key, ()):
             yield entry.position, snippet
 
 
@@ -352,61 +345,6 @@ def _facts(candidate: QuestionCandidate, quotes: Mapping[str, Quote], rule: Sele
     for name in facts.keys() - set(rule.question_columns):
         del facts[name]
     return facts
-
-
-def _draft(candidate: QuestionCandidate, at: datetime) -> Question:
-    """A candidate's question, not stored."""
-    return Question(**_question_fields(candidate, at))
-
-
-def _question_fields(candidate: QuestionCandidate, at: datetime) -> dict[str, Any]:
-    fields = {name: getattr(candidate, name) for name in STATED_FIELDS}
-    return fields | {"market_id": candidate.only_market_id, "first_asked_at": at}
-
-
-def _questions(candidates: Sequence[QuestionCandidate], at: datetime) -> dict[str, Question]:
-    """The stored or newly created question of each candidate, by the candidate's key."""
-    markets = Market.objects.filter(pk__in=_market_ids(candidates))
-    external_ids = dict(markets.order_by().values_list("pk", "external_id"))
-    hashes = {candidate.key: _options_sha256(candidate, external_ids) for candidate in candidates}
-    stored = Question.objects.in_bulk(set(hashes.values()), field_name="options_sha256")
-    new: list[tuple[Question, QuestionCandidate]] = []
-    for candidate in candidates:
-        sha256 = hashes[candidate.key]
-        if sha256 not in stored:
-            fields = _question_fields(candidate, at)
-            stored[sha256], created = Question.objects.get_or_create(options_sha256=sha256, defaults=fields)
-            if created:
-                new.append((stored[sha256], candidate))
-    _create_options(new)
-    return {key: stored[sha256] for key, sha256 in hashes.items()}
-
-
-def _options_sha256(candidate: QuestionCandidate, external_ids: Mapping[int, str]) -> str:
-    """The hash that identifies a candidate's question; `external_ids` are the venue's ids of its markets."""
-    options, venue_ids = [], []
-    for option in candidate.options:
-        options.append([option.name, option.side])
-        venue_ids.append(external_ids.get(option.market or 0, ""))
-    identity = [candidate.source, candidate.key, candidate.exclusive, options, venue_ids]
-    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-
-
-def _create_options(new: Sequence[tuple[Question, QuestionCandidate]]) -> None:
-    """Creates the options of new questions, and marks their markets as having questions."""
-    if not new:
-        return
-    markets = _market_ids(candidate for _, candidate in new)
-    outcomes: dict[tuple[int | None, str], Outcome] = {}
-    for outcome in Outcome.objects.filter(market__in=markets):
-        outcomes[outcome.market_id, outcome.side] = outcome
-    rows = []
-    for question, candidate in new:
-        for i, option in enumerate(candidate.options):
-            side = outcomes.get((option.market, option.side))
-            rows.append(QuestionOption(question=question, index=i, name=option.name, outcome=side))
-    QuestionOption.objects.bulk_create(rows)
-    Market.objects.filter(pk__in=markets, has_questions=False).update(has_questions=True)
 
 
 def fingerprint(entries: Sequence[QuestionEntry]) -> str:

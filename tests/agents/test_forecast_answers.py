@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import answers
 from agents.answers.forecasts import (
     EXACT_TOLERANCE,
     MAX_FORECASTS,
@@ -18,7 +17,7 @@ from agents.answers.forecasts import (
     parse_cut_forecasts,
     parse_forecasts,
 )
-from agents.answers.texts import Malformed
+from agents.answers.texts import Malformed, extract_object
 from tests.captured import CAPTURED
 
 RACE = PromptQuestion("88", ("Alpha", "Beta", "Other"), exclusive=True)
@@ -318,7 +317,7 @@ def test_whole_forecasts_before_a_cut_are_kept(text, questions):
 @pytest.mark.parametrize("last", ["{}, " * 40, '{"a": ' * 40 + "}" * 40, '"' + "}" * 40, ""])
 def test_a_cut_answer_is_parsed_few_times(last, monkeypatch):
     parts = []
-    read = answers.extract_object
+    read = extract_object
     monkeypatch.setattr(
         "agents.answers.forecasts.extract_object", lambda *arguments: parts.append(1) or read(*arguments)
     )

@@ -222,6 +222,14 @@ def test_escaped_secret_is_gone_from_every_part_of_an_answer(httpserver: HTTPSer
     assert stored["tool_calls"][0]["function"]["arguments"] == '{"query": "[redacted]"}'
 
 
+def test_secret_in_two_parts_of_a_content_is_redacted_too(httpserver: HTTPServer, gateway: Gateway) -> None:
+    parts = [{"type": "text", "text": part} for part in (f"use {KEY[:12]}", f"{KEY[12:]} now")]
+    answer(httpserver, message(content=parts))
+    read = ask(gateway)
+    assert read.content == stored_content(read.raw, 200) == "use [redacted] now"
+    assert KEY[12:] not in read.raw
+
+
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,3 +1,0 @@
-"""The sources that a condition of the forecast protocol may need."""
-
-EVIDENCE, SEARCH = "evidence", "search"
