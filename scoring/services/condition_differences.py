@@ -5,21 +5,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from agents.models import Forecast
 from cohorts.conditions import Conditions, stored_conditions
 from forecast_rank import brier, corrected_margins, holm, paired_tests
 from scoring.leaderboard_keys import arms_asked
+from scoring.models import ForecastScore
 from scoring.selectors.condition_differences import ConditionDifference
+from scoring.selectors.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 from scoring.services.sample_figures import sample_figures
 
 
 def condition_report(*, at: datetime | None = None) -> dict[str, Any]:
-    """The differences and the figures of samples, as a part of a report, of questions resolved now or by an instant."""
-    return {"differences": list(map(asdict, condition_differences(at=at))), **sample_figures(at=at)}
+    """The comparison of conditions as a part of a report, of questions resolved now or by an instant."""
+    rows = list(map(asdict, condition_differences(at=at)))
+    return {"differences": rows, "prices": price_effect(at=at), **sample_figures(at=at)}
 
 
 def condition_differences(*, at: datetime | None = None) -> list[ConditionDifference]:
@@ -29,6 +34,37 @@ def condition_differences(*, at: datetime | None = None) -> list[ConditionDiffer
         if arm in conditions.by_name:
             by_arm[arm] = resolved_entries(Selection(arm, until=at))
     return paired_differences(by_arm, conditions)
+
+
+def price_effect(*, at: datetime | None = None) -> dict[str, Any] | None:
+    """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
+
+    The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
+    each question: the mean over models and days. Questions of one event are resampled together. None without an
+    interval.
+    """
+    pairs = stored_conditions().pairs_apart("prices")
+    if not pairs:
+        return None
+    with_prices, without_prices = (_scores(arm, at) for arm in pairs[0])
+    by_question: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for forecast in sorted(without_prices.keys() & with_prices.keys()):
+        question, event, *_ = forecast
+        by_question[question, event].append(without_prices[forecast] - with_prices[forecast])
+    gains = list(map(fmean, by_question.values()))
+    interval = difference_interval(gains, [event for _, event in by_question]) if gains else None
+    return interval and {"gain": fmean(gains), "interval": list(interval), "questions": len(gains)}
+
+
+def _scores(arm: str, at: datetime | None) -> dict[tuple[Any, ...], float]:
+    """The Brier scores of models in an arm by question, its event, its entry and the release."""
+    forecasts = Forecast.objects.counted().filter(arm=arm, family__external=False)
+    scores = ForecastScore.objects.filter(forecast__in=forecasts).order_by()
+    if at is not None:
+        scores = scores.filter(forecast__question__resolved_at__lte=at)
+    question = ("forecast__question", "forecast__question__event_key")
+    rows = scores.values_list(*question, "forecast__entry", "forecast__release", "brier")
+    return {row[:-1]: row[-1] for row in rows}
 
 
 def paired_differences(

@@ -18,6 +18,7 @@ from agents.signing import is_signed
 from arena_site import conf
 from tests.commands import run
 from tests.factories import WEEK, play_week
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/.well-known/arena-chain.json"
@@ -34,11 +35,13 @@ def verify(document: dict[str, object]) -> None:
     key.verify(bytes.fromhex(str(document["signature"])), text.encode())
 
 
+week = shared_rows(play_week)
+
+
 @pytest.fixture
-def published(tmp_path: Path, settings: LazySettings) -> Path:
+def published(week: None, tmp_path: Path, settings: LazySettings) -> Path:
     """The archive of a day of a played week, signed with KEY."""
     settings.ARENA_EXPORT_DIR, settings.ARENA_SIGNING_KEY = tmp_path, KEY
-    play_week()
     assert run("publish_archive", WEEK).code == 0
     return tmp_path
 

@@ -20,6 +20,7 @@ from foundation.models import Run
 from markets.models import Universe
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import CommandOutput, run
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Failure, ModelAnswer, Prompt, Venue
 
 ONE = {"family": "gpt-5.1"}
@@ -28,11 +29,18 @@ UNKNOWN = ModelAnswer(HELD, usage={})
 """An answer whose body names no usage."""
 
 
-@pytest.fixture(autouse=True)
-def cohort(venue: Venue) -> None:
+def open_season(venue: Venue) -> None:
     venue.market("Will it rain?")
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture(autouse=True)
+def cohort(season: tuple[Venue, None], venue: Venue) -> None:
+    venue.as_left(season[0])
 
 
 def booked_call(venue: Venue) -> ModelCall:

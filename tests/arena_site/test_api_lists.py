@@ -12,6 +12,7 @@ from django.test import Client
 
 from arena_site.api import ENDPOINTS
 from foundation.rest.cursors import StrictCursorPagination
+from tests.arena_site.endpoints import LISTS, one_per_app
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -26,12 +27,11 @@ from tests.factories import (
     play_week,
 )
 from tests.problems import errors, problem
-from tests.selection import chosen, one_per_rule
+from tests.selection import chosen
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
-LISTS = sorted(ENDPOINTS)
 CURSORS = {name: view for name, view in ENDPOINTS.items() if view.pagination_class is StrictCursorPagination}
 
 season = shared_rows(play_week)
@@ -51,7 +51,7 @@ def csv_rows(response: Any) -> list[dict[str, str]]:
 # --- CSV -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", one_per_app(LISTS))
 def test_csv_has_the_rows_and_keys_of_the_json(season: None, client: Client, name: str) -> None:
     rows = rows_of(client, name, page_size=3)
     by_parameter = client.get(f"/api/v1/{name}/?format=csv&page_size=3")
@@ -176,12 +176,7 @@ def test_cursor_of_another_order_is_refused(client: Client) -> None:
 FILTERED = [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")]
 
 
-def app_of(name: str) -> str:
-    """The app whose filters a list has."""
-    return ENDPOINTS[name].__module__.partition(".")[0]
-
-
-@pytest.mark.parametrize("name", FILTERED)
+@pytest.mark.parametrize("name", one_per_app(FILTERED))
 def test_each_reference_status_and_kind_can_be_one_of_several(season: None, client: Client, name: str) -> None:
     rows = rows_of(client, name)
     names = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
@@ -198,7 +193,7 @@ def test_each_reference_status_and_kind_can_be_one_of_several(season: None, clie
             assert result == [row for row in rows if str(row[field]) in values[:2]], parameter
 
 
-@pytest.mark.parametrize("name", one_per_rule(FILTERED, app_of))
+@pytest.mark.parametrize("name", one_per_app(FILTERED))
 @pytest.mark.parametrize("separator", [" ", pytest.param(",", marks=pytest.mark.thorough)])
 def test_a_hundred_words_in_any_filter_cost_no_more_than_one(
     client: Client, name: str, separator: str, django_assert_max_num_queries: Any

@@ -1,7 +1,7 @@
 """Heartbeats of workers, the web's watch over them, the dead-man service, and messages of killed workers."""
 
 from datetime import datetime, timedelta
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from foundation.services.alerts import raise_alert
 from tests.arena_site.test_notices import Hook, hook, inbox  # noqa: F401 - fixtures
 from tests.factories import WEEK
 from tests.foundation.test_http import misbehaving, saying
+from tests.threads import all_at_once
 
 pytestmark = pytest.mark.django_db
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -82,19 +83,7 @@ def test_web_without_worker_sends_the_other_alerts_as_well(hook: Hook) -> None: 
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_many_web_processes_at_once_send_one_notice(hook: Hook) -> None:  # noqa: F811
-    start = Event()
-
-    def watch() -> None:
-        start.wait(20)
-        look(2 * MINUTE)
-        connection.close()
-
-    watchers = [Thread(target=watch) for _ in range(6)]
-    for watcher in watchers:
-        watcher.start()
-    start.set()
-    for watcher in watchers:
-        watcher.join(20)
+    all_at_once(*[lambda: look(2 * MINUTE)] * 6)
     assert len(hook.payloads) == 1
     assert Notice.objects.get().tries == 1
 
@@ -249,18 +238,6 @@ def test_age_of_the_queue_is_that_of_its_oldest_waiting_message() -> None:
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_equal_requests_at_once_enqueue_one_job() -> None:
-    start, results = Event(), []
-
-    def post() -> None:
-        start.wait(20)
-        results.append(jobs.enqueue("scores"))
-        connection.close()
-
-    posts = [Thread(target=post) for _ in range(6)]
-    for thread in posts:
-        thread.start()
-    start.set()
-    for thread in posts:
-        thread.join(20)
+    results = all_at_once(*[lambda: jobs.enqueue("scores")] * 6)
     assert sorted(results) == [False] * 5 + [True]
     assert OrmQ.objects.count() == 1

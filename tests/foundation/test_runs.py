@@ -1,7 +1,7 @@
 """The record of runs: one whose process was killed is lost after a minute, and blocks nothing."""
 
 from datetime import timedelta
-from threading import Event, Semaphore, Thread
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from foundation.models import Alert, Run
 from foundation.process_names import process_name
 from foundation.services.runs import begin_run
 from tests.commands import run
+from tests.threads import all_at_once
 from tests.venue import SUNDAY, Venue
 
 pytestmark = pytest.mark.django_db
@@ -164,21 +165,11 @@ def test_sync_that_finds_another_at_work_does_nothing_and_is_no_failure(venue: V
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
 def test_syncs_that_begin_at_once_are_one_run() -> None:
-    start, runs = Event(), []
-
-    def begin() -> None:
-        start.wait(20)
+    def begins() -> bool:
         _, is_new = begin_run("sync_markets", SUNDAY, raises_alert=True, alone=True, now=timezone.now())
-        runs.append(is_new)
-        connection.close()
+        return is_new
 
-    threads = [Thread(target=begin) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    start.set()
-    for thread in threads:
-        thread.join(20)
-    assert sorted(runs) == [False] * 5 + [True]
+    assert sorted(all_at_once(*[begins] * 6)) == [False] * 5 + [True]
 
 
 def test_sync_whose_process_was_killed_holds_up_nobody(venue: Venue) -> None:

@@ -1,15 +1,15 @@
 """Family totals always equal the sums of the snapshots, and curves read from them equal those of the agents."""
 
 import random
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Sum
 
 from agents.models import Agent, Family
@@ -23,6 +23,7 @@ from scoring.services.retention import prune_snapshots
 from scoring.services.snapshots import delete_snapshots, record_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 from tests.scoring.reads import statements
+from tests.threads import all_at_once
 
 pytestmark = pytest.mark.django_db
 TEN, DAY = timedelta(minutes=10), timedelta(days=1)
@@ -128,21 +129,8 @@ def test_two_passes_at_once_make_one_total() -> None:
     agents = [agent_of(GROK, cohort) for cohort in cohorts]
     for agent in agents:
         SnapshotFactory(agent=agent, taken_at=WEEK)
-    at, start = WEEK + 3 * TEN, threading.Barrier(2)
-
-    def record(agent: Agent) -> None:
-        rows = copies([agent], at)
-        start.wait()
-        try:
-            record_snapshots(rows)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=record, args=[agent]) for agent in agents]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at = WEEK + 3 * TEN
+    all_at_once(*[partial(record_snapshots, copies([agent], at)) for agent in agents])
     assert stored()[agents[0].family_id, at] == (2, Decimal("20000.00"))
 
 

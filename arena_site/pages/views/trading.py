@@ -1,6 +1,5 @@
 """The trading leaderboard, returns by weeks since a cohort's start, and the latest decisions."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -27,7 +26,6 @@ from scoring.models import Leaderboard
 from scoring.selectors.after_costs import entries_after_costs, entries_with_books
 from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
 from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
-from scoring.selectors.largest_bets import with_returns_without_largest_bet
 from scoring.selectors.leaderboard_entries import trading_board
 
 LATEST_DECISIONS = 10
@@ -56,15 +54,10 @@ def trading(request: HttpRequest) -> HttpResponse:
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
     costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
-
-    def rows() -> Sequence[Mapping[str, Any]]:
-        """The rows of the table, made for the page alone: the files of its charts do without their largest bets."""
-        unsorted = []
-        for entry in with_returns_without_largest_bet(entries, selection["methodology"], current=as_of is None):
-            slug = entry["family"]
-            unsorted.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
-        return order.sorted(unsorted)
-
+    rows = []
+    for entry in entries:
+        slug = entry["family"]
+        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
     return TemplateResponse(
         request,
         "trading.html",
@@ -75,7 +68,7 @@ def trading(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
-            "rows": rows,
+            "rows": order.sorted(rows),
             "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
