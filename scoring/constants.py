@@ -9,6 +9,8 @@ ALL_METHODOLOGIES = ""
 MARKET, UNIFORM, ENSEMBLE = "market", "uniform", "ensemble"
 ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED = "ensemble_median", "ensemble_extremised"
 REFERENCES = (MARKET, UNIFORM, ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED)
+SHOWN_REFERENCES = REFERENCES[:3]
+"""Those in charts and short tables; the others lie close to the ensemble."""
 EXTREMISING = 1.5
 """Factor on the log odds of the mean forecast, which loses what only single forecasters know."""
 RANKED_BY = ("adjusted_brier", "brier")

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from agents.models import Agent
 from scoring.selectors.valuations import NO_RECORD, BetRecord, Valuation, bet_records, valuations
 
+AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
+"""Columns of an agent that its rank and its row in a list need."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedAgent:

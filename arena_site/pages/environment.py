@@ -57,13 +57,13 @@ GLOBALS = {
 }
 FILTERS = (
     "code_identifiers", "condition_label", "cost", "count", "day", "decision_badge", "dollars", "family_label",
-    "format_as", "fraction", "has_ignored_words", "is_board_condition", "iso", "margin", "marker", "money",
+    "format_as", "fraction", "has_ignored_words", "is_board_condition", "margin", "marker", "money",
     "net_return", "number", "or_dash", "p_value", "percent", "pnl_class", "position_label", "price",
     "readable_color", "release_of", "return_margin", "sampling", "score", "seconds", "signed_money", "skill",
     "signed_number", "signed_percent", "signed_score", "single_line", "tick_label", "timestamp", "untrusted",
 )  # fmt: skip
 DJANGO_FILTERS = (
-    "capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "timesince", "truncatechars", "urlencode",
+    "capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "truncatechars", "urlencode",
 )  # fmt: skip
 
 

@@ -9,13 +9,12 @@ from django.db.models import QuerySet
 
 from agents.models import Family
 from foundation.bulk import mappings_by, subset
-from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, REFERENCES, TRADING
+from scoring.constants import ALL_METHODOLOGIES, FORECAST, MARKET, SHOWN_REFERENCES, TRADING
 from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index
 
 BRIER_PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
 """Parts of a Brier score: the first less the second, plus the third and fourth, less the fifth."""
-SHOWN_REFERENCES = REFERENCES[:3]
 PRICES_PAID = "The prices paid"
 
 

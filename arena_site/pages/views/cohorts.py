@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Agent, Decision, ModelCall, Trade
-from arena_site.pages.agent_ranking import rank_agents
+from arena_site.pages.agent_ranking import AGENT_COLUMNS, rank_agents
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import decision_badge, money, page_url
@@ -32,7 +32,6 @@ from scoring.selectors.performance import RANGES
 from scoring.selectors.valuations import valuations
 
 RANGE_LABELS = dict(zip(RANGES, ("10 min", "1 hour", "1 day", "1 week", "1 month", "3 months", "All"), strict=True))
-AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
 MISSED = decision_badge(Decision(status=Decision.Status.MISSED))
 """The badge of a week that nobody ran: it has no decision."""
 

@@ -18,7 +18,7 @@ from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task
 from agents.models.family import parameter_support
 from agents.models.spending import NO_USAGE, Usage
 from agents.services.call_totals import usage_of_family
-from arena_site.pages.agent_ranking import rank_agents
+from arena_site.pages.agent_ranking import AGENT_COLUMNS, rank_agents
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
@@ -41,7 +41,6 @@ from scoring.selectors.leaderboard_entries import StoredLeaderboard, overall_lea
 LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
-AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
 FORECAST_COLUMNS = (
     *("pk", "arm", "made_at", "question__text", "score__brier"),
     *("samples_asked", "samples_read", "spread", "searches"),

@@ -30,7 +30,7 @@ from arena_site.pages.selection import PageSelection, all_or_one, condition_labe
 from arena_site.pages.stored_boards import StoredBoards, stored_boards
 from markets.models import Question, QuestionOption
 from markets.selectors.option_prices import question_outcome_text
-from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, REFERENCES
+from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, SHOWN_REFERENCES
 from scoring.leaderboard_keys import ranked_by
 from scoring.selectors.competition import competition_index, last_competition_index
 from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 LATEST_QUESTIONS = 8
 CREATED = {"": "all", AFTER_CUTOFF: "created after each model’s knowledge cut-off"}
-DRAWN_REFERENCES = REFERENCES[:3]
-"""References in the charts; the others lie close to the ensemble."""
 RETURN_NOTE = (
     "Running mean over the questions in the order in which they resolved, with $1 on each. Stakes follow the forecast "
     "and the ask prices: at risk aversion 0 all is staked on the option with the best odds by the forecast, at 1 "
@@ -150,7 +148,7 @@ def _figures(
 ) -> tuple[Figure | None, Figure | None]:
     """The averaged returns, and the reliability diagrams."""
     curves = leaderboard.report.get("curves", {})
-    drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in DRAWN_REFERENCES]
+    drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in SHOWN_REFERENCES]
     reliability = curves.get("reliability", {})
     bins = reliability.get("forecasters", {}) | reliability.get("references", {})
     diagrams = []

@@ -29,14 +29,13 @@ from arena_site.pages.headlines import (
 from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
 from foundation.rest.negotiation import demo_cell
-from scoring.constants import REFERENCES
+from scoring.constants import SHOWN_REFERENCES
 from scoring.leaderboard_keys import ranked_by
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.forecast_boards import forecast_board
 from scoring.selectors.leaderboard_entries import trading_board
 from scoring.selectors.performance import release_changes
 
-SHOWN_REFERENCES = REFERENCES[:3]
 CSV_COLUMNS = (
     "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "ranked_by",
     "adjusted_brier", "adjusted_brier_low", "adjusted_brier_high", "brier", "brier_low", "brier_high",

@@ -118,13 +118,18 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
-    latest = entries[:DAYS_SHOWN]
+    latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
     forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
+    before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
     refused = RefusedForecast.objects.filter(entry__in=latest)
     refusals = list(refused.values_list(*REFUSAL_COLUMNS, named=True))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
-    histories = _histories(question, entries, competition.families, as_of)
+    if as_of:
+        histories = _histories(question, entries, competition.families, as_of)
+    else:
+        drawn = entries[:DAYS_DRAWN]
+        histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
     return TemplateResponse(
         request,
         "question.html",

@@ -20,10 +20,9 @@ from arena_site.pages.filters import count, fraction
 from arena_site.pages.headlines import Headline, forecast_headline
 from arena_site.pages.report_selection import SelectedPart, selected_part
 from foundation.bulk import mappings_by, rows_by
-from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, REFERENCES, days_label
+from scoring.constants import DAYS_AHEAD, EARLY_DAYS, MARKET, SHOWN_REFERENCES, days_label
 from scoring.selectors.forecast_boards import ForecastBoard
 
-SHOWN_REFERENCES = REFERENCES[:3]
 LEAST_EVENTS = 4
 """Events of a bin below which its scores are in the table, but not drawn."""
 
@@ -50,7 +49,6 @@ def time(request: HttpRequest) -> HttpResponse:
         "rows": rows,
         "revisions": page.competition.with_families(page.figures["revisions"], "forecaster"),
         "charts": rows_by("name", _figures(page, headline)),
-        "early_days": EARLY_DAYS,
     }
     return TemplateResponse(request, "time.html", context)
 

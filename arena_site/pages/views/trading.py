@@ -46,8 +46,8 @@ def trading(request: HttpRequest) -> HttpResponse:
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    counted = competition.counted_under(selection["methodology"])
-    agents = [agent for agent in counted if not agent.family.external]
+    participants = competition.counted_under(selection["methodology"])
+    agents = [agent for agent in participants if not agent.family.external]
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     cohorts = competition.cohorts.values()
