@@ -1,6 +1,5 @@
 """Admin of accounts, the audit log and the queue."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -20,7 +19,7 @@ from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
 from arena_site.models import AuditEntry, Backup, HostClaim, RateLimitCounter, Worker
 from arena_site.operations.queue_messages import STARTED
 from foundation.admin.filters import FilterPreset, preset_filter
-from foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, verbatim, verbatim_json
+from foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, json_column, verbatim
 
 for model in (User, Group, Family, Release, Registration, Schedule, Success, Failure, OrmQ):
     admin.site.unregister(model)
@@ -45,14 +44,6 @@ class AuditedRegistrationAdmin(AuditedAdminMixin, RegistrationAdmin):
         return super().log_change(request, obj, message)
 
 
-def _json_column(field: str, description: str) -> Callable[..., SafeString]:
-    @admin.display(description=description)
-    def column(page: Any, row: Any) -> SafeString:
-        return verbatim_json(getattr(row, field))
-
-    return column
-
-
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     """The audit log, read-only."""
@@ -64,17 +55,13 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     date_hierarchy = "at"
     ordering = ("-at", "-pk")
     fields = (
-        "at", "by", "action", "target_link", "result", "reason", "message", "submitted_form", "values_before",
-        "values_after",
+        "at", "by", "action", "target_link", "result", "reason", "message", json_column("form_data", "form"),
+        json_column("before"), json_column("after"),
     )  # fmt: skip
 
     @admin.display(description="target")
     def target_link(self, entry: AuditEntry) -> SafeString | str:
         return format_html('<a href="{}">{}</a>', entry.path, entry.target) if entry.path else entry.target
-
-    submitted_form = _json_column("form_data", "form")
-    values_before = _json_column("before", "before")
-    values_after = _json_column("after", "after")
 
 
 @admin.register(Worker)

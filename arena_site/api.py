@@ -1,5 +1,6 @@
 """The REST API as a whole: its endpoints, its index and its paths."""
 
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -19,11 +20,12 @@ from agents.api.methodologies import MethodologyViewSet
 from agents.api.receipts import AttemptViewSet, ReceiptViewSet
 from agents.api.submissions import Attempts, OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
+from agents.models.sealed_rows import seals_in_force
 from arena_site.authentication import AgentTokenAuthentication
 from arena_site.export_requests import RequestableExportViewSet
-from arena_site.middleware.sealed_reads import PublicRuns
 from arena_site.operations.manual_settlements import Settlements
 from cohorts.api import CohortViewSet
+from foundation.api import RunViewSet
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
@@ -43,6 +45,35 @@ from scoring.api.performance import PerformanceView
 from scoring.api.pitfalls import PitfallsView
 from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
 from scoring.api.risk import RiskViewSet
+
+PUBLIC_RUNS = ("sync_markets", "start_cohort")
+"""Kinds of runs that tell nothing of answers. Counts of all others may: of calls, of positions, of rows."""
+RUN_IDENTITY = frozenset({"kind", "at"})
+
+
+class PublicRuns(RunViewSet):
+    __doc__ = RunViewSet.__doc__
+
+    @property
+    def requested(self) -> frozenset[str]:
+        return super().requested | RUN_IDENTITY if seals_in_force() else super().requested
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        begun_at = seals_in_force().begun_at
+        contents = getattr(response, "data", None)
+        if begun_at is not None and isinstance(contents, dict):
+            for row in contents.get("results", [contents]):
+                if row.get("kind") not in PUBLIC_RUNS and datetime.fromisoformat(row["at"]) >= begun_at:
+                    _hide(row)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+def _hide(row: dict[str, Any]) -> None:
+    """Empties the fields that tell what a run's answers were."""
+    hidden: dict[str, Any] = {"summary": {}, "error": None, "log": []}
+    for name in row.keys() & hidden.keys():
+        row[name] = hidden[name]
+
 
 ENDPOINTS: dict[str, Any] = {
     "leaderboard": LeaderboardViewSet,

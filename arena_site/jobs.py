@@ -72,7 +72,7 @@ class Lane(IntEnum):
 
     @property
     def most_workers(self) -> int:
-        """How many workers of a cluster this lane and lower ones may take together: one is left to each higher one."""
+        """The most workers that this lane and lower ones may take together: one is left to each higher lane."""
         return max(1, Conf.WORKERS - (Lane.PROMPT - self))
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
 from agents.models import Agent
 from foundation.admin.filters import (
@@ -15,7 +14,7 @@ from foundation.admin.filters import (
     recent_days_filter,
     related_values_filter,
 )
-from foundation.admin.readonly import ReadOnlyAdmin, verbatim_json
+from foundation.admin.readonly import ReadOnlyAdmin, json_column
 from markets.models import QuestionBatch
 from scoring.models import (
     AgentsBoard,
@@ -33,16 +32,6 @@ from scoring.models import (
     RejectedRow,
     Snapshot,
 )
-
-
-def json_column(name: str) -> Any:
-    """A column that shows a JSON field as it is stored."""
-
-    @admin.display(description=name)
-    def column(row: Any) -> SafeString:
-        return verbatim_json(getattr(row, name))
-
-    return column
 
 
 @admin.register(Snapshot)

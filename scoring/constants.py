@@ -13,6 +13,8 @@ EXTREMISING = 1.5
 """Factor on the log odds of the mean forecast, which loses what only single forecasters know."""
 RANKED_BY = ("adjusted_brier", "brier")
 """The scores that may rank the families: the adjusted one where coverage differs, else the plain one."""
+SIGNIFICANCE = 0.05
+"""Corrected p below which a difference is told from none."""
 GAMMAS = ("0", "0.5", "1")
 """Risk aversions of the averaged returns."""
 DETECTABLE_DIFFERENCE = 5.0

@@ -1,7 +1,7 @@
 """Keys of leaderboards, the scores that rank their entries, stored figures, and the cache of past instants."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -11,9 +11,11 @@ from django.core.serializers.json import DjangoJSONEncoder
 from arena_verifier.rows import same
 from cohorts.models import Cohort
 from markets.models import QuestionBatch, QuestionSet
+from markets.services.cache_versions import Scope, current_versions
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 
 Entry = Mapping[str, Any]
+LIFETIME_S = 3600
 PAST_LIFETIME_S = 30 * 24 * 3600
 """Past figures hold for good; a cache server without a limit forgets those that nobody has read for a month."""
 
@@ -36,6 +38,23 @@ def cached_by_inputs(name: str, inputs: Any, compute: Callable[[], Any]) -> Any:
         figures = compute()
         cache.set(key, figures, PAST_LIFETIME_S)
     return figures
+
+
+def cached_by_leaderboards(name: str, compute: Callable[[], Any]) -> Any:
+    """The result of `compute`, cached until a leaderboard changes."""
+    version = current_versions().get(Scope.LEADERBOARDS)
+    key = f"{name}:{version}"
+    figures = cache.get(key) if version else None
+    if figures is None:
+        figures = compute()
+        if version:
+            cache.set(key, figures, LIFETIME_S)
+    return figures
+
+
+def model_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries of the arena's own models, without references and external agents."""
+    return [entry for entry in entries if not (entry["reference"] or entry["external"])]
 
 
 def ranked_by(entries: Sequence[Entry]) -> str:

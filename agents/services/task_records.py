@@ -1,30 +1,27 @@
-"""Canonical records of completed tasks, from their rows."""
+"""Canonical records of completed tasks, from their rows.
 
-from collections.abc import Callable, Sequence
+The database and an archive give the same record of a task, and so the same hash: it identifies rows by cohort, family,
+week, sequence or the venue's id of a market, never by a primary key. Texts by models, prompts and sets are there as
+their SHA-256. `docs/data.md` lists all fields.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Concat
 
 from agents.models import Decision, Elicitation, Instruction, ModelCall, RefusedForecast, Task
-from agents.records import (
-    TRADE_AMOUNTS,
-    UNANSWERED,
-    call_record,
-    forecast_entry_record,
-    forecast_record,
-    instruction_record,
-    refusal_record,
-    sha256,
-    trade_record,
-    trading_record,
-)
-from foundation.json_lines import instant_text
+from agents.records import FORECAST, TRADING, sha256
+from foundation.json_lines import instant_text, json_number
 
 CALL_COLUMNS = (
     "sequence", "attempt", "model", "returned_model", "provider", "quantization", "result", "finish_reason", "error",
     "prompt_sha256", "raw_response",
 )  # fmt: skip
+TRADE_AMOUNTS = ("shares", "price", "amount", "cost_basis", "realized_pnl")
+UNANSWERED = ("sent", "lost")
+"""Results of calls that no record holds: their answer may still be stored, as a late one."""
 
 
 def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
@@ -35,89 +32,82 @@ def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
         "answer": sha256(call.raw_response) if call else None,
         "refusals": task.refusals,
         "error": task.error,
-        "calls": [call_record(**row) for row in calls.values(*CALL_COLUMNS)],
+        "calls": [row | {"raw_response": sha256(row["raw_response"])} for row in calls.values(*CALL_COLUMNS)],
     }
     if isinstance(task, Decision):
-        return _decision_record(task, common)
+        return common | _decision_record(task)
     assert isinstance(task, Elicitation)
-    return _elicitation_record(task, common)
+    return common | _elicitation_record(task)
 
 
-def _decision_record(decision: Decision, common: dict[str, Any]) -> dict[str, Any]:
+def _decision_record(decision: Decision) -> dict[str, Any]:
+    """The part of a decision's record that an elicitation's has not: the replicate is named from the second on."""
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
-    instructions = _records(
-        instruction_record,
-        Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence"),
-        ("sequence", "kind", "payload", "executed", "reason"),
-        call="call__sequence",
-    )
-    trades = _records(
-        trade_record,
+    instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
+    columns = ("sequence", "kind", "payload", "executed", "reason")
+    trades = _parts(
         decision.trades.order_by("sequence"),
         ("sequence", "kind", "implied_confidence", *TRADE_AMOUNTS),
         market=Concat("market__source", Value(":"), "market__external_id"),
         side="outcome__side",
     )
-    return trading_record(
-        cohort=cohort.number,
-        week=decision.week,
-        replicate=agent.replicate,
-        family=agent.family.slug,
-        model=agent.model_id,
-        methodology=cohort.methodology.version,
-        universe=decision.universe.sha256 if decision.universe else None,
-        action=str(decision.action),
-        fallback=decision.fallback,
-        reasoning=sha256(decision.reasoning),
-        instructions=instructions,
-        trades=trades,
-        decided_at=instant_text(decision.decided_at),
-        **common,
-    )
+    for trade in trades:
+        for name in TRADE_AMOUNTS:
+            trade[name] = json_number(trade[name])
+    return {
+        **({"replicate": agent.replicate} if agent.replicate > 1 else {}),
+        "protocol": TRADING,
+        "cohort": cohort.number,
+        "week": decision.week,
+        "family": agent.family.slug,
+        "model": agent.model_id,
+        "methodology": cohort.methodology.version,
+        "universe": decision.universe.sha256 if decision.universe else None,
+        "action": str(decision.action),
+        "fallback": decision.fallback,
+        "reasoning": sha256(decision.reasoning),
+        "instructions": _parts(instructions, columns, call="call__sequence"),
+        "trades": trades,
+        "decided_at": instant_text(decision.decided_at),
+    }
 
 
-def _elicitation_record(task: Elicitation, common: dict[str, Any]) -> dict[str, Any]:
+def _elicitation_record(task: Elicitation) -> dict[str, Any]:
+    """The part of an elicitation's record that a decision's has not: the sample is named from the second on."""
     assert task.made_at is not None
     batch, questions = task.batch, task.batch.question_set
     # A forecast of several samples is recorded once all have ended; it follows from their calls.
-    forecasts = _records(
-        forecast_entry_record,
+    forecasts = _parts(
         task.forecasts.filter(samples__isnull=True).order_by("entry__position"),
-        ("probabilities", "normalised", "rationale"),
+        ("probabilities", "stated", "normalised", "rationale"),
         call="call__sequence",
         question="question__options_sha256",
-        numbers="stated",
     )
-    refused = _records(
-        refusal_record,
-        RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position"),
-        ("reason",),
-        call="call__sequence",
-        question="entry__question__options_sha256",
-        numbers="stated",
-    )
-    return forecast_record(
-        day=instant_text(questions.day),
-        part=questions.part,
-        batch=batch.number,
-        arm=batch.arm,
-        sample=task.sample,
-        family=task.family.slug,
-        model=task.model_id,
-        methodology=task.methodology.version,
-        questions=questions.sha256,
-        declined=task.declined,
-        forecasts=forecasts,
-        refused=refused,
-        made_at=instant_text(task.made_at),
-        **common,
-    )
+    for forecast in forecasts:
+        forecast["rationale"] = sha256(forecast["rationale"])
+    refused = RefusedForecast.objects.filter(call__elicitation=task).order_by("call__sequence", "entry__position")
+    return {
+        **({"sample": task.sample} if task.sample > 1 else {}),
+        "protocol": FORECAST,
+        "day": instant_text(questions.day),
+        "part": questions.part,
+        "batch": batch.number,
+        "arm": batch.arm,
+        "family": task.family.slug,
+        "model": task.model_id,
+        "methodology": task.methodology.version,
+        "questions": questions.sha256,
+        "declined": task.declined,
+        "forecasts": forecasts,
+        "refused": _parts(
+            refused, ("stated", "reason"), call="call__sequence", question="entry__question__options_sha256"
+        ),
+        "made_at": instant_text(task.made_at),
+    }
 
 
-def _records(
-    record: Callable[..., dict[str, Any]], rows: QuerySet[Any], same: Sequence[str], **columns: Any
-) -> list[dict[str, Any]]:
-    """The record of each row: the columns of the same name, and those that have another one in the record."""
+def _parts(rows: QuerySet[Any], same: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
+    """The part of a record about each row: the columns of the same name, and those that the record names otherwise."""
     names = [*same, *columns]
-    return [record(**dict(zip(names, row, strict=True))) for row in rows.values_list(*same, *columns.values())]
+    return [dict(zip(names, row, strict=True)) for row in rows.values_list(*same, *columns.values())]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from agents.gateway.completions import KEY_LIMIT
 from agents.models import Decision, Elicitation
@@ -117,4 +118,4 @@ def failure_causes(protocols: Iterable[WeekTasks]) -> list[Cause]:
             causes.setdefault(key, Cause(key, error)).texts.add(error)
         for key, number in numbers.items():
             causes[key].counts.append((tasks, number))
-    return sorted(causes.values(), key=lambda cause: -cause.total)
+    return sorted(causes.values(), key=attrgetter("total"), reverse=True)

@@ -66,7 +66,7 @@ def concerns(overview: Overview) -> list[Concern]:
         *further_problems,
         *_notices(overview.infrastructure),
     ]
-    return sorted(problems, key=lambda concern: not concern.severe)
+    return sorted(problems, key=attrgetter("severe"), reverse=True)
 
 
 def _infrastructure(overview: Overview) -> Iterator[Concern]:

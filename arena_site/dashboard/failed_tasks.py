@@ -29,19 +29,18 @@ class FailedTask:
 
     def __init__(self, task: Any) -> None:
         is_expired = task.status == Status.CLAIMED
-        self.name = (
-            f"{task.agent.display_name}, cohort {task.agent.cohort.number}"
-            if isinstance(task, Decision)
-            else f"{task.release.display_name}, {task.batch}"
-        )
+        if isinstance(task, Decision):
+            self.name = f"{task.agent.display_name}, cohort {task.agent.cohort.number}"
+        else:
+            self.name = f"{task.release.display_name}, {task.batch}"
         self.path, self.action, self.action_path = row_path(task), "", ""
         self.status = "interrupted" if is_expired else task.status
         self.error = task.error.partition("\n")[0] or ("its worker died" if is_expired else "")
+        key = {task._meta.model_name: task.pk}
         if is_expired:
-            path = ACTIONS["release-claim"].path(**{task._meta.model_name: task.pk})
-            self.action, self.action_path = "Release", path
+            self.action, self.action_path = "Release", ACTIONS["release-claim"].path(**key)
         elif task.status == Status.FAILED:
-            self.action, self.action_path = "Retry", ACTIONS["retry"].path(**{task._meta.model_name: task.pk})
+            self.action, self.action_path = "Retry", ACTIONS["retry"].path(**key)
 
 
 class WeekTasks:

@@ -43,7 +43,7 @@ PAGE_PARAMETERS = {
 ACCEPTED = {"", "*/*", "application/json", "application/json, text/plain, */*", "text/csv"}
 """Values of `Accept` with which a response of the API is cached."""
 LIFETIME_S = 600
-"""How long a cache keeps a response of the API, whose versions may hold no longer. A page's hold PAGE_CACHE_S."""
+"""The longest that a response of the API is cached. A page is cached for PAGE_CACHE_S."""
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ def _read(key: str) -> tuple[bytes, dict[str, str]] | None:
 
 
 def _lifetime_s(request: HttpRequest) -> float:
-    """How long a response holds: a page while its key does; nothing longer than a seal, at whose end it shows more."""
+    """The time that a response holds: a page as long as its key, none longer than a seal, whose end shows more."""
     ends = [(until - clock.now()).total_seconds() for _, until in read_seals().one_by_one()]
     return min([LIFETIME_S if _is_api_read(request) else settings.PAGE_CACHE_S, *ends])
 

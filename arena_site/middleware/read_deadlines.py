@@ -21,7 +21,7 @@ MAX_READ_S = 8.0
 """A reader has an answer within ten seconds: the rest is for what no statement takes."""
 WATCH_S = 0.2
 CANCEL_S = 1.0
-"""How long PostgreSQL may take to accept a cancellation."""
+"""The longest that PostgreSQL may take to accept a cancellation."""
 TOO_SLOW = f"the read took longer than {MAX_READ_S:g} seconds and was ended; ask for less at a time"
 log = logging.getLogger(__name__)
 

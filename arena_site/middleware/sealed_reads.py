@@ -7,20 +7,17 @@ which the audit log stores.
 import re
 from collections.abc import Callable
 from contextvars import copy_context
-from datetime import datetime
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
-from rest_framework.request import Request
 
-from agents.models.sealed_rows import current_scope, seals_in_force
+from agents.models.sealed_rows import current_scope
 from agents.sealing import respecting_seals
 from arena_site.middleware import ADMIN, READS, SUBMISSIONS
 from arena_site.models import AuditEntry
-from foundation.api import RunViewSet
 from foundation.clock import now
 
 UNSEALED = (SUBMISSIONS, "/healthz", "/readyz", "/static/")
@@ -59,31 +56,3 @@ class SealedReads:
         entries = AuditEntry.objects.filter(action=READ_SEALED, by=request.user.get_username(), path=request.path_info)
         if entries.filter(result=AuditEntry.Result.DONE).exists():
             current_scope.set(None)
-
-
-PUBLIC = ("sync_markets", "start_cohort")
-"""Kinds of runs that tell nothing of answers. Counts of all others may: of calls, of positions, of rows."""
-IDENTITY = frozenset({"kind", "at"})
-
-
-class PublicRuns(RunViewSet):
-    __doc__ = RunViewSet.__doc__
-
-    @property
-    def requested(self) -> frozenset[str]:
-        return super().requested | IDENTITY if seals_in_force() else super().requested
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        begun_at = seals_in_force().begun_at
-        contents = getattr(response, "data", None)
-        if begun_at is not None and isinstance(contents, dict):
-            for row in contents.get("results", [contents]):
-                if row.get("kind") not in PUBLIC and datetime.fromisoformat(row["at"]) >= begun_at:
-                    _hide(row)
-        return super().finalize_response(request, response, *args, **kwargs)
-
-
-def _hide(row: dict[str, Any]) -> None:
-    """Empties the fields that tell what a run's answers were."""
-    hidden: dict[str, Any] = {"summary": {}, "error": None, "log": []}
-    row.update({name: value for name, value in hidden.items() if name in row})

@@ -264,7 +264,7 @@ def tool(name: str, *, server: int) -> str:
         raise BackupFailed(
             f"{name} of PostgreSQL {server} is needed on the PATH ({listing}): install PostgreSQL's client programs"
         )
-    return min(suitable, key=lambda path: versions[path])
+    return min(suitable, key=versions.__getitem__)
 
 
 def _candidates(name: str) -> Iterator[str]:

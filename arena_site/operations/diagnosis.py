@@ -204,7 +204,7 @@ class Diagnosis:
         )
 
     def _searches(self) -> Iterator[Item]:
-        """What is known of the releases' schemas beside a search tool, where one is used or to be tested."""
+        """Items on whether models keep to their answer's schema beside a search tool, where one is used or tested."""
         methodology = Methodology.objects.forecasting() if self.has_tables else None
         condition = search_condition(methodology)
         if methodology is None or condition is None:

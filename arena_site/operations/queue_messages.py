@@ -37,7 +37,7 @@ _idle.set()
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How many messages wait and since when, and how many are at work."""
+    """The numbers of messages that wait and that are at work, and the age of the oldest that waits."""
 
     depth: int
     oldest_age_s: float

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 from arena_site.pages.filters import count, fraction, score, signed_percent
 from cohorts.models import Cohort
-from scoring.constants import FORECAST, MARKET
+from scoring.constants import FORECAST, MARKET, SIGNIFICANCE
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.models import AgentsBoard
 from scoring.selectors.competition import CompetitionIndex, unfinished_ages
 
 MINIMUM_EVENTS = 4
 """Resolved events from which on a leader is named; more are needed to call one the best."""
-SIGNIFICANCE = 0.05
 HEADLINE_PARTS = ("pairs", "data", "market")
 """The parts of a report that the headline of forecasts rests on."""
 NAMED_TIES = 2

@@ -10,7 +10,7 @@ from psycopg import Connection, Error, OperationalError
 from psycopg.types.datetime import TimestamptzLoader
 
 SILENT_S = 1.5
-"""How long a server may take to answer an empty query: longer than one at work needs, shorter than a reader waits."""
+"""The time for an answer to an empty query: more than a server at work needs, less than a reader waits."""
 _poolers: dict[tuple[str, int], bool] = {}
 """By host and port: whether a pooler answers there."""
 

@@ -66,6 +66,16 @@ def verbatim_json(value: Any) -> SafeString:
     return verbatim(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
+def json_column(name: str, description: str = "") -> Any:
+    """A column that shows a JSON field as it is stored."""
+
+    @admin.display(description=description or name)
+    def column(row: Any) -> SafeString:
+        return verbatim_json(getattr(row, name))
+
+    return column
+
+
 def changelist_link(model: type[Model], label: str, **lookup: Any) -> SafeString:
     """A link to the admin's list of `model`, filtered by `lookup`."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist", query=lookup)

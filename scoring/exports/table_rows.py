@@ -31,8 +31,6 @@ from scoring.services.trading_leaderboards import board_risk, trading_leaderboar
 
 Rows = list[tuple[Any, ...]]
 POSITIONS = "positions"
-VALUES = ("starting_balance", "cash", "positions_value", "pnl", "return_percent")
-"""The columns of an agent that are figures of its valuation."""
 BLOCKS = (
     ("universes", "markets", "market_block"), ("question_batches", "questions", "block"),
     ("question_batches", "evidence", "evidence_block"),
@@ -82,7 +80,7 @@ def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     for batch in chunks(agents.iterator(chunk_size=500), 500):
         values, scores = valuations(batch), bet_records(batch)
         for agent in batch:
-            valuation, record = values[agent.pk], scores.get(agent.pk, NO_RECORD)
+            valuation = values[agent.pk]
             yield {
                 "id": agent.pk,
                 "cohort": agent.cohort.number,
@@ -91,9 +89,13 @@ def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
                 "model_id": agent.model_id,
                 "replicate": agent.replicate,
                 "status": agent.status,
+                "starting_balance": valuation.starting_balance,
+                "cash": valuation.cash,
+                "positions_value": valuation.positions_value,
                 "total_value": valuation.total,
-                **{name: getattr(valuation, name) for name in VALUES},
-                **asdict(record),
+                "pnl": valuation.pnl,
+                "return_percent": valuation.return_percent,
+                **asdict(scores.get(agent.pk, NO_RECORD)),
             }
 
 

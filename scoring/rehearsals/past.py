@@ -61,8 +61,8 @@ def read_timeline(tables: Archive, *, start: datetime, end: datetime) -> Timelin
     for row in tables.rows("cohorts"):
         if start <= instant(row["week_start"]) < end and instant(row["started_at"]) <= end:
             timeline.cohorts.append(row)
-    frozen = (instant(row["frozen_at"]) for row in tables.rows("question_sets"))
-    if not timeline.cohorts and not any(start <= frozen_at < end for frozen_at in frozen):
+    has_questions = any(start <= instant(row["frozen_at"]) < end for row in tables.rows("question_sets"))
+    if not timeline.cohorts and not has_questions:
         raise UnplayableArchive(f"the archive has no week from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC")
     last_of_day: dict[Any, datetime] = {}
     for row in tables.rows("snapshots"):
@@ -141,10 +141,10 @@ def _load_questions(tables: Archive, timeline: Timeline, texts: Mapping[tuple[st
         tables, "question_sets", QuestionSet,
         keep=lambda row: timeline.start <= instant(row["frozen_at"]) < timeline.end,
     )  # fmt: skip
-    entries = {
-        row["question"]: row["duplicate"] for row in tables.rows("question_entries") if row["question_set"] in sets
-    }
-    questions = entries.keys() | set(entries.values())
+    questions = set()
+    for row in tables.rows("question_entries"):
+        if row["question_set"] in sets:
+            questions |= {row["question"], row["duplicate"]}
     _load(tables, "questions", Question, without=STATE_OF_QUESTIONS, keep=lambda row: row["id"] in questions)
     _load(
         tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in questions
@@ -172,9 +172,10 @@ def _load(
 ) -> set[int]:
     """Stores those rows of a table that `keep` takes, with the values that `complete` adds; returns their ids."""
     fields = rows_by("attname", model._meta.concrete_fields)
-    columns = [
-        column for column in TABLES_BY_NAME[name].columns if column.path in fields and column.name not in without
-    ]
+    columns = []
+    for column in TABLES_BY_NAME[name].columns:
+        if column.path in fields and column.name not in without:
+            columns.append(column)
     ids = set()
     selected = filter(keep, tables.rows(name))
     for rows in chunks(selected, BATCH):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from scoring.constants import ALL_METHODOLOGIES, TRADING
@@ -42,5 +43,8 @@ def entries_after_costs(entries: Sequence[Entry], methodology: str, at: datetime
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:
     """The ranked entries of a leaderboard that have a return after costs, in the order of ranks."""
-    costed = [entry for entry in entries if entry["rank"] is not None and entry.get("return_after_costs") is not None]
-    return sorted(costed, key=lambda entry: (entry["rank"], entry["family"]))
+    costed = []
+    for entry in entries:
+        if entry["rank"] is not None and entry.get("return_after_costs") is not None:
+            costed.append(entry)
+    return sorted(costed, key=itemgetter("rank", "family"))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from agents.models import Agent
 from cohorts.weeks import WEEK
 from foundation.bulk import subset
-from scoring.selectors.competition import AgentSummary
+from scoring.selectors.competition import AgentSummary, started_by
 from scoring.selectors.histories import SnapshotRange, Values, agent_values, snapshot_ranges
 from scoring.selectors.performance import BUCKETS
 
@@ -53,7 +53,7 @@ def cohort_returns(agents: Iterable[Agent | AgentSummary], *, at: datetime) -> C
 
     Before its first snapshot an agent's return is zero; that of a completed cohort stays what it was at its end.
     """
-    running = [agent for agent in agents if agent.cohort.started_at <= at]
+    running = started_by(agents, at)
     ranges = snapshot_ranges(running, at)
     range_of: dict[int, SnapshotRange] = {}
     for ranges_of_family in ranges.values():

@@ -98,11 +98,15 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
     cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
     test = return_test(first, second, trading, index)
     entries = trading.entries
+    forecasts = []
+    for arm in arms:
+        if (FORECAST, arm) in leaderboards:
+            forecasts.append(_in_arm(arm, leaderboards[FORECAST, arm], first, second))
     return Comparison(
         first,
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
-        [_in_arm(arm, leaderboards[FORECAST, arm], first, second) for arm in arms if (FORECAST, arm) in leaderboards],
+        forecasts,
         position_disagreements(first, second, at=at),
         disagreements(first, second, index.conditions.board(at=at), at=at),
     )

@@ -157,6 +157,11 @@ def _read() -> CompetitionIndex:
     return CompetitionIndex(families, cohorts, methodologies, agents, current)
 
 
+def started_by(agents: Iterable[Agent | AgentSummary], at: datetime) -> list[Agent | AgentSummary]:
+    """The agents (cohort loaded) whose cohorts had started by an instant."""
+    return [agent for agent in agents if agent.cohort.started_at <= at]
+
+
 def unfinished_ages(cohorts: Iterable[Cohort], at: datetime) -> list[int]:
     """The weeks since the beginning of each cohort that had not ended at an instant, in order."""
     ages = []

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from cohorts.conditions import Conditions
 from foundation.clock import now
+from scoring.constants import SIGNIFICANCE
 from scoring.selectors.forecast_boards import report_part
 
-SIGNIFICANCE = 0.05
 PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
 """What a condition may show, as the subject of a sentence, and the ending of its verbs."""
 

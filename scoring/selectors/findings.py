@@ -1,35 +1,26 @@
 """Comparisons that the leaderboards and scores allow now, each with its interval; the most telling ones first."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import itemgetter
-from statistics import fmean
 from typing import Any, NamedTuple
 
-from django.core.cache import cache
-from django.db.models import Avg, Q
 from django.db.models.fields.json import KeyTransform
 
-from agents.models import Forecast
 from foundation.bulk import subset
-from markets.models import Question
-from markets.services.cache_versions import Scope, current_versions
-from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, TRADING
-from scoring.leaderboard_keys import Entry, ranking_score
-from scoring.models import ForecastScore, Leaderboard
+from scoring.constants import ALL_METHODOLOGIES, ENSEMBLE, SIGNIFICANCE, TRADING
+from scoring.leaderboard_keys import Entry, cached_by_leaderboards, model_entries, ranking_score
+from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index, last_competition_index, unfinished_ages
 from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
 
-SIGNIFICANCE = 0.05
-LIFETIME_S = 3600
+PARTS = ("pairs", "data", "market", "forecasts_and_trades", "curves__reliability", "conditions")
+"""The parts of the forecast leaderboard's report that findings are made from."""
 NORMAL_QUANTILE = 1.96
 """Standard errors on each side of an estimate in a 95 % interval."""
 LIKELY = 0.5
-ANSWER_COLUMNS = ("forecast__question", "forecast__entry", "forecast__release")
-"""What the scores of one release have in common that answered the same question on the same day."""
 SMALLEST_BIN = 10
 """Probabilities in a bin of the reliability diagram below which nothing is said about it."""
 
@@ -79,43 +70,39 @@ class Findings(NamedTuple):
 
 def findings(*, at: datetime | None = None) -> Findings:
     """The comparisons that can be made now, cached until a leaderboard changes, or those as of an instant."""
-    board = forecast_board(at=at, parts=("pairs", "data", "market", "forecasts_and_trades", "curves__reliability"))
+    board = forecast_board(at=at, parts=PARTS)
     if at is not None and board.pk is None:
         board = _past_board(at)
-    version = current_versions().get(Scope.LEADERBOARDS) if at is None else None
-    key = f"findings:{version}"
-    stored = cache.get(key) if version else None
-    if stored is None:
-        stored = []
-        for finding in _comparisons(board, at):
-            stored.append(asdict(finding) | {"at": finding.at or board.computed_at})
-        if version:
-            cache.set(key, stored, LIFETIME_S)
+
+    def compute() -> list[dict[str, Any]]:
+        return [asdict(finding) | {"at": finding.at or board.computed_at} for finding in _comparisons(board, at)]
+
+    stored = compute() if at is not None else cached_by_leaderboards("findings", compute)
     comparisons = [Finding(**values) for values in stored]
     return Findings(comparisons, board.report.get("data", {}).get("events", 0), board.computed_at)
 
 
 def _past_board(at: datetime) -> ForecastBoard:
     """The leaderboard as of an instant, its report with the parts that the comparisons are made from."""
-    from scoring.services.past_leaderboards import past_forecast_leaderboard
+    from scoring.services.past_leaderboards import past_condition_report, past_forecast_leaderboard
 
     arm = last_competition_index().conditions.board(at=at)
     past = past_forecast_leaderboard(arm, ALL_METHODOLOGIES, "", at=at)
     reliability = past.report["curves"].get("reliability", {})
-    return ForecastBoard(past.entries, past.report | {"curves__reliability": reliability}, at)
+    parts = {"curves__reliability": reliability, "conditions": past_condition_report(at)}
+    return ForecastBoard(past.entries, past.report | parts, at)
 
 
 def _comparisons(board: ForecastBoard, at: datetime | None) -> Iterator[Finding]:
     condition = _condition(at)
-    entries = [entry for entry in board.entries if not entry["reference"] and not entry["external"]]
-    models = [entry for entry in entries if ranking_score(entry) is not None]
+    models = [entry for entry in model_entries(board.entries) if ranking_score(entry) is not None]
     if models:
         best, *runners_up = sorted(models, key=itemgetter("rank"))
         yield from _best_against_market(best, board.report.get("market", {}), condition)
         if runners_up:
             pairs = board.report.get("pairs", [])
             yield from _paired("worst", best, runners_up[-1], pairs, condition)
-    yield from _prices(at)
+    yield from _prices(board.report.get("conditions", {}).get("prices"))
     for entry in board.entries:
         if entry["forecaster"] == ENSEMBLE:
             yield from _ensemble_against_market(entry, condition)
@@ -175,35 +162,13 @@ def _condition(at: datetime | None) -> dict[str, str]:
     return {"condition": conditions.phrase(conditions.board(at=at))}
 
 
-def _prices(at: datetime | None) -> Iterator[Finding]:
-    """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
-
-    The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
-    each question: the mean over models and days. Questions of one event are resampled together.
-    """
-    conditions = competition_index().conditions
-    pairs = conditions.pairs_apart("prices")
-    if not pairs:
-        return
-    with_prices, without = pairs[0]
-    scores = ForecastScore.objects.filter(forecast__in=Forecast.objects.counted(), forecast__family__external=False)
-    if at is not None:
-        scores = scores.filter(forecast__question__resolved_at__lte=at)
-    gap = Avg("brier", filter=Q(forecast__arm=without)) - Avg("brier", filter=Q(forecast__arm=with_prices))
-    answers = scores.filter(forecast__arm__in=(with_prices, without)).order_by().values(*ANSWER_COLUMNS)
-    by_question: dict[int, list[float]] = defaultdict(list)
-    for question, difference in answers.annotate(gap=gap).values_list("forecast__question", "gap"):
-        if difference is not None:
-            by_question[question].append(difference)
-    questions = Question.objects.filter(pk__in=by_question).order_by("pk").values_list("pk", "event_key")
-    gaps, events = [fmean(by_question[pk]) for pk, _ in questions], [event for _, event in questions]
-    from scoring.selectors.return_tests import difference_interval
-
-    interval = difference_interval(gaps, events) if gaps else None
-    if interval:
-        low, high = interval
-        questions_more = _needed(len(gaps), (high - low) / 2 / NORMAL_QUANTILE)
-        yield Finding("prices", "", "", fmean(gaps), low, high, len(gaps), None, questions_more, {})
+def _prices(effect: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """What the market's prices in the prompt bring, as `price_effect` has it."""
+    if effect:
+        low, high = effect["interval"]
+        number = effect["questions"]
+        questions_more = _needed(number, (high - low) / 2 / NORMAL_QUANTILE)
+        yield Finding("prices", "", "", effect["gain"], low, high, number, None, questions_more, {})
 
 
 def _stakes(board: ForecastBoard, condition: Mapping[str, str]) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ EMPTY_PARTS: Mapping[str, Mapping[str, Any]] = {
     "after_cutoff": {"entries": [], "report": {}},
     "consistency": {"rows": [], "spearman": None},
     "releases": {"rows": [], "trends": {"released_on": None, "knowledge_cutoff": None}},
-    "conditions": {"differences": [], "spread": [], "later": []},
+    "conditions": {"differences": [], "prices": None, "spread": [], "later": []},
 }
 """Parts that are read alone, and what they are without a resolved question."""
 

@@ -127,9 +127,6 @@ def read_agents_board(
     return AgentsBoard(**key, computed_at=at, **board._asdict())
 
 
-SIGNIFICANCE = 0.05
-
-
 class RiskFigures(NamedTuple):
     """The entries of a trading leaderboard with their figures of luck and risk, and the calendar weeks behind them."""
 

@@ -91,14 +91,12 @@ class MarketRecord:
     @cached_property
     def wins(self) -> Sequence[MarketDisagreement]:
         """The largest wins on resolved questions."""
-        rows = _each_once(self._resolved)
-        return [row for row in rows if row.lead and row.lead > 0][:QUESTIONS_LISTED]
+        return _largest_leads(self._resolved, sign=1)
 
     @cached_property
     def losses(self) -> Sequence[MarketDisagreement]:
         """The largest losses on resolved questions."""
-        rows = _each_once(self._resolved[::-1])
-        return [row for row in rows if row.lead and row.lead < 0][:QUESTIONS_LISTED]
+        return _largest_leads(self._resolved[::-1], sign=-1)
 
     @property
     def at(self) -> datetime | None:
@@ -123,12 +121,13 @@ class MarketRecord:
         return sorted(rows, key=lambda row: (-(row.lead or 0), row.question, row.family))
 
 
-def _each_once(rows: Sequence[MarketDisagreement]) -> list[MarketDisagreement]:
-    """The first row of each question."""
+def _largest_leads(rows: Sequence[MarketDisagreement], *, sign: int) -> list[MarketDisagreement]:
+    """The first row of each question, of those with a lead of this sign."""
     first: dict[int, MarketDisagreement] = {}
     for row in rows:
         first.setdefault(row.question, row)
-    return list(first.values())
+    leads = [row for row in first.values() if sign * (row.lead or 0) > 0]
+    return leads[:QUESTIONS_LISTED]
 
 
 def question_disagreement(

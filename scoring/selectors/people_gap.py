@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-SIGNIFICANCE = 0.05
+from scoring.constants import SIGNIFICANCE
+
 MINIMUM_EVENTS = 4
 """Below this number of common events there is no interval."""
 PROMPTS_UNKNOWN = "Whether the model was shown the market’s prices is not known."

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
 
 from agents.models import Agent
-from scoring.selectors.competition import AgentSummary
+from scoring.selectors.competition import AgentSummary, started_by
 from scoring.selectors.histories import Values, family_values, snapshot_ranges
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -61,7 +61,7 @@ def performances(
     agents: Iterable[Agent | AgentSummary], *, spans: Collection[timedelta | None], at: datetime
 ) -> dict[timedelta | None, Performance]:
     """The curves over each of several spans that end with the newest snapshot by `at`, read together."""
-    running = [agent for agent in agents if agent.cohort.started_at <= at]
+    running = started_by(agents, at)
     ranges = snapshot_ranges(running, at)
     oldest, newest = [], []
     for agent in running:

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from django.core.cache import cache
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q
 
 from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionSet
 from markets.selectors.sibling_questions import sibling_counts
-from markets.services.cache_versions import Scope, current_versions
+from scoring.constants import SIGNIFICANCE
+from scoring.leaderboard_keys import cached_by_leaderboards
 from scoring.selectors.competition import competition_index
-from scoring.selectors.condition_differences import SIGNIFICANCE
 from scoring.selectors.forecast_boards import forecast_board, report_part
 
-LIFETIME_S = 3600
 NEWEST_SETS, NEWEST_QUESTIONS = 60, 1_000
 """How far back the figures go that take long over all."""
 GUARDED, PARTLY, UNGUARDED = "guarded", "partly guarded", "not guarded"
@@ -43,12 +41,7 @@ class Pitfall:
 
 def pitfalls() -> list[Pitfall]:
     """All pitfalls with their figures now, cached until a leaderboard changes."""
-    version = current_versions().get(Scope.LEADERBOARDS)
-    key = f"pitfalls:{version}"
-    stored = cache.get(key) if version else None
-    if stored is None:
-        stored = list(map(asdict, _pitfalls()))
-        cache.set(key, stored, LIFETIME_S)
+    stored = cached_by_leaderboards("pitfalls", lambda: list(map(asdict, _pitfalls())))
     return [Pitfall(**values) for values in stored]
 
 

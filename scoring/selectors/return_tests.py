@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
 from forecast_rank.metrics.sample_mean import cluster_interval
 from forecast_rank.metrics.uncertainty import LEVEL
-from scoring.constants import DETECTABLE_DIFFERENCE, TOTAL_LOSS
+from scoring.constants import DETECTABLE_DIFFERENCE, SIGNIFICANCE, TOTAL_LOSS
 from scoring.selectors.weekly_returns import WeeklyReturns
 
-SIGNIFICANCE = 0.05
 LEAST_COHORTS = 2
 """Of one cohort there is neither an interval nor a test."""
 FamilyReturns = Mapping[Any, WeeklyReturns]

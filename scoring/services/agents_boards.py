@@ -39,16 +39,16 @@ from scoring.services.forecast_panels import (
     joint_panel,
     panels,
     resolved_entries,
+    selection_families,
 )
 from scoring.services.forecast_ranking import REFERENCE_NAMES, ROUNDING, questions_answered
+from scoring.services.scored_bets import bets_by_family, score_fields
 from scoring.services.trading_leaderboards import (
     CohortResult,
     LeaderboardContents,
-    bets_by_family,
     board_participants,
     cohort_results,
     ranked_contents,
-    score_fields,
     store_leaderboards,
 )
 
@@ -124,8 +124,8 @@ def _inputs(protocol: str) -> dict[str, Any]:
 
 def _forecast_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
     selection = Selection(stored_conditions().board(), until=until, since=since)
-    of_track = Family.objects.filter(external=True, track=track).values_list("slug", flat=True)
-    agents = {slug: name for slug, name in family_names(selection, external=True).items() if slug in set(of_track)}
+    of_track = selection_families(selection).filter(external=True, track=track).order_by("pk")
+    agents = dict(of_track.values_list("slug", "display_name"))
     forecasts = Forecast.objects.counted().filter(arm=selection.arm, family__slug__in=list(agents)).order_by()
     first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
     tasks = selection.elicitations().filter(family__slug__in=list(agents))
@@ -217,8 +217,9 @@ def trading_agents_board(
     answered, tasks_by_agent = {}, {}
     competitors = set()
     for family in results_of:
-        times = [task.frozen_at for task in tasks.get(family.slug, ()) if task.status == Task.Status.COMPLETED]
-        since = sum(task.frozen_at >= min(times) for task in tasks.get(family.slug, ())) if times else 0
+        of_family = tasks.get(family.slug, ())
+        times = [task.frozen_at for task in of_family if task.status == Task.Status.COMPLETED]
+        since = sum(task.frozen_at >= min(times) for task in of_family) if times else 0
         answered[family.slug], tasks_by_agent[family.slug] = len(times), since
         if family.external and is_ranked(len(times), since, LEAST_DECISIONS):
             competitors.add(family.slug)

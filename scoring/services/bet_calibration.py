@@ -11,7 +11,7 @@ from forecast_rank import Settings, rank_panel
 from forecast_rank.metrics.panel import from_arrays
 from foundation.bulk import subset
 from scoring.constants import MARKET
-from scoring.models import BrierScore
+from scoring.services.scored_bets import leaderboard_scores
 
 FIGURES = ("n", "ece", "ece_noise_floor", "murphy")
 
@@ -21,13 +21,8 @@ def bet_calibration(methodology: str = "", *, at: datetime | None = None) -> dic
 
     With `at`, the bets on markets that had resolved by then.
     """
-    scores = BrierScore.objects.filter(agent__cohort__voided_at=None).order_by("pk")
-    if methodology:
-        scores = scores.filter(agent__cohort__methodology__version=methodology)
-    if at is not None:
-        scores = scores.filter(resolved_at__lte=at)
     columns = ("agent__family__slug", "agent__family__external", "probability", "market_probability", "outcome")
-    bets = list(scores.values_list(*columns, named=True))
+    bets = list(leaderboard_scores(methodology, at).values_list(*columns, named=True))
     if not bets:
         return {"bets": 0, "families": {}, MARKET: None}
     forecasters = [*sorted(set(map(attrgetter("agent__family__slug"), bets))), MARKET]

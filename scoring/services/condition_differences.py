@@ -5,21 +5,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+from django.db.models import Avg, Q
 
+from agents.models import Forecast
 from cohorts.conditions import Conditions, stored_conditions
 from forecast_rank import brier, corrected_margins, holm, paired_tests
 from scoring.leaderboard_keys import arms_asked
+from scoring.models import ForecastScore
 from scoring.selectors.condition_differences import ConditionDifference
+from scoring.selectors.return_tests import difference_interval
 from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 from scoring.services.sample_figures import sample_figures
 
+QUESTION_COLUMNS = ("forecast__question", "forecast__question__event_key")
+ANSWER_COLUMNS = ("forecast__entry", "forecast__release")
+"""What the scores of one release have in common that answered the same question on the same day."""
+
 
 def condition_report(*, at: datetime | None = None) -> dict[str, Any]:
-    """The differences and the figures of samples, as a part of a report, of questions resolved now or by an instant."""
-    return {"differences": list(map(asdict, condition_differences(at=at))), **sample_figures(at=at)}
+    """The comparison of conditions as a part of a report, of questions resolved now or by an instant."""
+    rows = list(map(asdict, condition_differences(at=at)))
+    return {"differences": rows, "prices": price_effect(at=at), **sample_figures(at=at)}
 
 
 def condition_differences(*, at: datetime | None = None) -> list[ConditionDifference]:
@@ -29,6 +39,31 @@ def condition_differences(*, at: datetime | None = None) -> list[ConditionDiffer
         if arm in conditions.by_name:
             by_arm[arm] = resolved_entries(Selection(arm, until=at))
     return paired_differences(by_arm, conditions)
+
+
+def price_effect(*, at: datetime | None = None) -> dict[str, Any] | None:
+    """How much lower the Brier score is with the market's prices in the prompt than without, on the same questions.
+
+    The conditions compared are the first that differ in their prices alone, the boards' before others. One value for
+    each question: the mean over models and days. Questions of one event are resampled together. None without an
+    interval.
+    """
+    pairs = stored_conditions().pairs_apart("prices")
+    if not pairs:
+        return None
+    with_prices, without = pairs[0]
+    forecasts = Forecast.objects.counted().filter(family__external=False, arm__in=(with_prices, without))
+    scores = ForecastScore.objects.filter(forecast__in=forecasts).order_by("forecast__question")
+    if at is not None:
+        scores = scores.filter(forecast__question__resolved_at__lte=at)
+    gain = Avg("brier", filter=Q(forecast__arm=without)) - Avg("brier", filter=Q(forecast__arm=with_prices))
+    answers = scores.values(*QUESTION_COLUMNS, *ANSWER_COLUMNS).annotate(gain=gain).exclude(gain=None)
+    by_question: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for question, event, difference in answers.values_list(*QUESTION_COLUMNS, "gain"):
+        by_question[question, event].append(difference)
+    gains = list(map(fmean, by_question.values()))
+    interval = difference_interval(gains, [event for _, event in by_question]) if gains else None
+    return interval and {"gain": fmean(gains), "interval": list(interval), "questions": len(gains)}
 
 
 def paired_differences(

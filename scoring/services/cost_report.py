@@ -10,13 +10,13 @@ from django.db.models import Count, Q, Sum
 
 from agents.models import Forecast, ModelCall
 from foundation.bulk import mappings_by, subset
+from scoring.constants import MARKET, SIGNIFICANCE
 from scoring.leaderboard_keys import ranking_interval, ranking_score
 from scoring.services.forecast_panels import ResolvedEntry, Selection
 from scoring.services.time_report import Ranking
 
 POINT = 0.01
 """The difference in the Brier score whose price is told."""
-SIGNIFICANCE = 0.05
 TaskKey = tuple[int, int, int]
 """A question set, the number of a batch in it, and a release."""
 
@@ -54,14 +54,14 @@ def cost_report(
     for row in contents.entries:
         if not row["reference"] and row["forecasts"]:
             rows.append(_row(row, entries, resolved, usage))
-    market = next((row["brier"] for row in contents.entries if row["forecaster"] == "market"), None)
+    market = mappings_by("forecaster", contents.entries).get(MARKET)
     frontier = _frontier(rows)
     for row in rows:
         row["efficient"] = row["forecaster"] in frontier
     return {
         "rows": rows,
         "steps": _steps(rows, frontier, contents.report["pairs"]),
-        "market": market,
+        "market": market and market["brier"],
         "events": len({entry.event for entry in entries if entry.forecasts}),
     }
 
@@ -100,7 +100,10 @@ def _row(
             by_question[entry.question].append(usage[*entry.batch, entry.releases[name]])
     means = {}
     for place, column in enumerate(COLUMNS):
-        means[column] = fmean(fmean(answer[place] for answer in answers) for answers in by_question.values())
+        of_questions = []
+        for answers in by_question.values():
+            of_questions.append(fmean([answer[place] for answer in answers]))
+        means[column] = fmean(of_questions)
     return {
         **subset(row, ("forecaster", "display_name", "n", "forecasts", "coverage", "ranked_by")),
         "score": ranking_score(row),

@@ -75,8 +75,10 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     if voided := Cohort.objects.exclude(voided_at=None).count():  # their trades no longer stand beside forecasts
         inputs["voided_cohorts"] = {"number": voided}
     if compares_conditions(selection):
-        others = [arm for arm in arms_asked() if arm != selection.arm]
-        inputs["other_arms"] = {arm: subset(inputs_version(Selection(arm)), ("resolved", "calls")) for arm in others}
+        inputs["other_arms"] = {}
+        for arm in arms_asked():
+            if arm != selection.arm:
+                inputs["other_arms"][arm] = subset(inputs_version(Selection(arm)), ("resolved", "calls"))
     return to_json(inputs)
 
 

@@ -116,7 +116,11 @@ def compute_forecast_leaderboards(
     unchanged = before if "" in omitted else None
     resolved = resolved_entries(selection, without=omitted if unchanged and not slow else ())
     families, externals = family_names(selection), family_names(selection, external=True)
-    leaderboards = _by_category(selection, [e for e in resolved if e.category not in omitted], families, externals)
+    by_category: dict[str, list[ResolvedEntry]] = defaultdict(list)
+    for entry in resolved:
+        if entry.category not in omitted:
+            by_category[entry.category].append(entry)
+    leaderboards = _of_categories(selection, by_category, families, externals)
     for category, contents in leaderboards.items():
         contents.report["inputs"] = inputs["categories"].get(category)
     slow = slow and bool(resolved)
@@ -166,17 +170,14 @@ def stored_leaderboards(arm: str, methodology: str) -> QuerySet[Leaderboard]:
     return Leaderboard.objects.filter(protocol=FORECAST, arm=arm, methodology=methodology)
 
 
-def _by_category(
+def _of_categories(
     selection: Selection,
-    resolved: Sequence[ResolvedEntry],
+    by_category: Mapping[str, Sequence[ResolvedEntry]],
     families: Mapping[str, str],
     externals: Mapping[str, str],
 ) -> dict[str, LeaderboardContents]:
     refused = refused_forecasts(selection, "entry__question__category")
     leaderboards = {}
-    by_category: dict[str, list[ResolvedEntry]] = defaultdict(list)
-    for entry in resolved:
-        by_category[entry.category].append(entry)
     for category in sorted(by_category.keys() - {""}):
         leaderboard = forecast_leaderboard(by_category[category], families, externals)
         # A batch mixes categories: its cost, and whether its model declined, belongs to none of them.

@@ -209,23 +209,23 @@ def panels(entries: Sequence[ResolvedEntry], families: Collection[str], external
     """The panels of these entries, with a row of each name even if it has no forecast."""
     columns = _entry_columns(entries)
     family_panel = _vector_panel(families, columns, [entry.forecasts for entry in entries])
-    return Panels(
-        family_panel,
-        _reference_panel(columns, family_panel),
-        _vector_panel(externals, columns, [e.external_forecasts for e in entries]),
-    )
+    external_panel = _vector_panel(externals, columns, [entry.external_forecasts for entry in entries])
+    return Panels(family_panel, _reference_panel(columns, family_panel), external_panel)
 
 
 def joint_panel(entries: Sequence[ResolvedEntry], names: Collection[str]) -> Panel:
     """The panel of the named families and external agents together."""
-    return _vector_panel(
-        names, _entry_columns(entries), [entry.forecasts | entry.external_forecasts for entry in entries]
-    )
+    vectors = [entry.forecasts | entry.external_forecasts for entry in entries]
+    return _vector_panel(names, _entry_columns(entries), vectors)
 
 
 def single_forecasts_panel(rows: Sequence[tuple[ResolvedEntry, Vector]]) -> Panel:
     """A panel of one nameless forecaster with one question per row, for scores of single forecasts."""
-    return _vector_panel([""], _entry_columns([entry for entry, _ in rows]), [{"": vector} for _, vector in rows])
+    entries, vectors = [], []
+    for entry, vector in rows:
+        entries.append(entry)
+        vectors.append({"": vector})
+    return _vector_panel([""], _entry_columns(entries), vectors)
 
 
 # ── from rows to arrays ───────────────────────────────────────────────────────────────────────────

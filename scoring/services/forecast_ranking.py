@@ -1,6 +1,7 @@
 """The forecast leaderboard over some entries: figures of families and references, ranks, tests and slow fits."""
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -18,7 +19,7 @@ from forecast_rank.metrics.uncertainty import cluster_se, event_sums
 from foundation.bulk import subset
 from foundation.heartbeats import beat
 from scoring.constants import EXTREMISING, GAMMAS, RANKED_BY, REFERENCES
-from scoring.leaderboard_keys import ranking_score
+from scoring.leaderboard_keys import model_entries, ranking_score
 from scoring.services.forecast_panels import Panels, ResolvedEntry, last_forecasts, panels
 from scoring.services.trading_leaderboards import LeaderboardContents
 
@@ -148,9 +149,12 @@ def _rank(built: Panels, settings: Settings) -> dict[str, Any]:
 
 def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dict[str, Any]:
     """The results besides the ranking."""
-    figures_by_name = report["forecasters"] | report["references"]
+    murphy = {}
+    for name, figures in (report["forecasters"] | report["references"]).items():
+        if figures.get("murphy"):
+            murphy[name] = figures["murphy"]
     return {
-        "murphy": {name: figures["murphy"] for name, figures in figures_by_name.items() if figures.get("murphy")},
+        "murphy": murphy,
         **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
@@ -166,14 +170,15 @@ def questions_answered(panel: Panel) -> dict[str, int]:
 
 def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries by rank, each with its rank set; external agents, which have none, come last."""
-    families = [entry for entry in entries if not (entry["reference"] or entry["external"])]
-    scores = [score for entry in families if (score := ranking_score(entry)) is not None]
+    scores = []
+    for entry in model_entries(entries):
+        if (score := ranking_score(entry)) is not None:
+            scores.append(score)
+    scores.sort()
     for entry in entries:
         score = ranking_score(entry)
         if not entry["external"]:
-            bound = math.inf if score is None else score - ROUNDING
-            better = [family_score for family_score in scores if family_score < bound]
-            entry["rank"] = 1 + len(better)
+            entry["rank"] = 1 + bisect_left(scores, math.inf if score is None else score - ROUNDING)
 
     def order(entry: dict[str, Any]) -> tuple[Any, ...]:
         score = ranking_score(entry)
@@ -185,12 +190,13 @@ def rank_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def rank_agreement(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Rank correlations between the ranking figures of the families, as tables of name by name."""
     positions: dict[str, dict[str, float]] = defaultdict(dict)
-    for entry in entries:
-        if not (entry["reference"] or entry["external"]):
-            for name, value in _ranking_figures(entry):
-                positions[name][entry["forecaster"]] = math.nan if value is None else value
-    present = {name: column for name, column in positions.items() if not all(map(math.isnan, column.values()))}
-    tables = agreement(present)
+    for entry in model_entries(entries):
+        for name, value in _ranking_figures(entry):
+            positions[name][entry["forecaster"]] = math.nan if value is None else value
+    for name, column in list(positions.items()):
+        if all(map(math.isnan, column.values())):
+            del positions[name]
+    tables = agreement(positions)
     correlations: dict[str, dict[str, dict[str, Any]]] = {}
     for measure in ("spearman", "kendall", "common"):
         correlations[measure] = {}

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from django.core.cache import cache
 
 from forecast_rank import Settings, rank_panel, read_rows
 from forecast_rank.files.input_table import InputTable
 from forecast_rank.readers.records import SCHEMA, input_table
-from scoring.leaderboard_keys import skill_percent, to_json
+from scoring.leaderboard_keys import cached_by_inputs, skill_percent, to_json
 from scoring.models import ImportCollection, ImportedForecast, ImportLeaderboard
 from scoring.selectors.people_gap import people_gap
 
 Progress = Callable[[int, int, str], None]
-PAST_LIFETIME_S = 24 * 3600
 _CHUNK_SIZE = 50_000
 
 
@@ -41,12 +39,11 @@ def past_import_leaderboard(*, collection: ImportCollection, at: datetime) -> Im
         return None
     if not imports.filter(imported_at__gt=at).exists():
         return collection.leaderboard
-    key = f"import-leaderboard:{newest.pk}"
-    values = cache.get(key)
-    if values is None:
-        values = import_leaderboard(collection=collection, at=newest.imported_at, until=newest.imported_at)
-        cache.set(key, values, PAST_LIFETIME_S)
-    return ImportLeaderboard(collection=collection, **values)
+
+    def compute() -> dict[str, Any]:
+        return import_leaderboard(collection=collection, at=newest.imported_at, until=newest.imported_at)
+
+    return ImportLeaderboard(collection=collection, **cached_by_inputs("import-leaderboard", newest.pk, compute))
 
 
 def import_leaderboard(

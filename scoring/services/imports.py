@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -192,11 +193,9 @@ def _store_forecasts(
                 elif source != forecast_import.pk:
                     duplicates.append((forecast.row, source))
             ImportedForecast.objects.bulk_create(new)
-            names = ForecastImport.objects.in_bulk({source for _, source in duplicates})
-            _reject(
-                forecast_import,
-                [(row, f"{names[source].name} has this forecast already") for row, source in duplicates],
-            )
+            imports = ForecastImport.objects.in_bulk(set(map(itemgetter(1), duplicates)))
+            reasons = [(row, f"{imports[source].name} has this forecast already") for row, source in duplicates]
+            _reject(forecast_import, reasons)
         rows_done += len(batch)
         progress(rows_done, len(places))
 

@@ -61,9 +61,13 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
     version = current_versions().get(Scope.LEADERBOARDS)
     with respecting_seals(at=at):
         computed = compute_trading_leaderboards()
-    rows = Leaderboard.objects.filter(protocol=TRADING)
-    stored = {LeaderboardKey(TRADING, row.methodology, row.arm, row.category): row for row in rows}
-    if not stored or _have_portfolios_changed(computed_at := min(row.computed_at for row in stored.values())):
+    stored = {}
+    for row in Leaderboard.objects.filter(protocol=TRADING):
+        stored[LeaderboardKey(TRADING, row.methodology, row.arm, row.category)] = row
+    if not stored:
+        return
+    computed_at = min(map(attrgetter("computed_at"), stored.values()))
+    if _have_portfolios_changed(computed_at):
         return
     if open_seals(computed_at) and not open_seals(at):
         return  # the next job adds what was sealed then
@@ -89,8 +93,10 @@ def _have_portfolios_changed(since: datetime) -> bool:
 def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:
     """The drift of an arm's leaderboards of every category, those of earlier inputs left out."""
     inputs = inputs_version(selection)
-    by_version = {version: rows_by("category", stored_leaderboards(selection.arm, version)) for version in versions}
-    leaderboard = next((stored[""] for stored in by_version.values() if "" in stored), None)
+    by_version, leaderboard = {}, None
+    for version in versions:
+        by_version[version] = rows_by("category", stored_leaderboards(selection.arm, version))
+        leaderboard = leaderboard or by_version[version].get("")
     if leaderboard is None or not is_current("", leaderboard.report.get("inputs"), inputs):
         return
     slow = is_fitted(leaderboard, inputs)
@@ -112,9 +118,12 @@ def _difficulty_drift(arm: str, computed: list[QuestionDifficulty], *, repair: b
     figures = attrgetter("difficulty", "difficulty_se", "discrimination", "discrimination_se")
     stored = {row.question_id: figures(row) for row in QuestionDifficulty.objects.filter(arm=arm)}
     fitted = {row.question_id: figures(row) for row in computed}
-    wrong = [pk for pk in sorted(stored.keys() | fitted.keys()) if not same(stored.get(pk), fitted.get(pk))]
-    yield from (f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {fitted.get(pk)}" for pk in wrong)
-    if wrong and repair:
+    is_wrong = False
+    for pk in sorted(stored.keys() | fitted.keys()):
+        if not same(stored.get(pk), fitted.get(pk)):
+            is_wrong = True
+            yield f"difficulty of question {pk} {arm} is {stored.get(pk)}, should be {fitted.get(pk)}"
+    if is_wrong and repair:
         store_difficulties(arm, computed)
 
 

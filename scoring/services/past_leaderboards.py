@@ -24,7 +24,8 @@ from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.forecasts_and_trades import family_figures, forecast_bets, stake_points
 from scoring.services.market_record import market_record
 from scoring.services.report_parts import report_parts
-from scoring.services.trading_leaderboards import LeaderboardContents, past_scores_version
+from scoring.services.scored_bets import past_scores_version
+from scoring.services.trading_leaderboards import LeaderboardContents
 
 
 def past_forecast_contents(selection: Selection, category: str = "") -> LeaderboardContents:

@@ -71,7 +71,7 @@ def _compare_rows(stored: dict[int, Any], key: str, computed: dict[int, Any], *,
 def _replace(row: Any, expected: ScoredBet | ScoredForecast | None, fields: Sequence[Any]) -> None:
     """Puts the right score in the place of a stored one.
 
-    The right one is a new row: by its id the trading leaderboard notices that it must read the scores again.
+    The right one is a new row: by its id cached leaderboards of past instants notice that scores have changed.
     """
     with transaction.atomic():
         row.delete()

@@ -120,11 +120,13 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
     rows = []
     for agent in agents:
         agent_holdings = holdings[agent.pk]
+        positions_value, stale_positions = ZERO, 0
+        for holding in agent_holdings:
+            positions_value += marked_value(holding.shares, holding.cost_basis, prices.get(holding.outcome))
+            stale_positions += holding.outcome in stale or holding.outcome not in prices
         worth = Valuation(
             cash=agent.cash - cash_since.get(agent.pk, ZERO),
-            positions_value=sum(
-                (marked_value(p.shares, p.cost_basis, prices.get(p.outcome)) for p in agent_holdings), ZERO
-            ),
+            positions_value=positions_value,
             starting_balance=agent.cohort.methodology.starting_balance,
         )
         record = scores.get(agent.pk, NO_RECORD)
@@ -140,7 +142,7 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
                 brier=record.brier,
                 resolved_bets=record.resolved_bets,
                 open_positions=len(agent_holdings),
-                stale_positions=sum(p.outcome in stale or p.outcome not in prices for p in agent_holdings),
+                stale_positions=stale_positions,
             )
         )
     record_snapshots(rows)

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from scoring.selectors.competition import AgentSummary
 from scoring.selectors.histories import snapshot_ranges
 from scoring.selectors.valuations import Valuation
 from scoring.selectors.weekly_returns import FOREVER, WeeklyReturns, tracked_until
+from scoring.services.scored_bets import leaderboard_scores, past_scores_version
 
 Floats = NDArray[np.float64]
 Agents = Sequence[Agent | AgentSummary]
@@ -81,23 +81,22 @@ def trading_risk(
     values: Mapping[int, Valuation],
     weeks: Mapping[str, Mapping[Any, WeeklyReturns]],
     ranked: Sequence[str],
-    scores: QuerySet[BrierScore],
-    scores_version: Any,
+    methodology: str,
     *,
     until: datetime | None = None,
-    bettors: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The figures of families by slug, and the number of calendar weeks, as JSON values; `ranked` are slugs.
 
     `values` are those of the participants by id, `weeks` the weekly returns by family and cohort in per cent of the
-    starting balance, `scores` those of the resolved bets, and `scores_version` the key under which what follows from
-    them alone is cached for a past instant. `bettors` are stored figures of `odds_bettors`, of the same scores.
+    starting balance. What follows from the scores of bets alone is cached for a past instant.
     """
     locked = locked_returns(participants, values, until)
+    scores = leaderboard_scores(methodology, until)
     if until is None:
-        bettors = odds_bettors(scores, ranked) if bettors is None else bettors
+        bettors = odds_bettors(scores, ranked)
     else:
-        bettors = cached_by_inputs("odds-bettors", [scores_version, ranked], lambda: odds_bettors(scores, ranked))
+        inputs = [past_scores_version(methodology, until), ranked]
+        bettors = cached_by_inputs("odds-bettors", inputs, lambda: odds_bettors(scores, ranked))
     return family_risks(weeks, ranked, locked, bettors)
 
 
@@ -133,7 +132,10 @@ def family_risks(
 
 def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
     """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
-    dates = sorted(set().union(*chain.from_iterable(cohorts.values() for cohorts in families)))
+    calendar_weeks: set[Any] = set()
+    for cohorts in families:
+        calendar_weeks.update(*cohorts.values())
+    dates = sorted(calendar_weeks)
     places = {week: place for place, week in enumerate(dates)}
     totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
     for row, cohorts in enumerate(families):

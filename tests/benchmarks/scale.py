@@ -87,8 +87,11 @@ def timed(address: tuple[str, int], path: str, number: int, connections: int, ch
 
 def paths() -> list[str]:
     """Every list and one of its rows, the curves, boards of now and of then, and every page; the API's first."""
+    from django.urls import reverse
+
     from agents.models import Agent, Decision
     from arena_site.api import ENDPOINTS
+    from arena_site.pages.navigation import linked_pages
     from markets.models import Market, Universe
     from scoring.models import Snapshot
 
@@ -105,25 +108,11 @@ def paths() -> list[str]:
     addresses += [f"{CACHED[0]}?{query}" for query in ("protocol=forecast", f"as_of={day}")]
     addresses += [f"{CACHED[0]}?protocol=forecast&as_of={day}"]
     addresses += ["/api/v1/calibration/", "/api/v1/comparisons/gpt-5.1/grok-4/", "/api/schema/", "/api/docs/"]
-    addresses += [
-        "/",
-        f"/?as_of={day}",
-        "/cohorts/",
-        "/cohorts/1/",
-        f"/cohorts/1/{slug}/",
-        f"/cohorts/1/{slug}/trades/",
-    ]
-    addresses += ["/models/", f"/models/{slug}/", "/markets/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
-    addresses += [f"/universes/{universe.pk}/", "/calibration/", "/forecasts/"]
+    addresses += [reverse(page) for page in linked_pages()]
+    addresses += [f"/?as_of={day}", "/cohorts/1/", f"/cohorts/1/{slug}/", f"/cohorts/1/{slug}/trades/"]
+    addresses += [f"/models/{slug}/", f"/markets/{market.pk}/", f"/decisions/{decision.pk}/"]
+    addresses += [f"/universes/{universe.pk}/", "/compare/gpt-5.2/grok-4.1/", "/methodology/v1/"]
     addresses += [f"/{name}/{rows[name]}/" for name in ("forecasts", "questions") if rows[name] is not None]
-    addresses += [
-        "/compare/",
-        "/compare/gpt-5.2/grok-4.1/",
-        "/methodology/",
-        "/methodology/v1/",
-        "/about/",
-        "/imports/",
-    ]
     addresses += ["/feeds/decisions.atom", "/feeds/resolutions.atom", "/sitemap.xml"]
     return sorted(dict.fromkeys(addresses), key=lambda path: (not path.startswith("/api/"), path))
 

@@ -1,12 +1,10 @@
 """Luck and risk by hand: drawdowns, Sharpe ratios, first places of resamples, locked capital and simulated bettors."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
-from django.db.models import QuerySet
 from django.test import Client
 
 from agents.models import Agent
@@ -80,7 +78,7 @@ def test_first_places_of_resamples_are_shared_by_equals() -> None:
 
 def test_volatility_is_of_the_mean_over_running_cohorts() -> None:
     later = {"2026-03-15": 6.0}
-    report = trading_risk([], {}, {"gpt-5.1": {"1": weeks(2, 4), "2": later}}, ["gpt-5.1"], scores(), 0)
+    report = trading_risk([], {}, {"gpt-5.1": {"1": weeks(2, 4), "2": later}}, ["gpt-5.1"], "")
     row = report["families"]["gpt-5.1"]
     assert (report["weeks"], row["weeks"]) == (2, 2)
     assert row["weekly_volatility"] == pytest.approx(np.std([2, 5], ddof=1))
@@ -187,23 +185,21 @@ def test_page_and_list_tell_how_far_luck_goes(season: None, client: Client) -> N
     assert client.get("/embed/risk/charts/sharpe/").status_code == 200
 
 
-def test_change_of_money_alone_simulates_no_bettor_again(season: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulated: list[Sequence[str]] = []
-
-    def simulate(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
-        simulated.append(ranked)
-        return odds_bettors(scores, ranked)
-
-    monkeypatch.setattr("scoring.services.trading_risk.odds_bettors", simulate)
+def test_risk_is_the_same_until_another_bet_resolves(season: None) -> None:
     at = WEEK + timedelta(weeks=10)
-    stored = Leaderboard.objects.get(protocol="trading", methodology="").report["risk"]
+    stored = stored_risk()
     assert refresh_trading_leaderboards(at=at)
-    assert (simulated, Leaderboard.objects.get(protocol="trading", methodology="").report["risk"]) == ([], stored)
+    assert stored_risk() == stored
     market = MarketFactory()
     bet(AgentFactory(cohort=CohortFactory(), slug="gpt-5.1"), market, "YES", "400.00")
     resolve(market, "YES", at=at)
     compute_scores(at=at)
-    assert simulated != []
+    before, after = (risk["families"]["gpt-5.1"]["resolved_stakes"] for risk in (stored, stored_risk()))
+    assert after == before + 1
+
+
+def stored_risk() -> Any:
+    return Leaderboard.objects.get(protocol="trading", methodology="").report["risk"]
 
 
 def test_past_instants_have_their_own_figures(season: None, client: Client) -> None:

@@ -36,12 +36,9 @@ class ApproveApplication(Action):
         return Preview(f"{data['application']} by {data['application'].maker_name} takes part once its token is shown.")
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
-        has_changed = decide_application(data["application"], approved=self.approved, by=by, at=at)
-        return (
-            ActionResult(f"{data['application']} is {'approved' if self.approved else 'rejected'}.")
-            if has_changed
-            else None
-        )
+        if not decide_application(data["application"], approved=self.approved, by=by, at=at):
+            return None
+        return ActionResult(f"{data['application']} is {'approved' if self.approved else 'rejected'}.")
 
     def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
         if result.changed and self.approved:

@@ -191,9 +191,8 @@ class ApproveLineUp(Action):
 
     def obstacle(self, data: FormData, at: datetime) -> str:
         line_up: LineUp = data["line_up"]
-        return (
-            "" if line_up.status == LineUp.Status.PROPOSED else f"It is {line_up.get_status_display().lower()} already."
-        )
+        is_proposed = line_up.status == LineUp.Status.PROPOSED
+        return "" if is_proposed else f"It is {line_up.get_status_display().lower()} already."
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         effect = preview_lineup(data["line_up"], at=at)

@@ -39,7 +39,7 @@ class AlertForm(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if not self.is_bound:
-            self.fields["alert"].queryset = Alert.objects.filter(cleared_at=None)  # type: ignore[attr-defined]
+            self.fields["alert"].queryset = Alert.objects.open()  # type: ignore[attr-defined]
 
 
 class AcknowledgeAlerts(Action):
@@ -145,11 +145,8 @@ class PauseSchedules(Action):
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         affected = self.affected(data)
         schedules = Schedule.objects.filter(name__in=affected).exclude(repeats=self.repeats)
-        return (
-            ActionResult(f"{self.past_verb}: {', '.join(affected)}.")
-            if schedules.update(repeats=self.repeats)
-            else None
-        )
+        changed = schedules.update(repeats=self.repeats)
+        return ActionResult(f"{self.past_verb}: {', '.join(affected)}.") if changed else None
 
 
 class ResumeSchedules(PauseSchedules):
@@ -228,11 +225,9 @@ class WithdrawFamily(Action):
         return "" if changes else "It is withdrawn already."
 
     def effect(self, data: FormData, at: datetime) -> Preview:
-        running = (
-            "It decides no more in the cohorts that it is in, where its positions are settled as usual,"
-            if data["at_once"]
-            else "It finishes the cohorts that it is in,"
-        )
+        running = "It finishes the cohorts that it is in,"
+        if data["at_once"]:
+            running = "It decides no more in the cohorts that it is in, where its positions are settled as usual,"
         return Preview(
             f"{data['family']} enters no cohort that starts from now on and is asked for no new forecasts. {running} "
             "and stays on every leaderboard."

@@ -52,10 +52,10 @@ class OutcomeForm(ChoiceForm):
         super().__init__(*args, **options)
         field, market = self.fields["result"], self._market()
         assert isinstance(field, forms.ChoiceField)
-        sides = (
-            [(f"outcome-{outcome.pk}", f"{outcome.side} won") for outcome in market.outcomes.all()] if market else []
-        )
-        field.choices = [*sides, (CANCELLED, "Cancelled: no winner, every cost basis is refunded")]
+        choices = []
+        for outcome in market.outcomes.all() if market else ():
+            choices.append((f"outcome-{outcome.pk}", f"{outcome.side} won"))
+        field.choices = [*choices, (CANCELLED, "Cancelled: no winner, every cost basis is refunded")]
         self.fields["market"].help_text = market.question if market else "Its outcomes are asked for next."
         if market is None:
             del self.fields["result"], self.fields["source"]

@@ -113,10 +113,9 @@ class RetryTasks(Action):
             obstacle = _obstacle(task, at)
             number += not obstacle
             lines.append(f"{task}: {obstacle}" if obstacle else f"{task} is asked again. It failed with: {task.error}")
-        batches = (
-            " The question batches are asked with all of the day that have no answer." if data["elicitation"] else ""
-        )
-        summary = f"{number} of {len(lines)} are asked again, at the prices of the frozen universe.{batches}"
+        summary = f"{number} of {len(lines)} are asked again, at the prices of the frozen universe."
+        if data["elicitation"]:
+            summary += " The question batches are asked with all of the day that have no answer."
         return Preview(summary, lines, worker_warning())
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:

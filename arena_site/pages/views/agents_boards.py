@@ -29,7 +29,6 @@ from scoring.constants import (
     TRACKS,
     TRADING,
 )
-from scoring.models import AgentsBoard
 from scoring.selectors.agent_versions import ScoredAnswer, running_scores, scored_answers, version_records
 from scoring.selectors.competition import competition_index
 from scoring.selectors.leaderboard_entries import read_agents_board
@@ -45,8 +44,13 @@ CURVE_NOTE = (
 def agents_board(request: HttpRequest) -> HttpResponse:
     """The ranking of the external agents of a track, with models and baselines beside them."""
     order = BoardOrder.from_request(request, AGENT_COLUMNS)
-    selection, board = _selected_board(request)
     now = timezone.now()
+    as_of = requested_instant(request, now)
+    choices = {"protocol": list(PROTOCOLS), "track": TRACKS, "period": list(PERIODS)}
+    selection = PageSelection.dated(request, choices)
+    protocol, track, period = selection["protocol"], selection["track"], selection["period"]
+    board = read_agents_board(protocol, track=track, period=period, at=as_of)
+    title = f"external agents, {track} track, {PROTOCOLS[protocol]}"
     competition = competition_index()
     families = competition.by_slug
     headline = agents_headline(board, competition, at=board.computed_at or now)
@@ -67,10 +71,10 @@ def agents_board(request: HttpRequest) -> HttpResponse:
                     ("As of", "as_of", instants(competition, board.computed_at or now, None)),
                 ]
             ),
-            "as_of": requested_instant(request, now),
+            "as_of": as_of,
             "headline": headline,
             "figure": agents_figure(board, headline, families, query=selection.suffix),
-            "citation": citation(request, selection, _title(board), headline, board.computed_at),
+            "citation": citation(request, selection, title, headline, board.computed_at),
             "pairs": named_pairs(board.entries, board.report.get("pairs", [])),
             "least": {"questions": LEAST_QUESTIONS, "decisions": LEAST_DECISIONS},
         },
@@ -103,19 +107,6 @@ def external_agent(request: HttpRequest, slug: str) -> HttpResponse:
             "figure": figure,
         },
     )
-
-
-def _selected_board(request: HttpRequest) -> tuple[PageSelection, AgentsBoard]:
-    choices = {"protocol": list(PROTOCOLS), "track": TRACKS, "period": list(PERIODS)}
-    selection = PageSelection.dated(request, choices)
-    at = requested_instant(request, timezone.now())
-    return selection, read_agents_board(
-        selection["protocol"], track=selection["track"], period=selection["period"], at=at
-    )
-
-
-def _title(board: AgentsBoard) -> str:
-    return f"external agents, {board.track} track, {PROTOCOLS[board.protocol]}"
 
 
 def _external_family(slug: str) -> Family:

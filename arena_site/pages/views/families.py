@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +23,7 @@ from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
-from arena_site.pages.decision_trades import TradeSummary, trades_by_decision
+from arena_site.pages.decision_trades import COLUMNS, TradeSummary
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
 from scoring.constants import FORECAST, TRADING
@@ -42,11 +42,22 @@ LATEST = 10
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 AGENT_COLUMNS = ("family", "cohort", "model_id", "status", "cash")
-DECISION_COLUMNS = ("pk", "cohort__number", "week", "status", "action", "fallback", "decided_at")
 FORECAST_COLUMNS = (
     *("pk", "arm", "made_at", "question__text", "score__brier"),
     *("samples_asked", "samples_read", "spread", "searches"),
 )
+
+
+class LatestDecision(NamedTuple):
+    """Columns of a decision."""
+
+    pk: int
+    cohort__number: int
+    week: int
+    status: str
+    action: str
+    fallback: bool
+    decided_at: datetime | None
 
 
 @require_safe
@@ -177,12 +188,19 @@ def _spending_by_protocol(family: Family, usage: Mapping[int | None, Usage]) -> 
     return spending
 
 
-def _latest_decisions(family: Family) -> list[tuple[Any, Sequence[TradeSummary]]]:
-    """The latest decisions, each with its trades, the largest first."""
+def _latest_decisions(family: Family) -> list[tuple[LatestDecision, list[TradeSummary]]]:
+    """The latest decisions, each with its trades, the largest first: one query."""
     completed = Decision.objects.filter(agent__family=family, status=Decision.Status.COMPLETED)
-    latest = list(completed.order_by("-decided_at", "-pk").values_list(*DECISION_COLUMNS, named=True)[:LATEST])
-    trades = trades_by_decision(latest)
-    return [(decision, trades.get(decision.pk, ())) for decision in latest]
+    latest = completed.order_by("-decided_at", "-pk").values("pk")[:LATEST]
+    rows = Decision.objects.filter(pk__in=latest).order_by("-decided_at", "-pk", "-trades__amount", "trades__sequence")
+    width = len(LatestDecision._fields)
+    trades: dict[LatestDecision, list[TradeSummary]] = defaultdict(list)
+    for row in rows.values_list(*LatestDecision._fields, *(f"trades__{column}" for column in COLUMNS)):
+        decision, trade = LatestDecision._make(row[:width]), TradeSummary._make(row[width:])
+        traded = trades[decision]
+        if trade.decision is not None:
+            traded.append(trade)
+    return list(trades.items())
 
 
 def _latest_forecasts(family: Family) -> list[Any]:

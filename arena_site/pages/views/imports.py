@@ -1,6 +1,7 @@
 """Collections of imported forecasts, with their boards and sources."""
 
 from collections.abc import Collection
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -48,7 +49,7 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     imported = row.imports.filter(completed=True)
     if as_of is not None:
         imported = imported.filter(imported_at__lte=as_of)
-    board = _board(request, row)
+    board = _board(row, as_of)
     report = board.report or {}
     first = RejectedRow.objects.order_by("row")[:REJECTED_ROWS_SHOWN]
     imports = []
@@ -81,9 +82,8 @@ def collection(request: HttpRequest, slug: str) -> HttpResponse:
     return TemplateResponse(request, "import.html", context)
 
 
-def _board(request: HttpRequest, row: ImportCollection) -> ImportLeaderboard:
-    """The collection's board, now or as of the requested instant. Raises Http404 before its first import."""
-    as_of = requested_instant(request, timezone.now())
+def _board(row: ImportCollection, as_of: datetime | None) -> ImportLeaderboard:
+    """The collection's board, now or as of an instant. Raises Http404 before its first import."""
     board: ImportLeaderboard | None = row.leaderboard
     if as_of is not None:
         from scoring.services.import_leaderboards import past_import_leaderboard

@@ -33,7 +33,6 @@ from scoring.constants import REFERENCES
 from scoring.leaderboard_keys import ranked_by
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.forecast_boards import forecast_board
-from scoring.selectors.largest_bets import with_returns_without_largest_bet
 from scoring.selectors.leaderboard_entries import trading_board
 from scoring.selectors.performance import release_changes
 
@@ -90,10 +89,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
 
 def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
     """How much of the leader's profit is one bet; empty for a past instant."""
-    if headline is None or as_of is not None:
-        return ""
-    leader = headline.leader
-    return largest_bet_sentence(*with_returns_without_largest_bet([leader], family=leader["family"]))
+    return "" if headline is None or as_of is not None else largest_bet_sentence(headline.leader)
 
 
 def _sides(competition: CompetitionIndex, as_of: datetime | None, now: datetime) -> tuple[Side, Sequence[Side]]:

@@ -14,10 +14,10 @@ from arena_site.pages.filters import count, fraction
 from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
-from scoring.constants import ALL_METHODOLOGIES, RISK_RESAMPLES, RISK_SIMULATIONS, TRADING
+from scoring.constants import ALL_METHODOLOGIES, RISK_RESAMPLES, RISK_SIMULATIONS, SIGNIFICANCE, TRADING
 from scoring.leaderboard_keys import versions_in_play
 from scoring.selectors.competition import competition_index
-from scoring.selectors.leaderboard_entries import SIGNIFICANCE, RiskFigures, risk_figures
+from scoring.selectors.leaderboard_entries import RiskFigures, risk_figures
 
 
 @require_safe

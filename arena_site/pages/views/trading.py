@@ -1,19 +1,17 @@
 """The trading leaderboard, returns by weeks since a cohort's start, and the latest decisions."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Decision, Family
+from agents.models import Decision
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.after_costs import costs_figure, costs_sentence
-from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
@@ -28,49 +26,38 @@ from scoring.models import Leaderboard
 from scoring.selectors.after_costs import entries_after_costs, entries_with_books
 from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
 from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
-from scoring.selectors.largest_bets import with_returns_without_largest_bet
 from scoring.selectors.leaderboard_entries import trading_board
 
 LATEST_DECISIONS = 10
-
-
-class TradingChoices(NamedTuple):
-    """The request's choices, and those that the page offers."""
-
-    now: datetime
-    as_of: datetime | None
-    computed_at: datetime | None
-    selection: PageSelection
-    versions: Sequence[str]
-    categories: Sequence[str]
 
 
 @require_safe
 def trading(request: HttpRequest) -> HttpResponse:
     """The ranking by return, returns by weeks since a cohort's start, and the latest decisions."""
     order = BoardOrder.from_request(request, TRADING_COLUMNS)
-    choices = _choices(request)
-    now, as_of, computed_at, selection = choices.now, choices.as_of, choices.computed_at, choices.selection
+    now = timezone.now()
+    as_of = requested_instant(request, now)
+    computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
+    versions, categories = sorted(filter(None, computed)), stored_boards(protocol=FORECAST).categories()
+    choices = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
+    selection = PageSelection.dated(request, choices)
+    computed_at = as_of or computed.get(selection["methodology"])
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
-    agents = _agents(competition, selection)
+    counted = competition.counted_under(selection["methodology"])
+    agents = [agent for agent in counted if not agent.family.external]
     returns = cohort_returns(agents, at=as_of or now)
     sparklines = _sparklines(returns)
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
     latest = _latest_decisions(as_of, competition)
     costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
-
-    def rows() -> Sequence[Mapping[str, Any]]:
-        """The rows of the table, made for the page alone: the files of its charts do without their largest bets."""
-        unsorted = []
-        for entry in with_returns_without_largest_bet(entries, selection["methodology"], current=as_of is None):
-            slug = entry["family"]
-            unsorted.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
-        return order.sorted(unsorted)
-
+    rows = []
+    for entry in entries:
+        slug = entry["family"]
+        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
     return TemplateResponse(
         request,
         "trading.html",
@@ -81,19 +68,26 @@ def trading(request: HttpRequest) -> HttpResponse:
             "headline": headline,
             "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
             "order": order,
-            "rows": rows,
+            "rows": order.sorted(rows),
             "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
             "filters": selection.filter_links(
                 [
-                    ("Methodology", "methodology", all_or_one("all versions", choices.versions, minimum=2)),
-                    ("Category", "category", all_or_one("all", choices.categories)),
+                    ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
+                    ("Category", "category", all_or_one("all", categories)),
                     ("As of", "as_of", instants(competition, computed_at or now, pause)),
                 ]
             ),
-            "figure": _figure(returns, agents, families, choices),
-            "costs": _costs_figure(costed, families, choices),
+            "figure": returns_figure(
+                returns,
+                agents,
+                families,
+                RETURNS_TITLE.format(whose="each model"),
+                query=selection.suffix,
+                dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
+            ),
+            "costs": costs_figure(costed, families, query=selection.suffix, at=computed_at or now) if costed else None,
             "costs_sentence": costs_sentence(costed, headline.condition) if costed and headline else "",
             "without_book": sum(entry["trades_without_book"] or 0 for entry in entries),
             "methodology": competition.methodology,
@@ -106,48 +100,6 @@ def trading(request: HttpRequest) -> HttpResponse:
             "pause": pause,
         },
     )
-
-
-def _choices(request: HttpRequest) -> TradingChoices:
-    now = timezone.now()
-    as_of = requested_instant(request, now)
-    computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
-    versions = sorted(filter(None, computed))
-    categories = stored_boards(protocol=FORECAST).categories()
-    options = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
-    selection = PageSelection.dated(request, options)
-    computed_at = as_of or computed.get(selection["methodology"])
-    return TradingChoices(now, as_of, computed_at, selection, versions, categories)
-
-
-def _agents(competition: CompetitionIndex, selection: PageSelection) -> list[AgentSummary]:
-    """The ranked agents of the chosen methodology."""
-    version = selection["methodology"]
-    agents = [agent for agent in competition.counted if not agent.family.external]
-    return [agent for agent in agents if version in ("", agent.cohort.methodology.version)]
-
-
-def _figure(
-    returns: CohortReturns, agents: Sequence[AgentSummary], families: Mapping[str, Family], choices: TradingChoices
-) -> Figure | None:
-    """The chart of returns by weeks since a cohort's start."""
-    selection, computed_at = choices.selection, choices.computed_at
-    return returns_figure(
-        returns,
-        agents,
-        families,
-        RETURNS_TITLE.format(whose="each model"),
-        query=selection.suffix,
-        dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
-    )
-
-
-def _costs_figure(
-    entries: Sequence[Mapping[str, Any]], families: Mapping[str, Family], choices: TradingChoices
-) -> Figure | None:
-    """The chart of returns before and after costs."""
-    at = choices.computed_at or choices.now
-    return costs_figure(entries, families, query=choices.selection.suffix, at=at) if entries else None
 
 
 def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:

@@ -25,7 +25,7 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class ForecastStyle:
-    """How a persona forecasts. With `knowledge` 1 it sees the true probability `ahead` of the crowd, with 0 nothing."""
+    """A persona's manner. With `knowledge` 1 it sees the true probability `ahead` of the crowd, with 0 nothing."""
 
     knowledge: float
     ahead: timedelta
@@ -34,7 +34,7 @@ class ForecastStyle:
     boldness: float = 1.0
     """Above 1 it exaggerates, below 1 it hedges."""
     careless: float = 0.0
-    """How often a question gets an answer that breaks the rules."""
+    """The share of questions whose answer breaks the rules."""
 
 
 STYLES = {

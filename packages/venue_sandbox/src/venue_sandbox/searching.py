@@ -70,7 +70,7 @@ def offered_tool(body: dict[str, Any]) -> SearchTool | None:
 
 
 def search(tool: SearchTool, user: str, rng: Random, *, fault: str) -> Searches:
-    """What a model searches for: none to all of its uses, each with some results about one of the questions.
+    """The searches of a model: none to all of its uses, each with some results about one of the questions.
 
     With the fault `endless` it searches as often as it may, with `excluded` it is shown an excluded host.
     """
