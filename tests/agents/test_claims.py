@@ -24,7 +24,9 @@ from foundation.process_names import process_name
 from markets.models import Universe
 from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet
 
 LEASE = timedelta(minutes=6)
@@ -32,16 +34,22 @@ RAIN = "Will it rain?"
 NO_PROCESS = 999_999_999
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
-    """Cohort 1 in its first week: Gemini has decided, GPT has not, the others are bankrupt."""
+def open_season(venue: Venue) -> None:
+    """Cohort 1 in its first week: Gemini has decided, GPT has not."""
     venue.market(RAIN)
+    line_up(GPT, GEMINI)
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
-    Agent.objects.exclude(model_id__in=(GPT, GEMINI)).update(status=Agent.Status.BANKRUPT)
     run("run_decisions", DECISION, family=Agent.objects.get(model_id=GEMINI).family.slug)
     venue.asked.clear()
-    return venue
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 class StallingGateway(Gateway):

@@ -10,6 +10,7 @@ from agents.models import ModelCall, Release
 from cohorts.models import Methodology
 from foundation.models import Alert
 from tests.commands import run
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GPT, HOLD, Failure, ModelAnswer, Venue
 
 ONE = {"family": "gpt-5.1"}
@@ -19,11 +20,17 @@ CUT = ModelAnswer(None, finish_reason="length")
 REQUEST = {"max_tokens", "temperature", "reasoning", "response_format", "provider"}
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
+def open_season(venue: Venue) -> None:
     venue.market("Will it rain?")
     venue.start_first_cohort()
-    return venue
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def say(**catalogue: Any) -> None:

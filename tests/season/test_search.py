@@ -23,6 +23,7 @@ from tests.commands import CommandOutput, run
 from tests.guards import guards_removed
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
+from tests.shared_rows import shared_rows_at_venue
 from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
 
 RAIN = "Will it rain?"
@@ -30,18 +31,25 @@ ASKED_AT = SUNDAY + timedelta(days=1, hours=2)
 NAMES = ("searches", "search_cost_usd", "excluded")
 
 
-@pytest.fixture(autouse=True)
-def searching(venue: Venue, settings: Any) -> None:
-    """Only the condition with search is asked, of one model, about one question."""
-    settings.ARENA_SEARCH = True
-    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", ".arena.example.org", "*"]
-    settings.ARENA_SITE_URL = "https://forecasts.example.net:8443"
-    settings.ARENA_LLM_TRANSPORT_RETRIES = 1
+def open_season(venue: Venue) -> None:
+    """Only the condition with search is asked, about one question."""
     Methodology.objects.filter(version="v3").update(published_at=SUNDAY)
     for name in ("priced", "blind"):
         set_condition_paused(name, paused=True)
     venue.market(RAIN)
     run("sync_markets", SUNDAY)
+
+
+season = shared_rows_at_venue(open_season)
+
+
+@pytest.fixture(autouse=True)
+def searching(season: tuple[Venue, None], venue: Venue, settings: Any) -> None:
+    venue.as_left(season[0])
+    settings.ARENA_SEARCH = True
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", ".arena.example.org", "*"]
+    settings.ARENA_SITE_URL = "https://forecasts.example.net:8443"
+    settings.ARENA_LLM_TRANSPORT_RETRIES = 1
 
 
 def ask(at: Any = ASKED_AT, **options: Any) -> CommandOutput:
