@@ -201,13 +201,13 @@ some_or_every = pytest.mark.parametrize(
 
 def some_of_each(items: Iterable[Any], kind: Callable[[Any], Hashable], most: int) -> list[Any]:
     """The first `most` items of each kind, in their order."""
-    taken = Counter[Hashable]()
-    some = []
+    counts = Counter[Hashable]()
+    selection = []
     for item in items:
-        taken[kind(item)] += 1
-        if taken[kind(item)] <= most:
-            some.append(item)
-    return some
+        counts[kind(item)] += 1
+        if counts[kind(item)] <= most:
+            selection.append(item)
+    return selection
 
 
 def examples(number: int) -> int:

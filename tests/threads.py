@@ -10,16 +10,16 @@ from django.db import connection
 Result = TypeVar("Result")
 
 
-def all_at_once(*acts: Callable[[], Result]) -> list[Result]:
+def all_at_once(*functions: Callable[[], Result]) -> list[Result]:
     """The results of calls that begin together, each in a thread with a database connection of its own."""
-    start = Barrier(len(acts), timeout=20)
+    start = Barrier(len(functions), timeout=20)
 
-    def call(act: Callable[[], Result]) -> Result:
+    def call(function: Callable[[], Result]) -> Result:
         start.wait()
         try:
-            return act()
+            return function()
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(len(acts)) as pool:
-        return list(pool.map(call, acts, timeout=20))
+    with ThreadPoolExecutor(len(functions)) as pool:
+        return list(pool.map(call, functions, timeout=20))

@@ -54,7 +54,7 @@ def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
 
 
 @pytest.fixture
-def asked(monday: tuple[Venue, CommandOutput], venue: Venue) -> Venue:
+def monday_venue(monday: tuple[Venue, CommandOutput], venue: Venue) -> Venue:
     """The venue after Monday's questions were asked of both models in both arms."""
     return venue.as_left(monday[0])
 
@@ -75,7 +75,7 @@ def row_of(prompt: Prompt, text: str) -> dict[str, Any]:
 # what is asked
 
 
-def test_every_family_is_asked_once_in_each_arm(asked: Venue, monday: tuple[Venue, CommandOutput]) -> None:
+def test_every_family_is_asked_once_in_each_arm(monday_venue: Venue, monday: tuple[Venue, CommandOutput]) -> None:
     _, ran = monday
     assert ran.code == 0, ran.stderr
     assert (ran["questions"], ran["asked"], ran["recorded"], ran["failed"]) == (3, 4, 12, 0)
@@ -83,25 +83,25 @@ def test_every_family_is_asked_once_in_each_arm(asked: Venue, monday: tuple[Venu
     assert Counter(Forecast.objects.values_list("arm", flat=True)) == {"priced": 6, "blind": 6}
     again = run("run_forecasts", MONDAY + timedelta(hours=1))
     assert (again["asked"], again["skipped"]) == (0, 4)
-    assert len(asked.asked) == 4
+    assert len(monday_venue.asked) == 4
 
 
-def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(asked: Venue) -> None:
+def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(monday_venue: Venue) -> None:
     hours = [{"utc_start": "00:30", "utc_end": "16:30", "completion": "0.5"}]
     Release.objects.filter(model_id=GPT).update(price_overrides=hours)
     with time_machine.travel(MONDAY + DAY, tick=False):
         summary = sign_in("administrator").get(action_path("run_forecasts"), {"confirm": ""}).context["preview"].summary
     # two batches, of 100 tokens as on record
     assert "Expected cost: $100.0" in summary
-    asked.says(GPT, ModelAnswer("{}", usage={}))
+    monday_venue.says(GPT, ModelAnswer("{}", usage={}))
     run("run_forecasts", MONDAY + DAY)
     call = ModelCall.objects.filter(model=GPT).latest("pk")
     assert call.booked_usd is not None
     assert call.booked_usd > call.parameters["max_tokens"] * Decimal("0.5")
 
 
-def test_the_arms_differ_in_prices_alone(asked: Venue) -> None:
-    priced, blind = prompt_of(asked), prompt_of(asked, priced=False)
+def test_the_arms_differ_in_prices_alone(monday_venue: Venue) -> None:
+    priced, blind = prompt_of(monday_venue), prompt_of(monday_venue, priced=False)
     assert priced.body["messages"][0] == blind.body["messages"][0]
     without = [row | {"prices": None} for row in priced.questions]
     assert without == blind.questions
@@ -109,8 +109,8 @@ def test_the_arms_differ_in_prices_alone(asked: Venue) -> None:
     assert priced.body["temperature"] == 0
 
 
-def test_an_exclusive_event_is_one_question_made_complete(asked: Venue) -> None:
-    row = row_of(prompt_of(asked), RACE["title"])
+def test_an_exclusive_event_is_one_question_made_complete(monday_venue: Venue) -> None:
+    row = row_of(prompt_of(monday_venue), RACE["title"])
     assert row["exclusive"] is True
     assert row["options"] == ["Ann", "Bob", "Cid", "None of these"]
     assert row["prices"] == {"Ann": 0.5, "Bob": 0.3, "Cid": 0.1, "None of these": 0.1}
@@ -127,12 +127,12 @@ def test_markets_that_are_not_exclusive_are_options_of_their_own(venue: Venue) -
     assert Forecast.objects.first().probabilities == {"June": 0.5, "July": 0.5}  # type: ignore[union-attr]
 
 
-def test_the_frozen_set_has_both_sides_prices_and_a_fingerprint(asked: Venue) -> None:
+def test_the_frozen_set_has_both_sides_prices_and_a_fingerprint(monday_venue: Venue) -> None:
     question_set = QuestionSet.objects.get()
     entry = question_set.entries.get(question__text=RAIN)
     assert entry.prices["YES"] == {"price": "0.4", "ask": None, "no_ask": None, "stale": False}
     assert question_set.sha256 == fingerprint(list(question_set.entries.select_related("question")))
-    asked.move(RAIN, Yes="0.9", No="0.1")
+    monday_venue.move(RAIN, Yes="0.9", No="0.1")
     run("sync_markets", MONDAY + timedelta(hours=1))
     run("run_forecasts", MONDAY + timedelta(hours=1))
     entry.refresh_from_db()
@@ -395,20 +395,20 @@ RESOLUTIONS: dict[str, tuple[Callable[[Venue], None], str, str, dict[str, bool |
 
 
 @pytest.mark.parametrize("name", RESOLUTIONS)
-def test_question_resolves_with_its_markets(asked: Venue, name: str) -> None:
+def test_question_resolves_with_its_markets(monday_venue: Venue, name: str) -> None:
     close, text, status, happened = RESOLUTIONS[name]
-    close(asked)
+    close(monday_venue)
     run("check_resolutions", MONDAY + DAY, skip_leaderboards=True)
     assert (question(text).status, outcome(text)) == (status, happened)
     if text == RAIN:
         assert Market.objects.get(question=RAIN).status == status
 
 
-def test_nobody_of_the_list_winning_is_none_of_these(asked: Venue) -> None:
+def test_nobody_of_the_list_winning_is_none_of_these(monday_venue: Venue) -> None:
     for name in ("Ann", "Bob"):
-        asked.resolve(f"Will {name} win the race?", "No")
+        monday_venue.resolve(f"Will {name} win the race?", "No")
     run("check_resolutions", MONDAY + DAY, skip_leaderboards=True)
     assert question(RACE["title"]).status == "open"
-    asked.resolve("Will Cid win the race?", "No")
+    monday_venue.resolve("Will Cid win the race?", "No")
     run("check_resolutions", MONDAY + 2 * DAY, skip_leaderboards=True)
     assert outcome(RACE["title"]) == {"Ann": False, "Bob": False, "Cid": False, "None of these": True}

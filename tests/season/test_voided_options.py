@@ -47,14 +47,14 @@ def ask(venue: Venue) -> Kalshi:
     return kalshi
 
 
-asked = shared_rows_at_venue(ask)
+question_day = shared_rows_at_venue(ask)
 
 
 @pytest.fixture
-def rows(asked: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+def rows(question_day: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
     """The second venue's rows of those options."""
-    take_over(venue, asked[0])
-    take_over(kalshi, asked[1])
+    take_over(venue, question_day[0])
+    take_over(kalshi, question_day[1])
     return list(kalshi.markets.values())
 
 
