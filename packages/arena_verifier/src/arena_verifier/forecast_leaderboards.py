@@ -93,7 +93,7 @@ def answered_entries(tables: Tables, records: QuestionRecords, arm: str) -> list
     return answered
 
 
-class ScoredAnswer(NamedTuple):
+class EntryScores(NamedTuple):
     """The scores of a forecast of a question on one day, and the market's Brier score there."""
 
     question: int
@@ -104,9 +104,9 @@ class ScoredAnswer(NamedTuple):
 
 def scored_forecasts(
     records: QuestionRecords, families: Row, answered: list[AnsweredEntry]
-) -> dict[str, list[ScoredAnswer]]:
+) -> dict[str, list[EntryScores]]:
     """The scored forecasts by forecaster, references included."""
-    scored: dict[str, list[ScoredAnswer]] = defaultdict(list)
+    scored: dict[str, list[EntryScores]] = defaultdict(list)
     for item in answered:
         models = [vector for slug, vector in item.vectors.items() if not families[slug]["external"]]
         size = len(records.options[item.question["id"]])
@@ -114,11 +114,11 @@ def scored_forecasts(
         market_brier = None if item.market is None else records.score(item.market, item.entry).brier
         for name, vector in (item.vectors | references).items():
             scores = records.score(vector, item.entry)
-            scored[name].append(ScoredAnswer(item.question["id"], item.entry["id"], scores, market_brier))
+            scored[name].append(EntryScores(item.question["id"], item.entry["id"], scores, market_brier))
     return scored
 
 
-def adjusted_ranking(scored: dict[str, list[ScoredAnswer]], models: list[str]) -> tuple[dict[str, float], str]:
+def adjusted_ranking(scored: dict[str, list[EntryScores]], models: list[str]) -> tuple[dict[str, float], str]:
     """The adjusted scores, and which score ranks: the adjusted one where the models answered different questions."""
     adjusted = adjusted_scores(scored, models)
     shares = [len(scored[name]) for name in models if scored[name]]
@@ -162,7 +162,7 @@ def normalised(vector: list[float]) -> list[float]:
     return [p / total for p in vector]
 
 
-def forecaster_figures(scored: list[ScoredAnswer], questions: set[int]) -> Row:
+def forecaster_figures(scored: list[EntryScores], questions: set[int]) -> Row:
     """Means of a forecaster's scores: each question counts once, however many days it was asked on."""
     times_asked = Counter(forecast.question for forecast in scored)
     coverage = len(times_asked) / max(len(questions), 1)
@@ -186,7 +186,7 @@ def question_mean(times_asked: Mapping[int, int], values: Iterable[tuple[int, fl
     return math.fsum(products) / math.fsum(weights) if weights else None
 
 
-def adjusted_scores(scored: dict[str, list[ScoredAnswer]], models: list[str]) -> dict[str, float]:
+def adjusted_scores(scored: dict[str, list[EntryScores]], models: list[str]) -> dict[str, float]:
     """Brier scores adjusted for the questions answered, of the models from their own fit, of references beside them."""
     alone = two_way_fit({name: scored[name] for name in models if scored[name]})
     joint_names = {*models, *REFERENCES}
@@ -209,7 +209,7 @@ Cells = dict[int, dict[str, WeightedScore]]
 """The scores of each entry, by forecaster."""
 
 
-def two_way_fit(scored: dict[str, list[ScoredAnswer]]) -> dict[str, float]:
+def two_way_fit(scored: dict[str, list[EntryScores]]) -> dict[str, float]:
     """Each forecaster's effect plus the mean question effect, by weighted least squares of score = effect + effect.
 
     Questions are entries. Only forecasters linked by common entries to most others have a value.
