@@ -64,7 +64,7 @@ class ListedMarket(NamedTuple):
     event_exclusive: bool | None
 
 
-class StatedForecast(NamedTuple):
+class DailyForecast(NamedTuple):
     """The probabilities that a model stated of a question on a day."""
 
     family: str
@@ -145,7 +145,7 @@ def stored_profits(selection: Selection) -> Mapping[str, Sequence[GroupProfit]]:
     before_scaling = dict(forecasts.filter(normalised=True).values_list("pk", "stated"))
     statements, pks = [], set()
     for pk, family, day, question, probabilities in rows:
-        statements.append(StatedForecast(family, day, question, before_scaling.get(pk, probabilities)))
+        statements.append(DailyForecast(family, day, question, before_scaling.get(pk, probabilities)))
         pks.add(question)
     options = QuestionOption.objects.filter(question__in=pks).order_by("question", "index")
     pairs = QuestionEntry.objects.filter(question__in=pks, duplicate__in=pks).order_by()
@@ -157,7 +157,7 @@ def stored_profits(selection: Selection) -> Mapping[str, Sequence[GroupProfit]]:
 
 
 def group_profits(
-    statements: Iterable[StatedForecast],
+    statements: Iterable[DailyForecast],
     questions: Mapping[int, AskedQuestion],
     events: Mapping[str, EventMarkets],
 ) -> Mapping[str, Sequence[GroupProfit]]:

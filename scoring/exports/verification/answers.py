@@ -25,7 +25,7 @@ READ = ("answered", "cut")
 REREAD_COLUMNS = ("probabilities", "stated", "normalised", "rationale")
 
 
-class ReadForecast(NamedTuple):
+class ReparsedForecast(NamedTuple):
     """A forecast as it is read again from a call's answer, with the call's searches and why it counts on no board."""
 
     call: int
@@ -43,7 +43,7 @@ class ReadForecast(NamedTuple):
         return figures | {"searches": self.searches, "excluded": self.excluded}
 
 
-Samples = dict[tuple[int, int], dict[int, dict[str, ReadForecast]]]
+Samples = dict[tuple[int, int], dict[int, dict[str, ReparsedForecast]]]
 """By batch and release, entry, and number of the sample."""
 
 
@@ -138,7 +138,7 @@ class _Elicitations:
         self.entries: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for entry in archive.rows("question_entries"):
             self.entries[entry["question_set"], entry["batch"]].append(entry)
-        self.read_so_far: dict[int, dict[int, ReadForecast]] = defaultdict(dict)
+        self.read_so_far: dict[int, dict[int, ReparsedForecast]] = defaultdict(dict)
         self.refusals: dict[int, dict[int, CheckedForecast]] = defaultdict(dict)
         """The forecasts by call and entry that broke the rules."""
         self.forecasts: dict[int, list[Row]] = defaultdict(list)
@@ -171,7 +171,7 @@ class _Elicitations:
                 continue
             before = self.read_so_far[task["id"]].get(entry)
             if before is None or not before.is_valid:
-                reading = ReadForecast(call["id"], forecast, call["searches"], call["excluded"])
+                reading = ReparsedForecast(call["id"], forecast, call["searches"], call["excluded"])
                 self.read_so_far[task["id"]][entry] = reading
 
     def check_rest(self) -> Iterator[str]:
@@ -196,7 +196,7 @@ class _Elicitations:
         yield from self._check_samples(samples)
         yield from self._check_refusals()
 
-    def _check_forecasts(self, elicitation: int, valid: Mapping[int, ReadForecast]) -> Iterator[str]:
+    def _check_forecasts(self, elicitation: int, valid: Mapping[int, ReparsedForecast]) -> Iterator[str]:
         """The forecasts of an elicitation without samples are the valid ones of its answers."""
         rows = self.forecasts[elicitation]
         row_by_entry = mappings_by("entry", rows)
@@ -236,7 +236,7 @@ class _Elicitations:
                     yield from mismatches(f"forecasts: forecast {row['id']}", row, _figures_of_samples(in_order))
 
 
-def _figures_of_samples(readings: Sequence[ReadForecast]) -> dict[str, Any]:
+def _figures_of_samples(readings: Sequence[ReparsedForecast]) -> dict[str, Any]:
     """The number of searches of all samples, and the first reason for which one counts on no board."""
     searches, excluded = None, ""
     for reading in readings:

@@ -18,9 +18,9 @@ from scoring.exports.verification.rows import check_computed
 from scoring.services.consistency_report import (
     AskedOption,
     AskedQuestion,
+    DailyForecast,
     GroupProfit,
     ListedMarket,
-    StatedForecast,
     asked_questions,
     event_markets,
     group_profits,
@@ -96,7 +96,7 @@ def _profits(archive: Archive, records: ArchivedForecasts, arm: str) -> Mapping[
         question_set = archive.by("question_sets")[entries[row["entry"]]["question_set"]]
         probabilities = row["stated"] if row["normalised"] else row["probabilities"]
         day = datetime.fromisoformat(question_set["day"])
-        statements.append(StatedForecast(row["family"], day, row["question"], probabilities))
+        statements.append(DailyForecast(row["family"], day, row["question"], probabilities))
     return group_profits(statements, questions, events)
 
 
