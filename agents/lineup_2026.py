@@ -20,6 +20,11 @@ class Competitor(NamedTuple):
     """The gateway's permanent name of the model, where an answer may carry no other."""
 
     @property
+    def family_fields(self) -> dict[str, Any]:
+        """The fields of the family beside its slug."""
+        return {"display_name": self.display_name, "provider": self.provider, "color": self.color}
+
+    @property
     def release_fields(self) -> dict[str, Any]:
         """The fields of its release, with prices in US dollars per token."""
         return {

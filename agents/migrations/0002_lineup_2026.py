@@ -11,18 +11,9 @@ def register(apps, schema_editor):
     LineUp, LineUpEntry = apps.get_model("agents", "LineUp"), apps.get_model("agents", "LineUpEntry")
     releases = []
     for competitor in LINEUP_2026:
-        family, _ = Family.objects.get_or_create(
-            slug=competitor.slug,
-            defaults={
-                "display_name": competitor.display_name,
-                "provider": competitor.provider,
-                "color": competitor.color,
-            },
-        )
+        family, _ = Family.objects.get_or_create(slug=competitor.slug, defaults=competitor.family_fields)
         release, _ = Release.objects.get_or_create(
-            family=family,
-            effective_from=EFFECTIVE_FROM,
-            defaults=competitor.release_fields,
+            family=family, effective_from=EFFECTIVE_FROM, defaults=competitor.release_fields
         )
         releases.append(release)
     if LineUp.objects.exists():
