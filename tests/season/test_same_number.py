@@ -79,7 +79,11 @@ def test_the_admin_has_the_family_figures_of_the_api(season: Venue, client: Clie
     entries = rows_of("/api/v1/leaderboard/", client)
     assert len(entries) == 3
     address = reverse("admin:scoring_leaderboard_change", args=[Leaderboard.objects.get(methodology="").pk])
-    assert json.loads(element(get_page(admin_client, address), "pre.verbatim").text()) == entries
+    shown = json.loads(element(get_page(admin_client, address), "pre.verbatim").text())
+    for row in shown:
+        assert "return_without_largest_bet" in row
+        del row["return_without_largest_bet"]  # that of the page alone
+    assert shown == entries
     assert rows_of("/api/v1/leaderboard/?methodology=v1", client) == entries
 
 
