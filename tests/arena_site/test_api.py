@@ -18,6 +18,7 @@ from arena_site.api import ENDPOINTS, INDEX
 from arena_site.pages.views.site import server_error
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import StrictFilterBackend
+from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from tests.arena_site.endpoints import LISTS, one_per_app
 from tests.factories import (
     WEEK,
@@ -48,6 +49,7 @@ def _week() -> None:
     for arm in ("priced", "blind"):
         ask(rain, {"gpt-5.1": [0.6, 0.4]}, arm=arm)
     end_question(rain, "YES")
+    refresh_forecast_leaderboards(at=WEEK + timedelta(days=31))
     submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
 
 
