@@ -10,13 +10,13 @@ MARKET, UNIFORM, ENSEMBLE = "market", "uniform", "ensemble"
 ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED = "ensemble_median", "ensemble_extremised"
 REFERENCES = (MARKET, UNIFORM, ENSEMBLE, ENSEMBLE_MEDIAN, ENSEMBLE_EXTREMISED)
 SHOWN_REFERENCES = REFERENCES[:3]
-"""Those in charts and short tables; the others lie close to the ensemble."""
+"""The references in charts and short tables; the other ensembles lie close to the first."""
 EXTREMISING = 1.5
 """Factor on the log odds of the mean forecast, which loses what only single forecasters know."""
 RANKED_BY = ("adjusted_brier", "brier")
 """The scores that may rank the families: the adjusted one where coverage differs, else the plain one."""
 SIGNIFICANCE = 0.05
-"""Corrected p below which a difference is told from none."""
+"""The bound of corrected p: a difference is significant below it."""
 GAMMAS = ("0", "0.5", "1")
 """Risk aversions of the averaged returns."""
 DETECTABLE_DIFFERENCE = 5.0

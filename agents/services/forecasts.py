@@ -89,9 +89,8 @@ def run_forecasts(
     for pk in completed:
         report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
-    budget = spend_limit(Elicitation.PROTOCOL, settings.spend_limit) - spent_in_week(
-        Elicitation.PROTOCOL, week_start(at)
-    )
+    spent = spent_in_week(Elicitation.PROTOCOL, week_start(at))
+    budget = spend_limit(Elicitation.PROTOCOL, settings.spend_limit) - spent
     sets = _freeze_question_sets(
         methodology, rules, at=at, clob=clob, questions=questions, most_usd=budget, report=report
     )

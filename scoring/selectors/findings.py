@@ -163,7 +163,7 @@ def _condition(at: datetime | None) -> dict[str, str]:
 
 
 def _prices(effect: Mapping[str, Any] | None) -> Iterator[Finding]:
-    """What the market's prices in the prompt bring, as `price_effect` has it."""
+    """The finding on the market's prices in the prompt, from the figures of `price_effect`."""
     if effect:
         low, high = effect["interval"]
         number = effect["questions"]

@@ -23,7 +23,7 @@ from scoring.services.sample_figures import sample_figures
 
 QUESTION_COLUMNS = ("forecast__question", "forecast__question__event_key")
 ANSWER_COLUMNS = ("forecast__entry", "forecast__release")
-"""What the scores of one release have in common that answered the same question on the same day."""
+"""The columns that group the scores of one release on one question and day."""
 
 
 def condition_report(*, at: datetime | None = None) -> dict[str, Any]:

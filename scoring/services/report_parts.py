@@ -14,7 +14,7 @@ from scoring.services.time_report import Ranking, time_report
 
 
 class ReportInputs(NamedTuple):
-    """What the parts of a report follow from, besides resolved entries."""
+    """The inputs of a report's parts, besides resolved entries."""
 
     usage: Mapping[TaskKey, AnswerUsage]
     releases: ReleaseRecords

@@ -120,7 +120,7 @@ def test_every_model_is_registered() -> None:
 
 
 def kind_of_admin(model: type[Model]) -> tuple[str, bool]:
-    """What the admin pages of a model have in common: those of an app are written alike, and big tables are paged."""
+    """The rule by which admin pages are grouped: pages of an app are written alike, and big tables are paged."""
     return model._meta.app_label, name(model) in BIG
 
 

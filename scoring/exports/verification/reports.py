@@ -66,7 +66,7 @@ def _releases(archive: Archive) -> ReleaseRecords:
 
 
 def _usage(archive: Archive, arm: str) -> dict[TaskKey, AnswerUsage]:
-    """What an answer took, of the batches of an arm."""
+    """The cost, time and tokens of an answer, by task of an arm."""
     usage = {}
     for (pk, release), figures in archived_usage(archive).items():
         batch = archive.by("question_batches")[pk]

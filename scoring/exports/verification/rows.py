@@ -61,7 +61,10 @@ def check_rows(archive: Archive) -> Iterator[str]:
 
 
 def check_computed(archive: Archive, table: str, rows: Iterable[Mapping[str, Any]], unfounded: str) -> Iterator[str]:
-    """Each row of a table is the computed one of its key, and none is missing; `unfounded` is said of one without."""
+    """A line for each row of a table that differs from the computed one of its key, has none, or is missing.
+
+    `unfounded` are the words about a row without a computed one.
+    """
     computed = {}
     for row in rows:
         computed[tuple(row[name] for name in KEYS[table])] = subset(row, TABLES_BY_NAME[table].names)

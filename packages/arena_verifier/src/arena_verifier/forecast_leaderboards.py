@@ -29,7 +29,7 @@ def check_forecast_leaderboards(tables: Tables, violations: Violations) -> None:
             if in_version and category in ("", item.question["category"]):
                 on_board.append(item)
         name = f"{arm} {version or 'all'} {category}"
-        check_leaderboard(name, board, on_board, tables, violations)
+        check_leaderboard(name, board, on_board, records, tables, violations)
 
 
 def asked_arms(tables: Tables) -> set[str]:
@@ -37,11 +37,16 @@ def asked_arms(tables: Tables) -> set[str]:
 
 
 def check_leaderboard(
-    name: str, board: dict[str, Row], on_board: list["AnsweredEntry"], tables: Tables, violations: Violations
+    name: str,
+    board: dict[str, Row],
+    on_board: list["AnsweredEntry"],
+    records: QuestionRecords,
+    tables: Tables,
+    violations: Violations,
 ) -> None:
     """The rows of one board follow from the entries on it, and no forecaster of these is missing."""
     families = tables.by("families", "slug")
-    scored = scored_forecasts(QuestionRecords(tables), families, on_board)
+    scored = scored_forecasts(records, families, on_board)
     questions = {item.question["id"] for item in on_board}
     models = [slug for slug in board if slug in families and not families[slug]["external"]]
     adjusted, ranked_by = adjusted_ranking(scored, models)

@@ -206,8 +206,9 @@ def release_figures(tables: Tables, records: QuestionRecords, answered: list[Ans
         frozen_at = freeze_of(tables, item)
         for name, release in item.releases.items():
             if name in item.vectors:
-                is_in_trend = (frozen_at - first[release]).total_seconds() <= TREND_DAYS * SECONDS_A_DAY
-                by_release[release] += [item.only({name})] if is_in_trend else []
+                entries = by_release[release]
+                if (frozen_at - first[release]).total_seconds() <= TREND_DAYS * SECONDS_A_DAY:
+                    entries.append(item.only({name}))
     figures = {}
     for release, entries in by_release.items():
         name = tables.by("releases")[release]["family"]

@@ -75,7 +75,7 @@ def agent_costs(tables: Tables) -> dict[int, Decimal]:
 def families_of(
     tables: Tables, version: str, costs: dict[int, Decimal]
 ) -> tuple[dict[str, Decimal], dict[str, list[Row]]]:
-    """What each family spent under a methodology, or all, and its agents; voided cohorts count for costs alone."""
+    """The costs and the agents of each family under a methodology, or all; of voided cohorts the costs alone."""
     spent: dict[str, Decimal] = defaultdict(Decimal)
     players: dict[str, list[Row]] = defaultdict(list)
     for agent in tables.by("agents").values():
