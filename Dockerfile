@@ -7,8 +7,10 @@ WORKDIR /app
 COPY pyproject.toml ./
 COPY packages ./packages
 COPY fixtures ./fixtures
-RUN uv sync --no-dev --no-editable
+RUN uv sync --no-editable
 COPY . .
+# The wheels that /kit/ serves.
+RUN SECRET_KEY=build-only-0123456789-abcdefghij-klmnopqrst uv run --no-sync manage.py build_kit
 
 FROM python:3.11.13-slim-trixie
 ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
@@ -24,5 +26,5 @@ ENV DATABASE_URL=sqlite:////data/arena.sqlite3 ARENA_EXPORT_DIR=/data/exports AR
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD \
-    ["python", "-c", "from urllib.request import Request, urlopen; urlopen(Request('http://127.0.0.1:8000/healthz', headers={'X-Forwarded-Proto': 'https'}), timeout=4)"]
-CMD ["gunicorn", "arena_site.wsgi", "--preload", "--worker-class", "arena_site.operations.web_worker.BufferingWorker", "--workers", "2", "--threads", "8", "--no-control-socket", "--bind", "0.0.0.0:8000"]
+    ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+CMD ["gunicorn", "arena_site.wsgi", "--preload", "--worker-class", "gthread", "--workers", "2", "--threads", "8", "--no-control-socket", "--bind", "0.0.0.0:8000"]

@@ -11,6 +11,7 @@ ALLOCATION_THRESHOLD = 10_000
 
 
 def main() -> None:
+    os.umask(0o077)  # the database, archives and backups are for the account that runs the arena
     gc.set_threshold(ALLOCATION_THRESHOLD)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena_site.settings")
     from django.core.exceptions import ImproperlyConfigured

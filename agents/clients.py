@@ -10,6 +10,7 @@ from agents.gateway.catalogue import ModelCatalogue
 from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.services.model_calls import CallSettings
+from foundation import clock
 
 
 def gateway() -> Gateway:
@@ -21,14 +22,15 @@ def gateway() -> Gateway:
     )
 
 
-def call_settings(gateway: Gateway, *, minutes: float | None = None) -> CallSettings:
-    """The settings of a run that asks nobody new after `minutes`."""
+def call_settings(gateway: Gateway, *, live: bool = False, minutes: float | None = None) -> CallSettings:
+    """The settings of a run that asks nobody new after `minutes`; a live one dates answers by the clock."""
     return CallSettings(
         gateway=gateway,
         spend_limit=settings.ARENA_SPEND_LIMIT_USD,
         transport_retries=settings.ARENA_LLM_TRANSPORT_RETRIES,
         lease=timedelta(seconds=settings.ARENA_LEASE_S),
         asking_ends_s=math.inf if minutes is None else time.monotonic() + minutes * 60,
+        clock=clock.recording_now if live else None,
     )
 
 

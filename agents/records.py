@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
-TRADING, FORECAST, ARCHIVE = "trading", "forecast", "archive"
-PROTOCOLS = (TRADING, FORECAST, ARCHIVE)
+TRADING, FORECAST, ARCHIVE, BOARD = "trading", "forecast", "archive", "board"
+PROTOCOLS = (TRADING, FORECAST, ARCHIVE, BOARD)
 """The chains of links."""
 RECEIPT = "receipt"
 """The chain of receipts, which are their own links."""
@@ -17,6 +18,11 @@ GENESIS = "0" * 64
 def canonical(value: Any) -> str:
     """Canonical JSON: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def new_nonce() -> str:
+    """32 random bytes in hex: a hash that covers them tells nothing of the rest, however short that is."""
+    return secrets.token_hex(32)
 
 
 def sha256(text: str) -> str:

@@ -11,12 +11,14 @@ from agents.models import (
     DailyAnchor,
     Decision,
     Elicitation,
+    Envelope,
     Family,
     Forecast,
     Instruction,
     JournalEntry,
     LineUp,
     LineUpEntry,
+    ManualSettlement,
     ModelCall,
     Position,
     Receipt,
@@ -30,7 +32,7 @@ from agents.models import (
 )
 from agents.models.call import RECONCILED
 from agents.models.chain import Protocol
-from agents.models.task import Status
+from agents.models.task import Status, Task
 from foundation.change_times import UPDATED_AT
 from foundation.guards import CHANGED, Trigger, all_but, append_only, differs, fixed, protected
 
@@ -43,7 +45,8 @@ SENT_WITH = (
 
 
 def triggers() -> Iterator[Trigger]:
-    yield from append_only(JournalEntry, Trade, Settlement, Reversal, Instruction)
+    yield from append_only(JournalEntry, Trade, Settlement, Reversal, ManualSettlement, Instruction)
+    yield _journal_goes_forward()
     yield from append_only(Forecast, RefusedForecast, ChainLink, DailyAnchor, Submission, AgentVersion)
     yield from append_only(Receipt, Attempt)
     yield fixed(Family, "external", "track")
@@ -52,7 +55,9 @@ def triggers() -> Iterator[Trigger]:
     yield from protected(SigningKey)
     for task in (Decision, Elicitation):
         yield fixed(task, when=f"OLD.status IN ('{Status.COMPLETED}', '{Status.MISSED}')")
+        yield from _waits_in_its_envelope(task)
         yield from protected(task)
+    yield from _envelopes()
     yield fixed(ModelCall, when=_call_would_change())
     yield from protected(ModelCall)
     yield _chain_grows_by_links()
@@ -84,16 +89,50 @@ def _line_ups() -> Iterator[Trigger]:
     )
 
 
+def _waits_in_its_envelope(task: type[Task]) -> Iterator[Trigger]:
+    """A task is answered with a sealed envelope, and changes no more until that is opened, which completes it."""
+    table, envelope = task._meta.db_table, Envelope._meta.db_table
+    has = f"EXISTS (SELECT 1 FROM {envelope} WHERE {task._meta.model_name}_id = NEW.id AND state = '{{}}')"  # noqa: S608
+    sealed, opened = has.format(Envelope.State.SEALED), has.format(Envelope.State.OPENED)
+    answered, completed = f"'{Status.ANSWERED}'", f"'{Status.COMPLETED}'"
+    message = f"{task._meta.verbose_name_plural} wait in their envelopes and {CHANGED} before these are opened"
+    leaves = f"OLD.status = {answered} AND NOT (NEW.status = {completed} AND {opened})"
+    enters = f"NEW.status = {answered} AND NOT {sealed}"
+    yield Trigger(f"{table}_waits_in_its_envelope", table, "UPDATE", message, f"({leaves}) OR ({enters})")
+    yield Trigger(f"{table}_begins_unanswered", table, "INSERT", message, enters)
+
+
+def _envelopes() -> Iterator[Trigger]:
+    """An envelope is sealed, then opened or replaced, once; nothing else of it changes."""
+    sealed, table = f"'{Envelope.State.SEALED}'", Envelope._meta.db_table
+    yield fixed(Envelope, when=f"OLD.state <> {sealed} OR {differs(Envelope, all_but(Envelope, 'state', 'opened_at'))}")
+    yield Trigger(f"{table}_begins_sealed", table, "INSERT", "envelopes begin sealed", f"NEW.state <> {sealed}")
+    yield from protected(Envelope)
+
+
 def _call_would_change() -> str:
-    """The condition that an UPDATE rewrites an answer: stored once, it may be refused and its cost reconciled."""
+    """The condition that an UPDATE rewrites an answer: stored once, it may be refused and its cost reconciled.
+
+    The answer of an external agent may be replaced by a later one.
+    """
     unanswered = f"OLD.result IN ('{Result.SENT}', '{Result.LOST}')"
     marks_refused = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REFUSED}'"
+    marks_replaced = f"OLD.result = '{Result.ANSWERED}' AND NEW.result = '{Result.REPLACED}'"
     reconciles = "OLD.cost_source = 'booked' AND NEW.reconciled_at IS NOT NULL"
     exceptions = [unanswered]
-    for condition, fields in ((marks_refused, ("result", "error")), (reconciles, RECONCILED)):
+    changes = ((marks_refused, ("result", "error")), (marks_replaced, ("result",)), (reconciles, RECONCILED))
+    for condition, fields in changes:
         change = differs(ModelCall, all_but(ModelCall, UPDATED_AT, *fields))
         exceptions.append(f"({condition} AND NOT ({change}))")
     return f"({differs(ModelCall, SENT_WITH)}) OR NOT ({' OR '.join(exceptions)})"
+
+
+def _journal_goes_forward() -> Trigger:
+    """No entry is dated before an earlier one of its agent."""
+    table = JournalEntry._meta.db_table
+    later = f"SELECT 1 FROM {table} WHERE agent_id = NEW.agent_id AND occurred_at > NEW.occurred_at"  # noqa: S608
+    message = "a journal goes forward: the agent has a later entry"
+    return Trigger(f"{table}_goes_forward", table, "INSERT", message, f"EXISTS ({later})")
 
 
 def _chain_grows_by_links() -> Trigger:

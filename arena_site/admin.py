@@ -9,14 +9,17 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from agents.admin.families import FamilyAdmin, ReleaseAdmin
 from agents.admin.registrations import RegistrationAdmin
 from agents.models import Family, Registration, Release
 from arena_site import jobs
+from arena_site.dashboard import roles
 from arena_site.dashboard.audit import AuditedAdminMixin, audit_form
-from arena_site.models import AuditEntry, Backup, HostClaim, RateLimitCounter, Worker
+from arena_site.models import AuditEntry, Backup, HostClaim, Worker
 from arena_site.operations.queue_messages import STARTED
 from foundation.admin.filters import FilterPreset, preset_filter
 from foundation.admin.readonly import BoundedSearchAdmin, ReadOnlyAdmin, json_column, verbatim
@@ -83,14 +86,6 @@ class BackupAdmin(ReadOnlyAdmin):
     ordering = ("-taken_at", "-pk")
 
 
-@admin.register(RateLimitCounter)
-class RateLimitCounterAdmin(ReadOnlyAdmin):
-    list_display = ("limit_name", "client", "window_end", "count")
-    list_filter = ("limit_name",)
-    search_fields = ("=client",)
-    ordering = ("-window_end", "-pk")
-
-
 @admin.register(Schedule)
 class ScheduleAdmin(ReadOnlyAdmin):
     """Schedules, installed by code: one malformed row would stop them all. Actions pause and resume them."""
@@ -153,6 +148,12 @@ class AccountAdmin(BoundedSearchAdmin, UserAdmin):
         superuser_only = () if _is_superuser(request) else ("is_superuser", "user_permissions")
         return (*super().get_readonly_fields(request, obj), *superuser_only)
 
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Groups that may be given: the roles, or for superusers any."""
+        if db_field.name == "groups" and not _is_superuser(request):
+            kwargs["queryset"] = Group.objects.filter(name__in=roles.NAMES)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and _may_edit(request, obj)
 
@@ -160,9 +161,16 @@ class AccountAdmin(BoundedSearchAdmin, UserAdmin):
         return super().has_delete_permission(request, obj) and _may_edit(request, obj)
 
 
+# A second factor is given by its command alone, whose act is in the audit log.
+admin.site.unregister((TOTPDevice, StaticDevice))
+
+
 @admin.register(Group)
 class RoleAdmin(BoundedSearchAdmin, GroupAdmin):
-    """Groups. Every migrate resets the roles viewer, operator and administrator; other groups are free."""
+    """Groups. Every migrate resets the roles viewer, operator and administrator.
+
+    Other groups are for superusers to make.
+    """
 
 
 def _is_superuser(request: HttpRequest) -> bool:

@@ -1,6 +1,7 @@
 """The REST API as a whole: its endpoints, its index and its paths."""
 
 from datetime import datetime
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -13,19 +14,19 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.routers import Route, SimpleRouter
 
-from agents.api.chain import ChainLinkViewSet, ChainViewSet
+from agents.api.chain import ChainLinkViewSet, ChainViewSet, EnvelopeViewSet
 from agents.api.families import FamilyViewSet, ReleaseViewSet
-from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, TradeViewSet
+from agents.api.ledger import JournalViewSet, PositionViewSet, ReversalViewSet, SettlementViewSet, TradeViewSet
 from agents.api.methodologies import MethodologyViewSet
 from agents.api.receipts import AttemptViewSet, ReceiptViewSet
-from agents.api.submissions import Attempts, OpenTasks, Submissions
+from agents.api.registered_agent import RegisteredAgent
+from agents.api.submissions import OpenTasks, Submissions
 from agents.api.tasks import DecisionViewSet, ElicitationViewSet
-from agents.models.sealed_rows import seals_in_force
+from agents.letters import first_sealed_freeze
 from arena_site.authentication import AgentTokenAuthentication
-from arena_site.export_requests import RequestableExportViewSet
-from arena_site.operations.manual_settlements import Settlements
 from cohorts.api import CohortViewSet
 from foundation.api import RunViewSet
+from foundation.clock import now
 from foundation.rest.filters import check_parameters
 from foundation.rest.problems import Problem
 from foundation.rest.viewsets import extend_schema
@@ -35,15 +36,12 @@ from scoring.api.agents_boards import AgentsBoardViewSet
 from scoring.api.base import ComputedView
 from scoring.api.calibration import CalibrationView
 from scoring.api.comparisons import ComparisonView, ConditionDifferenceViewSet
-from scoring.api.consistency import ConsistencyView
 from scoring.api.disagreements import MarketDisagreementViewSet
-from scoring.api.exports import export_download
+from scoring.api.exports import ExportViewSet
 from scoring.api.forecasts import ForecastLeaderboardViewSet, ForecastQuestionViewSet, ForecastViewSet
-from scoring.api.imports import ImportViewSet
 from scoring.api.leaderboards import LeaderboardViewSet
 from scoring.api.performance import PerformanceView
-from scoring.api.pitfalls import PitfallsView
-from scoring.api.report_parts import CostsView, ReleaseTrendsView, TimeView
+from scoring.api.report_parts import CostsView, TimeView
 from scoring.api.risk import RiskViewSet
 
 PUBLIC_RUNS = ("sync_markets", "start_cohort")
@@ -54,16 +52,20 @@ RUN_IDENTITY = frozenset({"kind", "at"})
 class PublicRuns(RunViewSet):
     __doc__ = RunViewSet.__doc__
 
+    @cached_property
+    def sealed_since(self) -> datetime | None:
+        """The first freeze with sealed letters; none for the API's description, which is made without a database."""
+        return None if getattr(self, "swagger_fake_view", False) else first_sealed_freeze(now())
+
     @property
     def requested(self) -> frozenset[str]:
-        return super().requested | RUN_IDENTITY if seals_in_force() else super().requested
+        return super().requested | RUN_IDENTITY if self.sealed_since else super().requested
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        begun_at = seals_in_force().begun_at
         contents = getattr(response, "data", None)
-        if begun_at is not None and isinstance(contents, dict):
+        if self.sealed_since and isinstance(contents, dict):
             for row in contents.get("results", [contents]):
-                if row.get("kind") not in PUBLIC_RUNS and datetime.fromisoformat(row["at"]) >= begun_at:
+                if row.get("kind") not in PUBLIC_RUNS and datetime.fromisoformat(row["at"]) >= self.sealed_since:
                     _hide(row)
         return super().finalize_response(request, response, *args, **kwargs)
 
@@ -91,7 +93,7 @@ ENDPOINTS: dict[str, Any] = {
     "trades": TradeViewSet,
     "positions": PositionViewSet,
     "journal": JournalViewSet,
-    "settlements": Settlements,
+    "settlements": SettlementViewSet,
     "reversals": ReversalViewSet,
     "snapshots": SnapshotViewSet,
     "brier-scores": BrierScoreViewSet,
@@ -103,12 +105,12 @@ ENDPOINTS: dict[str, Any] = {
     "elicitations": ElicitationViewSet,
     "forecasts": ForecastViewSet,
     "forecast-leaderboards": ForecastLeaderboardViewSet,
-    "imports": ImportViewSet,
     "chain": ChainViewSet,
     "chain-links": ChainLinkViewSet,
+    "envelopes": EnvelopeViewSet,
     "receipts": ReceiptViewSet,
     "attempts": AttemptViewSet,
-    "exports": RequestableExportViewSet,
+    "exports": ExportViewSet,
 }
 
 
@@ -173,29 +175,26 @@ INDEX = {
     **{name: f"{name}-list" for name in ENDPOINTS},
     "performance": "performance",
     "calibration": "calibration-api",
-    "consistency": "consistency-api",
-    "pitfalls": "pitfalls-api",
     "time": "time-api",
     "costs": "costs-api",
-    "release-trends": "release-trends-api",
 }
 """Names of URL patterns by the names in the index."""
 
 urlpatterns = [
     path("v1/", Index.as_view(), name="api-index"),
     path("v1/", include(router.urls)),
-    path("v1/exports/<int:pk>/file/", export_download, name="export-file"),
     path("v1/calibration/", CalibrationView.as_view(), name="calibration-api"),
     path("v1/time/", TimeView.as_view(), name="time-api"),
     path("v1/costs/", CostsView.as_view(), name="costs-api"),
-    path("v1/release-trends/", ReleaseTrendsView.as_view(), name="release-trends-api"),
     path("v1/comparisons/<str:first>/<str:second>/", ComparisonView.as_view(), name="comparison-api"),
-    path("v1/consistency/", ConsistencyView.as_view(), name="consistency-api"),
-    path("v1/pitfalls/", PitfallsView.as_view(), name="pitfalls-api"),
     path("v1/performance/", PerformanceView.as_view(), name="performance"),
     path("v1/submissions/", Submissions.as_view(authentication_classes=AGENT_TOKENS), name="submissions"),
     path("v1/submissions/open/", OpenTasks.as_view(authentication_classes=AGENT_TOKENS), name="submissions-open"),
-    path("v1/submissions/attempts/", Attempts.as_view(authentication_classes=AGENT_TOKENS), name="attempt-reports"),
+    path(
+        "v1/submissions/agent/",
+        RegisteredAgent.as_view(authentication_classes=AGENT_TOKENS),
+        name="submissions-agent",
+    ),
     path("schema/", schema_view, name="schema"),
     path("docs/", docs_view, name="api-docs"),
     re_path(r"", unknown_path),

@@ -28,6 +28,14 @@ def gateway_has_a_key(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(SETTINGS, deploy=True)
+def https_has_a_proxy(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if not settings.ARENA_HTTPS or settings.ARENA_TRUSTED_PROXIES:
+        return []
+    message = "ARENA_HTTPS without ARENA_TRUSTED_PROXIES: every page redirects to itself, for ever"
+    return [Error(message, hint="Put ARENA_TRUSTED_PROXIES=<the front's address> into .env.", id="arena.E002")]
+
+
+@register(SETTINGS, deploy=True)
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []

@@ -65,15 +65,6 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def hours(text: str) -> tuple[int, int]:
-    """Two different hours of the day, as in 22-7."""
-    first, _, last = text.partition("-")
-    start, end = whole_number(0, 23)(first), whole_number(0, 23)(last or "none")
-    if start == end:
-        raise ValueError("must be two different hours, such as 22-7")
-    return start, end
-
-
 def one_of(*names: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in names:
@@ -154,7 +145,7 @@ def sources(text: str) -> tuple[str, ...]:
 def evidence_source(text: str) -> str:
     """A source of evidence: the name of a service, or `file:` and a folder that exists."""
     if not text.startswith("file:"):
-        return one_of("exa", "tavily", "brave", "asknews", "file:DIR")(text)
+        return one_of("exa", "tavily", "file:DIR")(text)
     if not Path(text.removeprefix("file:")).is_dir():
         raise ValueError(f"{text.removeprefix('file:')!r} is no folder")
     return text
@@ -174,6 +165,14 @@ def mail_address(text: str) -> str:
     name, _, host = text.partition("@")
     if not name or not host or "@" in host or any(map(str.isspace, text)):
         raise ValueError("is no mail address")
+    return text
+
+
+def contact(text: str) -> str:
+    if text.startswith("mailto:"):
+        mail_address(text.removeprefix("mailto:"))
+        return text
+    base_url(text)
     return text
 
 
@@ -250,9 +249,9 @@ def database(url: str) -> dict[str, object]:
     """Django's database settings for a `sqlite:///` or `postgres://` URL."""
     check_scheme(url, "sqlite://", "postgresql://", "postgres://")
     parsed = parse_url(environ.Env.db_url_config, url, required="NAME", missing="names no database")
+    # A thread of the web server keeps its connection, and a page cache of SQLite with it.
+    parsed["CONN_MAX_AGE"] = 60
     if parsed["ENGINE"] == "django.db.backends.sqlite3":
-        # A thread of the web server keeps its connection and its page cache.
-        parsed["CONN_MAX_AGE"] = 60
         # One writer at a time, taken at BEGIN, so that two processes queue instead of dead-locking.
         parsed["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
@@ -262,16 +261,13 @@ def database(url: str) -> dict[str, object]:
             "PRAGMA cache_size=-8000;",
         }
     else:
-        # The next request reconnects at once: the pool's own retries back off for up to five minutes, so that it would
-        # stay disconnected long after its server is back.
-        # Eight threads, and the watch over the workers. A page waits for a connection no longer than a reader would.
-        pool = {"min_size": 0, "max_size": 10, "timeout": 1.5, "reconnect_timeout": 1.5}
-        # Pages repeat a dozen statements: the server plans each once per connection.
-        prepared = {"server_side_binding": True, "prepare_threshold": 5}
         # A host that has vanished refuses nothing: unless its silence ends it, a request waits a quarter of an hour.
         silence = {"tcp_user_timeout": 1500, "keepalives_idle": 5, "keepalives_interval": 1, "connect_timeout": 2}
-        parsed["ENGINE"] = "arena_site.postgres"
-        parsed["OPTIONS"] = {**prepared, **silence, **parsed.get("OPTIONS", {}), "pool": pool}
+        parsed["OPTIONS"] = {**silence, **parsed.get("OPTIONS", {})}
+        # A server that was restarted has ended every connection.
+        parsed["CONN_HEALTH_CHECKS"] = True
+        # A PgBouncer in transaction mode keeps no cursor from one transaction to the next.
+        parsed["DISABLE_SERVER_SIDE_CURSORS"] = True
     return parsed
 
 
@@ -287,6 +283,11 @@ def replica(primary: dict[str, object]) -> Callable[[str], dict[str, object]]:
     return parse
 
 
+def are_local(*urls: str) -> bool:
+    """Whether every address is one of this machine alone."""
+    return all(urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1") for url in urls)
+
+
 def host_of(url: str) -> str:
     return urlsplit(url).netloc
 
@@ -297,10 +298,16 @@ def beside_database(database: dict[str, object], base: Path, name: str) -> Path:
     return (Path(str(database["NAME"])).resolve().parent if on_file else base) / name
 
 
+def local_memory(name: str, entries: int) -> dict[str, object]:
+    """Django's settings of a cache in this process's memory."""
+    backend = "django.core.cache.backends.locmem.LocMemCache"
+    return {"BACKEND": backend, "LOCATION": name, "OPTIONS": {"MAX_ENTRIES": entries}}
+
+
 def cache(url: str) -> dict[str, object]:
     """Django's cache settings for a `redis://`, `rediss://` or `unix://` URL; without one, local memory."""
     if not url:
-        return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 500}}
+        return local_memory("responses", 500)
     check_scheme(url, "redis://", "rediss://", "unix://")
     parts = split_url(url)
     check_userinfo(parts)

@@ -21,15 +21,18 @@ from django_q.conf import Conf
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
+from agents.services.envelopes import due_envelopes
 from agents.services.missed import record_missed_decisions
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.notices import has_unsent_notices
 from arena_site.operations.queue_messages import STARTED, messages
+from arena_site.operations.record_clock import alert_clock_ahead, clear_clock_ahead
 from cohorts.models import Cohort, MissedWeek
 from cohorts.services import MAX_START_DELAY, record_missed_weeks
-from cohorts.weeks import week_start
+from cohorts.weeks import FIRST_FORECASTS, week_start
 from foundation.bulk import rows_by
+from foundation.clock import ClockAhead, recording_now
 from foundation.models import Run
 from foundation.services.alerts import raise_alert
 from foundation.services.runs import mark_lost_runs
@@ -44,8 +47,6 @@ MARGIN = 10
 """Seconds between the end of a job that takes all of its interval, and the next."""
 ASKING = 45
 """Minutes of a job's hour in which it asks models: it could not await the answer of one that is asked later."""
-FIRST_FORECASTS = timedelta(hours=2)
-"""The time of the day's first forecast run."""
 UNLIMITED, PAUSED = -1, 0
 """Values of `Schedule.repeats`; django-q skips a schedule without repeats."""
 UNSCHEDULED_TIMEOUT_S = 2 * HOURS
@@ -121,6 +122,9 @@ JOBS = (
     Job("snapshots", "*/10 * * * *", 8 * MINUTES,
         "Values every portfolio that has no snapshot of the last instant of its grid, every 10 minutes.",
         "take_snapshots", Lane.PROMPT, "Take snapshots now"),
+    Job("openings", "*/5 * * * *", 5 * MINUTES - MARGIN,
+        "Opens the answers whose seal has ended: they trade, and their forecasts are recorded, every 5 minutes.",
+        "open_envelopes", Lane.PROMPT, "Open sealed answers that are due"),
     Job("scores", "20 4 * * *", 2 * HOURS,
         "Scores resolved bets and forecasts, and computes every leaderboard with its slow fits, daily 04:20.",
         "compute_scores", Lane.LONG, "Recompute scores"),
@@ -239,14 +243,25 @@ def reset_late_schedules(now: datetime) -> list[str]:
 
 def current_tick(now: datetime | None = None) -> datetime:
     """The instant that a job runs for: now, rounded down to the grid."""
-    now = now or timezone.now()
+    now = now or _present()
     return now - (now - week_start(now)) % TICK
+
+
+def _present() -> datetime:
+    """The present by the database's clock. Raises JobFailed on a machine whose clock is ahead of it."""
+    try:
+        present = recording_now()
+    except ClockAhead as error:
+        alert_clock_ahead(str(error))
+        raise JobFailed(str(error)) from None
+    clear_clock_ahead()
+    return present
 
 
 def job_instant() -> datetime:
     """The instant that a command is run for: the tick, or now where a command by hand has recorded a later one."""
     tick = current_tick()
-    return timezone.now() if is_replay(tick) else tick
+    return _present() if is_replay(tick) else tick
 
 
 def cohort() -> str:
@@ -305,6 +320,10 @@ def missed_decisions() -> str:
     return f"{missed} decisions newly recorded as missed"
 
 
+def openings() -> str:
+    return _run_command("open_envelopes") if due_envelopes(current_tick()).exists() else "nothing to open"
+
+
 def alerts() -> str:
     return _run_command("send_alerts") if has_unsent_notices(now=timezone.now()) else "nothing to send"
 
@@ -312,14 +331,6 @@ def alerts() -> str:
 def decision(cohort: int, family: str) -> str:
     """Retries the decision of one agent of the week, if it is not final."""
     return _run_command("run_decisions", cohort=cohort, family=family)
-
-
-def export(export_id: int) -> str:
-    """Builds a requested archive, unless it is built or being built already."""
-    from scoring.services.exports import run_export  # imports the scoring library
-
-    _require_host()
-    return str(run_export(export_id, at=timezone.now()))
 
 
 def _require_host() -> None:
@@ -332,7 +343,7 @@ def _run_command(name: str, **options: Any) -> str:
     _require_host()
     at, output, errors = job_instant(), io.StringIO(), io.StringIO()
     try:
-        call_command(name, at=at, json=True, stdout=output, stderr=errors, **options)
+        call_command(name, at=at, live=True, json=True, stdout=output, stderr=errors, **options)
     except SystemExit as end:
         if end.code:
             stopped = end.code if isinstance(end.code, str) else ""  # by its time limit

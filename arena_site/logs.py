@@ -31,7 +31,8 @@ def shorten(record: logging.LogRecord) -> bool:
     message = record.getMessage()
     if len(message) > LONGEST_MESSAGE:
         record.msg, record.args = f"{message[:LONGEST_MESSAGE]}… ({len(message):,} characters)", ()
-    if record.name.startswith("django.security."):
+    is_refused_page = record.name == "django.request" and record.levelno < logging.ERROR
+    if is_refused_page or record.name.startswith("django.security."):
         record.exc_info = None
     return True
 
@@ -63,8 +64,6 @@ def configuration(form: str) -> dict[str, object]:
         "loggers": {
             # Retries are routine; callers report what still failed.
             "stamina": {"level": "ERROR"},
-            # A request that waits for a thread is no fault.
-            "waitress.queue": {"level": "ERROR"},
             **{app: {"level": "INFO", "handlers": ["run"]} for app in APPS},
         },
     }

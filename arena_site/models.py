@@ -1,4 +1,4 @@
-"""Tables of the site itself: rate limits, the audit log, workers, the host and notices."""
+"""Tables of the site itself: the audit log, workers, the host and notices."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ from django.db import models
 from django.db.models import Q
 
 from foundation.row_hashes import RowHashField
-
-
-class RateLimitCounter(models.Model):
-    """A client's attempts within a time window of a rate limit; deleted after the window has ended."""
-
-    limit_name = models.CharField(max_length=20)
-    client = models.CharField(max_length=50)
-    window_end = models.BigIntegerField(db_index=True, help_text="In seconds since 1970.")
-    count = models.BigIntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["limit_name", "client", "window_end"], name="one_counter_per_window")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.limit_name} by {self.client}: {self.count}"
 
 
 class AuditEntry(models.Model):

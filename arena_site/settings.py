@@ -18,6 +18,8 @@ _secret_key = env.str("SECRET_KEY", default="")
 # Commands may run without a key; a server may not (see `arena_site.checks`).
 SECRET_KEY_IS_SET = bool(_secret_key)
 SECRET_KEY = _secret_key or get_random_secret_key()
+# Earlier keys, by which sessions and links stay valid while a new one takes over.
+SECRET_KEY_FALLBACKS = conf.read(env, "SECRET_KEY_FALLBACKS", "", conf.split_list)
 # Signs receipts and the heads of the hash chains; without one a key follows from SECRET_KEY.
 ARENA_SIGNING_KEY = conf.read(env, "ARENA_SIGNING_KEY", "", conf.optional(conf.signing_key))
 # Its successor, which `rotate_signing_key` puts in use.
@@ -50,18 +52,19 @@ ARENA_LLM_TIMEOUT_S = conf.read(env, "ARENA_LLM_TIMEOUT_S", "900", conf.whole_nu
 ARENA_LLM_STALL_S = conf.read(env, "ARENA_LLM_STALL_S", "120", conf.whole_number(1, 3600))
 ARENA_LLM_TRANSPORT_RETRIES = conf.read(env, "ARENA_LLM_TRANSPORT_RETRIES", "2", conf.whole_number(0, 10))
 ARENA_LEASE_S = conf.read(env, "ARENA_LEASE_S", "960", conf.whole_number(2, 7200))
+ARENA_DRAIN_S = conf.read(env, "ARENA_DRAIN_S", "120", conf.whole_number(1, 900))
 if ARENA_LEASE_S <= ARENA_LLM_TIMEOUT_S:
     raise ImproperlyConfigured(f"ARENA_LEASE_S: must exceed ARENA_LLM_TIMEOUT_S ({ARENA_LLM_TIMEOUT_S})")
 # Set by `demo` alone: pages then say that nothing on them is real.
 ARENA_DEMO = conf.read(env, "ARENA_DEMO", "false", conf.flag)
 # Set by `demo` alone: the instant at which its season stands still for external agents.
 ARENA_CLOCK = conf.read(env, "ARENA_CLOCK", "", conf.optional(conf.instant))
+# True where instants ahead of the clock may be recorded: in a demo whose services are all on this machine, since a
+# season of fixed dates harms nothing there, and in tests. No variable sets it alone.
+ARENA_ANY_DATE = ARENA_DEMO and conf.are_local(GAMMA_BASE_URL, CLOB_BASE_URL, KALSHI_BASE_URL, OPENROUTER_BASE_URL)
 ARENA_HTTPS = conf.read(env, "ARENA_HTTPS", "false", conf.flag)
 ARENA_ALERT_EMAIL = conf.read(env, "ARENA_ALERT_EMAIL", "", conf.list_of(conf.mail_address))
 ARENA_ALERT_WEBHOOK = conf.read(env, "ARENA_ALERT_WEBHOOK", "", conf.optional(conf.base_url))
-# Hours of the day, UTC, in which only urgent alerts are sent; and the hour at which what can wait is sent as a digest.
-ARENA_ALERT_QUIET_HOURS = conf.read(env, "ARENA_ALERT_QUIET_HOURS", "", conf.optional(conf.hours))
-ARENA_ALERT_DIGEST_HOUR = conf.read(env, "ARENA_ALERT_DIGEST_HOUR", "", conf.optional(conf.whole_number(0, 23)))
 # Where readers reach the site, for the links of alerts.
 _own_address = CSRF_TRUSTED_ORIGINS[0] if CSRF_TRUSTED_ORIGINS else "http://localhost:8000"
 SITE_URL_IS_SET = bool(env.str("ARENA_SITE_URL", default="") or CSRF_TRUSTED_ORIGINS)
@@ -73,10 +76,18 @@ ARENA_HOST_ID = conf.read(env, "ARENA_HOST_ID", "", conf.optional(conf.short_nam
 # A dead-man service's address, read by the worker's scheduler after its ticks.
 ARENA_HEARTBEAT_URL = conf.read(env, "ARENA_HEARTBEAT_URL", "", conf.optional(conf.base_url))
 ARENA_TRUSTED_PROXIES = conf.read(env, "ARENA_TRUSTED_PROXIES", "", conf.list_of(conf.network))
+# Networks beside this machine that may read /metrics, whatever ALLOWED_HOSTS and ARENA_HTTPS say.
+ARENA_MONITOR_NETWORKS = conf.read(env, "ARENA_MONITOR_NETWORKS", "", conf.list_of(conf.network))
 # Where archives that were requested lie; shared by all who serve or build them.
 ARENA_EXPORT_DIR = Path(env.str("ARENA_EXPORT_DIR", default="") or BASE_DIR / "exports")
+# The wheels of the kit, made at build by `build_kit` from this checkout.
+ARENA_KIT_DIR = BASE_DIR / ".kit"
 # Whether makers register agents themselves: closed, request (an operator approves) or open.
 ARENA_REGISTRATION = conf.read(env, "ARENA_REGISTRATION", "closed", conf.one_of("closed", "request", "open"))
+# Whether staff must have a second factor; one that an account has is asked for in any case.
+ARENA_ADMIN_2FA = conf.read(env, "ARENA_ADMIN_2FA", "optional", conf.one_of("optional", "required"))
+# Where to report a vulnerability, for /.well-known/security.txt.
+ARENA_SECURITY_CONTACT = conf.read(env, "ARENA_SECURITY_CONTACT", "", conf.optional(conf.contact))
 # Requests for each client and minute; 0 is no limit.
 ARENA_API_RATE = conf.read(env, "ARENA_API_RATE", "300", conf.whole_number(0, 1_000_000))
 
@@ -99,6 +110,7 @@ ARENA_BACKUPS_KEPT = conf.read(env, "ARENA_BACKUPS_KEPT", "14", conf.whole_numbe
 # The longest that a page is cached, in seconds; 0 caches none.
 PAGE_CACHE_S = 60
 CACHES = {"default": conf.read(env, "CACHE_URL", "", conf.cache)}
+CACHES["limits"] = CACHES["default"] if env.str("CACHE_URL", default="") else conf.local_memory("limits", 100_000)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -121,6 +133,9 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_q",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "csp",
     "corsheaders",
     "foundation",
@@ -139,17 +154,20 @@ MIDDLEWARE = [
     "arena_site.middleware.sealed_reads.SealedReads",
     "arena_site.middleware.delivery.ConditionalReads",
     "arena_site.middleware.cached_responses.CachedResponses",
+    "arena_site.middleware.heavy_reads.HeavyReads",
     "django.middleware.security.SecurityMiddleware",
     "arena_site.middleware.delivery.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "arena_site.middleware.delivery.ResponseHeaders",
     "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "arena_site.middleware.probes.Probes",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "arena_site.urls"
 WSGI_APPLICATION = "arena_site.wsgi.application"
@@ -212,9 +230,12 @@ CORS_EXPOSE_HEADERS = (
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = ARENA_HTTPS
+SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz|metrics)$"]
 SESSION_COOKIE_SECURE = ARENA_HTTPS
 # After a login without an address of this site to go on to.
 LOGIN_REDIRECT_URL = "admin:index"
+OTP_TOTP_ISSUER = "Forecaster Arena"
+OTP_ADMIN_HIDE_SENSITIVE_DATA = True
 # A night's shift; closing the browser ends the session sooner.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
@@ -286,6 +307,8 @@ SPECTACULAR_SETTINGS = {
         "SettlementKind": "agents.models.Settlement.Kind",
         "JournalKind": "agents.models.JournalEntry.Kind",
         "InstructionKind": [("BET", "BET"), ("SELL", "SELL")],
+        "EnvelopeState": "agents.models.Envelope.State",
+        "TaskState": [("open", "open"), ("answered", "answered")],
     },
 }
 

@@ -10,6 +10,7 @@ from django.urls import get_resolver
 
 from arena_site.operations.processes import freeze_loaded_objects
 
+os.umask(0o077)  # as in manage.py
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena_site.settings")
 if not (settings.SECRET_KEY_IS_SET or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: put SECRET_KEY=<50 random characters> into .env")

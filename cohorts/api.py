@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
-from django.utils import timezone
 from rest_framework import serializers
 
 from cohorts.models import Cohort, Methodology
+from foundation.clock import present
 from foundation.rest.filters import ReferenceFilter
 from foundation.rest.serializers import ReadSerializer, limit_related_fields
 from foundation.rest.viewsets import ReadOnlyViewSet
@@ -109,4 +109,4 @@ class CohortViewSet(ReadOnlyViewSet):
         return cohorts
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "now": timezone.now()}
+        return {**super().get_serializer_context(), "now": present()}

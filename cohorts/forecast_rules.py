@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 from pydantic import Field
 
@@ -10,20 +11,18 @@ from cohorts.weeks import LONGEST_OPEN_WINDOW, OPEN_WINDOW_HOURS
 from markets.prompt_blocks import MARKET_COLUMNS
 from markets.selection_rule import Condition, Rule, SelectionRule
 
-MAX_REPLICATES = 9
-
 
 class TradingRules(Rule):
     """Rules of the trading protocol that came after v2.
 
     bet_reasons : each bet of an answer has its own reason
-    replicates : agents of each family in a cohort
+    replicates : always 1; a part of published texts, whose hashes stand
     """
 
     market_columns: tuple[str, ...] = MARKET_COLUMNS
     rules_characters: int | None = Field(default=None, ge=100)
     bet_reasons: bool = False
-    replicates: int = Field(default=1, ge=1, le=MAX_REPLICATES)
+    replicates: Literal[1] = 1
 
 
 class ForecastRules(SelectionRule):

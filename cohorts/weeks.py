@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 WEEK = timedelta(weeks=1)
 GRID = timedelta(minutes=10)
+FIRST_FORECASTS = timedelta(hours=2)
+"""The time of the day's first forecast run."""
 SUNDAY = 6  # datetime.weekday()
 OPEN_WINDOW_HOURS = 12
 """How long agents of the open track may answer where a version does not state it."""

@@ -1,10 +1,13 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.db import connections
+from django.conf import settings
+from django.db import connections, transaction
 from django.db.models.signals import post_migrate, pre_migrate
 
-from foundation import guards
+from foundation import draining, guards
+from foundation.migration_operations import limit_lock_waits, surround
+from foundation.version import VERSION
 
 
 class FoundationConfig(AppConfig):
@@ -12,14 +15,24 @@ class FoundationConfig(AppConfig):
     verbose_name = "Runs and alerts"
 
     def ready(self) -> None:
-        pre_migrate.connect(self.remove_triggers, sender=self)
+        draining.grace_s = settings.ARENA_DRAIN_S
+        pre_migrate.connect(self.surround_migrations, sender=self)
         post_migrate.connect(self.install_triggers, sender=self)
+        post_migrate.connect(self.record_version, sender=self)
 
-    def remove_triggers(self, *, using: str, plan: Any, **kwargs: Any) -> None:
-        """Lets migrations change protected tables and rows."""
-        if plan:
-            guards.remove(connections[using], guards.declared())
+    def surround_migrations(self, *, plan: Any, **kwargs: Any) -> None:
+        """Limits how long the migrations of a plan wait for locks, and lets them change protected tables of SQLite."""
+        for migration, _ in plan:
+            surround(migration)
 
     def install_triggers(self, *, using: str, **kwargs: Any) -> None:
         """Protects the tables of every app, all of which exist by the time the first app hears of the migrate."""
-        guards.install(connections[using])
+        with transaction.atomic(using=using):
+            limit_lock_waits(connections[using])
+            guards.install(connections[using])
+
+    def record_version(self, *, using: str, **kwargs: Any) -> None:
+        """Stores which version migrated the database last."""
+        layouts = self.get_model("DatabaseLayout")._default_manager.using(using)
+        if layouts.model._meta.db_table in connections[using].introspection.table_names():
+            layouts.filter(pk=1).update(migrated_by=VERSION)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,7 +15,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.utils import timezone
 
-from foundation import run_log
+from foundation import clock, run_log
 from foundation.heartbeats import beat
 from foundation.models import Run
 from foundation.services.runs import alert_failed_run, begin_run, clear_failed_run, mark_lost_runs, recorders
@@ -65,6 +65,8 @@ class CommandResult:
 class ArenaCommand(BaseCommand):
     """A command for an instant. Subclasses implement `perform` and may add arguments."""
 
+    stealth_options = ("live",)
+    """`live`: an instant is given, and the run is one of the present all the same, as a job's is."""
     leaves_run = True
     """Whether an invocation is recorded as a Run, unless `records_run` says otherwise of some."""
     raises_alert = False
@@ -83,6 +85,10 @@ class ArenaCommand(BaseCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         raise NotImplementedError
 
+    def is_live(self, options: dict[str, Any]) -> bool:
+        """True if what is written is dated by the clock, not by `--at`."""
+        return options["at"] is None or bool(options.get("live"))
+
     def records_run(self, options: dict[str, Any]) -> bool:
         """True if this invocation is recorded as a Run."""
         return self.leaves_run
@@ -92,13 +98,26 @@ class ArenaCommand(BaseCommand):
         return True
 
     def handle(self, *args: Any, **options: Any) -> None:
-        at = options["at"] or timezone.now()
+        if options["at"] and clock.is_ahead(options["at"]):
+            minutes = clock.TOLERANCE // timedelta(minutes=1)
+            self.refuse(f"--at {options['at']:%Y-%m-%dT%H:%M:%SZ} is more than {minutes} minutes ahead of the clock")
         try:
-            result = self._record(at, options) if self.records_run(options) else self.perform(at, options)
+            if self.records_run(options):
+                present = self._present()
+                result = self._record(options["at"] or present, options)
+            else:
+                result = self.perform(options["at"] or clock.now(), options)
         except (OperationalError, ProgrammingError) as error:
             line = str(error).strip().splitlines()[0]
             raise CommandError(f"database: {line} (is it reachable, and migrated?)", returncode=FAILED) from error
         self._report(result, as_json=options["json"])
+
+    def _present(self) -> datetime:
+        """The present by the database's clock; refuses on a machine that would record what is ahead of it."""
+        try:
+            return clock.recording_now()
+        except clock.ClockAhead as error:
+            self.refuse(str(error))
 
     def _record(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         """Performs the command as a recorded run, and raises or clears its alert."""

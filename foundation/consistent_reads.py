@@ -17,9 +17,10 @@ def consistent_reads() -> Iterator[None]:
         return
     reading = connections[DEFAULT_DB_ALIAS]
     reading.ensure_connection()  # which sets the transaction mode
-    mode = getattr(reading, "transaction_mode", None)
+    mode, settings = getattr(reading, "transaction_mode", None), reading.settings_dict
     if reading.vendor == "sqlite":
         reading.transaction_mode = "DEFERRED"  # type: ignore[attr-defined] # a read lock, which in WAL mode stops nobody
+    reading.settings_dict = settings | {"DISABLE_SERVER_SIDE_CURSORS": False}  # a transaction keeps them
     try:
         with transaction.atomic():
             if reading.vendor == "postgresql":
@@ -28,6 +29,7 @@ def consistent_reads() -> Iterator[None]:
             reading.reads_one_state = True  # type: ignore[attr-defined]
             yield
     finally:
+        reading.settings_dict = settings
         reading.reads_one_state = False  # type: ignore[attr-defined]
         if reading.vendor == "sqlite":
             reading.transaction_mode = mode  # type: ignore[attr-defined]

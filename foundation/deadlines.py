@@ -9,7 +9,9 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
-from foundation import heartbeats
+from foundation import draining, heartbeats
+
+PIECE_S = 1.0
 
 
 class Deadline(threading.local):
@@ -21,7 +23,7 @@ class Deadline(threading.local):
         self.at = at
 
     def left(self, timeout: float | None, expired: type[Exception]) -> float:
-        seconds = self.at - time.monotonic()
+        seconds = min(self.at - time.monotonic(), draining.grace_left_s())
         if seconds <= 0:
             raise expired("the request's deadline has passed")
         return seconds if timeout is None else min(seconds, timeout)
@@ -38,11 +40,14 @@ class _DeadlinedStream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """The next bytes. A model may think for minutes: the wait is cut into pieces, so that its run's heart beats."""
+        """The next bytes. A model may think for minutes: the wait is cut into pieces, so that its run's heart beats.
+
+        A process that was asked to stop learns of it between two of them.
+        """
         waited = 0.0
         while True:
             seconds = self._deadline.left(None if timeout is None else timeout - waited, httpcore.ReadTimeout)
-            piece = min(seconds, heartbeats.INTERVAL_S)
+            piece = min(seconds, PIECE_S)
             try:
                 return self._stream.read(max_bytes, piece)
             except httpcore.ReadTimeout:

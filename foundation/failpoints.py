@@ -16,6 +16,7 @@ POINTS = (
     *("decision.claimed", "call.sent", "call.answered", "call.stored", "decision.traded", "decision.finished"),
     *("questions.priced", "questions.frozen"),
     *("elicitation.claimed", "elicitation.recorded", "elicitation.finished"),
+    *("envelope.stored", "envelope.claimed", "envelope.carried_out", "envelope.opened"),
     *("settlement.refreshed", "settlement.paid", "settlement.committed", "settlement.completed"),
     *("scores.scored", "scores.ranked"),
     *("snapshots.marked", "snapshots.recorded"),

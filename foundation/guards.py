@@ -1,8 +1,7 @@
 """Database triggers that protect the record from code, the admin and plain SQL alike.
 
-A trigger refuses a change that no constraint can refuse. Each app declares its own in `triggers.py`. All of them are
-removed before migrations are applied (SQLite can not rename a table that a trigger names, and drops the triggers of a
-table that it remakes) and installed after every migrate; `missing` lists those that a database does not have.
+A trigger refuses a change that no constraint can refuse. Each app declares its own in `triggers.py`. They are installed
+after every migrate; `missing` lists those that a database does not have.
 
 SQLite's REPLACE deletes the row that is in its way without firing a trigger for that. Every table that has a trigger
 gets others there that refuse to write a key that another row has.
@@ -15,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.apps import apps
+from django.db import transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils.module_loading import module_has_submodule
 
@@ -161,12 +161,12 @@ def declared() -> list[Trigger]:
 
 def missing(connection: Any) -> list[Trigger]:
     """The declared triggers that a database does not have as declared, of the tables that it has."""
-    installed = _installed(connection)
+    definitions = installed(connection)
     tables = set(connection.introspection.table_names())
     vendor = connection.vendor
     triggers = []
     for trigger in declared():
-        definition = installed.get((trigger.table, trigger.name))
+        definition = definitions.get((trigger.table, trigger.name))
         if trigger.table in tables and trigger.statements(vendor) and definition != trigger.definition(vendor):
             triggers.append(trigger)
     return triggers
@@ -187,18 +187,7 @@ def install(connection: Any) -> list[Trigger]:
     return triggers
 
 
-def remove(connection: Any, triggers: Iterable[Trigger]) -> None:
-    """Drops those of the triggers that the database has."""
-    installed = _installed(connection)
-    on = " ON {}" if connection.vendor == "postgresql" else ""
-    statements = []
-    for trigger in triggers:
-        if (trigger.table, trigger.name) in installed:
-            statements.append(f"DROP TRIGGER {trigger.name}{on.format(trigger.table)}")
-    _execute(connection, statements)
-
-
-def _installed(connection: Any) -> dict[tuple[str, str], str]:
+def installed(connection: Any) -> dict[tuple[str, str], str]:
     """The definition of every enabled trigger of a database, by table and name."""
     if connection.vendor == "postgresql":
         query = (
@@ -214,8 +203,7 @@ def _installed(connection: Any) -> dict[tuple[str, str], str]:
 
 
 def _execute(connection: Any, statements: Sequence[str]) -> None:
-    if not statements:
-        return
-    with connection.cursor() as cursor:
-        for sql in statements if connection.vendor == "sqlite" else ["; ".join(statements)]:
+    """Executes them all or none."""
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        for sql in statements:
             cursor.execute(sql)

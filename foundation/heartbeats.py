@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from django.db import Error, connection
 
+from foundation import draining
 from foundation.consistent_reads import second_connection
 
 INTERVAL_S = 10
@@ -63,8 +64,10 @@ def beat(*, before_query: bool = False) -> None:
         try:
             for write in writers:
                 write()
+            draining.is_database_gone = False
         except Error as error:
             log.info("no heartbeat could be written: %s", error)
+            draining.is_database_gone = True
             if not before_query:
                 connection.close()  # it may be broken; the next query opens another
         finally:

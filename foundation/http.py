@@ -18,12 +18,14 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
+from foundation import draining
 from foundation.redaction import redact
+from foundation.version import VERSION
 
 if TYPE_CHECKING:
     import httpx
 
-USER_AGENT = "forecaster-arena/0.1 (+research benchmark; paper trading only)"
+USER_AGENT = f"forecaster-arena/{VERSION} (+research benchmark; paper trading only)"
 MIB = 1024 * 1024
 RETRYABLE_STATUSES = frozenset({408, 425, 429})
 """Statuses below 500 after which a retry may succeed; after any 5xx it may too."""
@@ -157,6 +159,10 @@ class HttpService:
         """The parsed JSON of a POST. Only for requests that are safe to repeat."""
         return self._with_retries(lambda: self._checked_json("POST", path, json=json))
 
+    def post_for_list(self, path: str, json: Any, name: str) -> list[Any]:
+        """The list of this name in the answer to a POST; one without it is asked for again, as broken JSON is."""
+        return self._with_retries(lambda: self._list_of(name, "POST", path, json=json))
+
     def exchange(
         self,
         method: str,
@@ -207,7 +213,10 @@ class HttpService:
             limit = f"sent nothing for {self.stall_s:g} s" if stalled else f"did not finish within {self.timeout_s:g} s"
             if self._is_over():
                 limit = f"did not finish within the {self.total_s:g} s for all requests"
-            raise error(limit, retryable=not self._is_over(), is_sent=is_sent) from None
+            is_given_up = draining.grace_left_s() <= 0
+            if is_given_up:
+                limit = f"was given up: {draining.STOPPING}"
+            raise error(limit, retryable=not (self._is_over() or is_given_up), is_sent=is_sent) from None
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError):
             # Their text quotes the request, which may contain a key.
             raise error("could not be sent: the request is invalid", retryable=False, is_sent=False) from None
@@ -261,6 +270,14 @@ class HttpService:
         if error.retry_after > MAX_RETRY_AFTER_S:
             return False
         return error.retry_after + random.uniform(0, MIN_BACKOFF_S)
+
+    def _list_of(self, name: str, method: str, path: str, **request: Any) -> list[Any]:
+        answer = self._checked_json(method, path, **request)
+        rows = answer.get(name) if isinstance(answer, dict) else None
+        if not isinstance(rows, list):
+            reason = f"{method} {path} answered no list of {name}"
+            raise UpstreamError(self.service, reason, status=HTTPStatus.OK, retryable=True)
+        return rows
 
     def _checked_json(self, method: str, path: str, **request: Any) -> Any:
         response = self.exchange(method, path, **request)

@@ -4,6 +4,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 
+from arena_verifier.answer_texts import storable
+
 REDACTED = "[redacted]"
 _SECRETS = r'\bsk-[\w-]{12,}|\barena_[\w-]{20,}|"user_id"\s*:\s*"(?P<user_id>[^"\\]*)'
 """API keys, agents' tokens, and the values of account ids."""
@@ -13,11 +15,6 @@ _ESCAPE = re.compile(
     r'\\(?:\\|u005[cC])*+(?:u(?P<code>[0-9a-fA-F]{4})|(?P<blank>[bfnrt])|(?P<quote>"))?'
     r"|%(?:25)*+(?P<percent>[0-9a-fA-F]{2})"
 )
-
-
-def storable(text: str) -> str:
-    """The text with NUL and unpaired surrogates replaced: valid in JSON, refused by databases."""
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", text)
 
 
 def redact(text: str, *keys: str) -> str:

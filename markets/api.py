@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from foundation.json_lines import decimal_text
 from foundation.rest.cursors import StrictCursorPagination
-from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter, StrictBooleanFilter
+from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
 from foundation.rest.serializers import (
     DecimalStringField,
     NullableCharField,
@@ -53,7 +53,7 @@ class MarketSerializer(ReadSerializer):
         model = Market
         fields = (
             "id", "source", "external_id", "slug", "question", "category", "kind", "status", "outcomes",
-            "volume", "liquidity", "closes_at", "closed_at", "resolved_at", "winning_side",
+            "volume", "liquidity", "closes_at", "over_since", "closed_at", "resolved_at", "winning_side",
         )  # fmt: skip
 
 
@@ -62,7 +62,9 @@ class MarketViewSet(ReadOnlyViewSet):
 
     queryset = Market.objects.all()
     serializer_class = MarketSerializer
-    filterset_fields = ("external_id", "category", "source", "kind", "status", "closes_at", "closed_at", "resolved_at")
+    filterset_fields = (
+        "external_id", "category", "source", "kind", "status", "closes_at", "over_since", "closed_at", "resolved_at",
+    )  # fmt: skip
     filters = {"search": SearchFilter(matching_markets), "updated_since": ChangedSinceFilter(market_changed)}
     reads_tuples = True
     orderings = ("id", "volume", "liquidity", "closes_at", "resolved_at")
@@ -238,9 +240,6 @@ class QuestionDaySerializer(serializers.Serializer):
     reason = serializers.ChoiceField(choices=QuestionEntry.Reason.choices)
     prices = serializers.DictField(child=FrozenPriceSerializer())
     closes_on = serializers.DateField(allow_null=True, help_text="Day of the scheduled close that prompts showed.")
-    duplicate = serializers.IntegerField(
-        source="duplicate_id", allow_null=True, help_text="The same question at another venue, which is not asked."
-    )
 
 
 class QuestionDetailSerializer(QuestionSerializer):
@@ -249,19 +248,6 @@ class QuestionDetailSerializer(QuestionSerializer):
 
     class Meta(QuestionSerializer.Meta):
         fields = (*QuestionSerializer.Meta.fields, "rules", "days_asked")
-
-
-@extend_schema_field(
-    {"type": "boolean", "description": "Whether the question was ever asked; boards count such alone."}
-)
-class AskedFilter(StrictBooleanFilter):
-    """`asked`: whether a question was ever asked. One that a second venue repeats is not."""
-
-    def filter(self, qs: QuerySet[Question], value: bool | str) -> QuerySet[Question]:
-        if not isinstance(value, bool):
-            return qs
-        is_asked = Exists(QuestionEntry.objects.filter(question=OuterRef("pk")))
-        return qs.filter(is_asked if value else ~is_asked)
 
 
 class QuestionViewSet(ReadOnlyViewSet):
@@ -274,7 +260,6 @@ class QuestionViewSet(ReadOnlyViewSet):
         "category", "source", "status", "exclusive", "closes_at", "first_asked_at", "closed_at", "resolved_at",
     )  # fmt: skip
     filters = {
-        "asked": AskedFilter(),
         "market": ReferenceFilter(Market, "options__outcome__market", distinct=True),
         "search": SearchFilter(matching_questions),
         "updated_since": ChangedSinceFilter(question_changed),

@@ -36,11 +36,6 @@ class PriceDecision:
     reason: str
 
 
-def needs_book(rule: PriceRule, *, midpoint: Decimal | None, gamma: Decimal | None) -> bool:
-    """True if the midpoint can only be accepted with the order book's spread."""
-    return midpoint is not None and (gamma is None or abs(midpoint - gamma) > rule.midpoint_tolerance)
-
-
 def decide_polymarket_price(
     rule: PriceRule,
     *,
@@ -50,20 +45,24 @@ def decide_polymarket_price(
     ask: Decimal | None,
     last: Decimal | None,
     gamma_is_new: bool = True,
+    book_is_own: bool = True,
 ) -> PriceDecision:
     """The price of one side of an open market at Polymarket.
 
-    `bid` and `ask` are None if the book has no such side or is unknown. A price of exactly 0 or 1, as of an empty book,
-    is refused once another price is known. A Gamma price that was read before the last price was accepted
-    (`gamma_is_new` is False) can confirm a midpoint but is not accepted itself.
+    `bid` and `ask` are None if the book has no such side or is unknown. A midpoint outside them is not that of its
+    book; only those of the book itself (`book_is_own`), not of the catalogue, confirm one. A price of exactly
+    0 or 1, as of an empty book, is refused once another price is known. A Gamma price that was read before the last
+    price was accepted (`gamma_is_new` is False) can confirm a midpoint but is not accepted itself.
     """
     if midpoint is None:
         reason = "no midpoint"
     elif _is_certain(midpoint, last):
         reason = f"midpoint {CERTAIN}"
+    elif not is_inside(midpoint, bid, ask):
+        reason = "midpoint refused: outside its book"
     elif gamma is not None and abs(midpoint - gamma) <= rule.midpoint_tolerance:
         return PriceDecision(midpoint, MIDPOINT, False, "midpoint agrees with Gamma")
-    elif has_tight_book(rule, bid, ask):
+    elif book_is_own and has_tight_book(rule, bid, ask):
         return PriceDecision(midpoint, MIDPOINT, False, "midpoint of a tight two-sided book")
     else:
         reason = "midpoint refused: far from Gamma, no tight two-sided book"
@@ -115,6 +114,11 @@ def book_midpoint(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> 
     if bid is None or ask is None or not has_tight_book(rule, bid, ask):
         return None
     return ((bid + ask) / 2).quantize(PRICE_STEP, rounding=ROUND_HALF_EVEN)
+
+
+def is_inside(midpoint: Decimal, bid: Decimal | None, ask: Decimal | None) -> bool:
+    """True if a midpoint lies within its book; a side that is empty or unknown bounds nothing."""
+    return (bid is None or bid <= midpoint) and (ask is None or midpoint <= ask)
 
 
 def has_tight_book(rule: PriceRule, bid: Decimal | None, ask: Decimal | None) -> bool:

@@ -10,6 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from arena_verifier import texts
 from foundation.json_lines import json_line
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
 MARKET_COLUMNS = ("market_id", "question", "category", "prices", "volume_usd", "closes")
 """The columns of MARKETS in versions that do not name theirs."""
-EVIDENCE_COLUMNS = ("question_id", "title", "source", "url", "published", "text")
-MARKET_FACTS = ("prices", "spread", "volume_24h_usd")
-"""The columns that only a condition with prices shows."""
-CUT_MARK = " … [cut]"
 
 
 def market_block(
@@ -41,7 +38,7 @@ def market_block(
             "market_id": str(market.pk),
             "event": market.event_title or None,
             "question": market.question,
-            "rules": cut_text(market.description, rules_characters) or None,
+            "rules": texts.cut_text(market.description, rules_characters) or None,
             "category": market.category,
             "prices": {side: Decimal(price) for side, price in entry.prices.items()},
             "spread": spreads.get(market.pk),
@@ -54,58 +51,27 @@ def market_block(
 
 
 def question_block(entries: Iterable[QuestionEntry], condition: Condition, rule: SelectionRule) -> str:
-    """The QUESTIONS block under a condition (options prefetched); drafted entries show their place as the id."""
-    lines = [json_line(rule.question_columns)]
+    """The QUESTIONS block under a condition (options prefetched), in lines made by the verifier's code.
+
+    Drafted entries show their place as the id.
+    """
+    lines, rules, shown = [json_line(rule.question_columns)], rule.model_dump(), condition.model_dump()
     for entry in entries:
         question = entry.question
-        options = [option.name for option in question.options.all()]
-        lines.append(question_line(entry, question.pk, options, condition, rule))
+        stated = {"id": question.pk, "text": question.text, "rules": question.rules, "exclusive": question.exclusive}
+        options = [{"index": index, "name": option.name} for index, option in enumerate(question.options.all())]
+        asked = {"facts": entry.facts, "prices": entry.prices, "closes_on": day_text(entry.closes_on)}
+        lines.append(texts.question_line(stated, options, asked, rules, shown))
     return "\n".join(lines)
-
-
-def question_line(
-    entry: QuestionEntry, id: int, options: Sequence[str], condition: Condition, rule: SelectionRule
-) -> str:
-    """One line of QUESTIONS."""
-    question, facts = entry.question, entry.facts
-    shows_rules = "rules" in condition.blocks
-    prices: dict[str, Decimal | None] = {}
-    spreads: dict[str, Decimal | None] = {}
-    for name in options:
-        price, spread = entry.prices[name]["price"], facts.get("spread", {}).get(name)
-        prices[name] = None if price is None else Decimal(price)
-        spreads[name] = None if spread is None else Decimal(spread)
-    columns: dict[str, Any] = {
-        "question_id": str(id),
-        "event": facts.get("event"),
-        "question": question.text,
-        "rules": cut_text(question.rules, rule.rules_characters) if shows_rules else None,
-        "exclusive": question.exclusive,
-        "options": options,
-        "prices": prices,
-        "spread": spreads,
-        "volume_24h_usd": facts.get("volume_24h_usd"),
-        "closes": day_text(entry.closes_on),
-    }
-    if not condition.is_priced:
-        columns |= dict.fromkeys(MARKET_FACTS)
-    return json_line([columns[name] for name in rule.question_columns])
 
 
 def evidence_block(snippets: Iterable[tuple[int, EvidenceSnippet]]) -> str:
     """The EVIDENCE block of snippets, each with the id of its question."""
-    lines = [json_line(EVIDENCE_COLUMNS)]
+    lines = [json_line(texts.EVIDENCE_COLUMNS)]
     for question, snippet in snippets:
         published = day_text(snippet.published_at.date() if snippet.published_at else None)
         lines.append(json_line([str(question), snippet.title, snippet.source, snippet.url, published, snippet.text]))
     return "\n".join(lines)
-
-
-def cut_text(text: str, characters: int | None) -> str:
-    """A text whole up to so many characters, else cut and marked."""
-    if characters is None or len(text) <= characters:
-        return text
-    return text[:characters].rstrip() + CUT_MARK
 
 
 def whole_dollars(amount: Decimal | None) -> int | None:

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markets.selection_rule import SelectionRule
 
-EVIDENCE, SEARCH = "evidence", "search"
-"""The sources that a condition of the forecast protocol may need."""
-
 
 @dataclass(frozen=True, slots=True)
 class CandidateOption:

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from markets.question_selection import EVIDENCE, SEARCH
+from arena_verifier.texts import QUESTION_COLUMNS
 
 Block = Literal["rules", "prices", "evidence"]
+Source = Literal["evidence", "search"]
+"""A source of data that a condition may need besides venues and gateway."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,19}$")]
 
 MAX_SAMPLES = 9
-QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
-"""The columns of QUESTIONS in versions that do not name theirs."""
 
 
 class Rule(BaseModel):
@@ -50,13 +50,13 @@ class Condition(Rule):
     on: bool = True
 
     @property
-    def sources(self) -> frozenset[str]:
+    def sources(self) -> frozenset[Source]:
         """The sources without which it can not be asked."""
-        needs = set()
+        needs: set[Source] = set()
         if "evidence" in self.blocks:
-            needs.add(EVIDENCE)
+            needs.add("evidence")
         if self.tools is not None:
-            needs.add(SEARCH)
+            needs.add("search")
         return frozenset(needs)
 
     @property
@@ -83,14 +83,14 @@ class Condition(Rule):
     @property
     def parts(self) -> frozenset[str]:
         """The blocks that it shows, and `search` where it has the tool."""
-        return frozenset(self.blocks) | (frozenset() if self.tools is None else {SEARCH})
+        return frozenset(self.blocks) | (frozenset() if self.tools is None else {"search"})
 
     @property
     def samples_needed(self) -> int:
         """The fewest readable samples that make a forecast: half of those asked, rounded up."""
         return (self.samples + 1) // 2
 
-    def is_on(self, configured: frozenset[str]) -> bool:
+    def is_on(self, configured: frozenset[Source]) -> bool:
         """Whether it is asked where these sources are configured."""
         return self.sources <= configured and (self.on or bool(self.sources))
 

@@ -33,11 +33,18 @@ def triggers() -> Iterator[Trigger]:
 
 
 def _last_of_its_day() -> tuple[str, str]:
-    """The condition of an outcome's last price of a day, which is never pruned; for PostgreSQL and for SQLite."""
+    """The condition of an outcome's last price of a day, which is never pruned; for PostgreSQL and for SQLite.
+
+    A price of the future was not observed: it can be withdrawn.
+    """
     table = PriceObservation._meta.db_table
     later = (
         f"NOT EXISTS (SELECT 1 FROM {table} later WHERE later.outcome_id = OLD.outcome_id "  # noqa: S608 - our own names
         "AND (later.observed_at, later.id) > (OLD.observed_at, OLD.id) AND later.observed_at < {})"
     )
     next_day = "date_trunc('day', OLD.observed_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + interval '1 day'"
-    return later.format(next_day), later.format("date(OLD.observed_at, '+1 day')")
+    in_sqlite = later.format("date(OLD.observed_at, '+1 day')")
+    return (
+        f"{later.format(next_day)} AND OLD.observed_at <= clock_timestamp()",
+        f"{in_sqlite} AND OLD.observed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    )

@@ -1,4 +1,4 @@
-"""Admin pages of scores, values, leaderboards, imports and exports."""
+"""Admin pages of scores, values and leaderboards."""
 
 from typing import Any
 
@@ -19,17 +19,11 @@ from markets.models import QuestionBatch
 from scoring.models import (
     AgentsBoard,
     BrierScore,
-    Export,
     FamilyTotal,
-    ForecastImport,
     ForecastScore,
-    ImportCollection,
-    ImportedForecast,
-    ImportedQuestion,
-    ImportLeaderboard,
     Leaderboard,
+    PublishedBoard,
     QuestionDifficulty,
-    RejectedRow,
     Snapshot,
 )
 
@@ -91,11 +85,21 @@ class LeaderboardAdmin(ReadOnlyAdmin):
 
 @admin.register(AgentsBoard)
 class AgentsBoardAdmin(ReadOnlyAdmin):
-    list_display = ("track", "protocol", "period", "computed_at")
-    list_filter = ("track", "protocol", "period")
+    list_display = ("track", "protocol", "computed_at")
+    list_filter = ("track", "protocol")
     list_defer = ("entries", "report")
     search_fields = ("track", "protocol")
     fields = (*list_display, json_column("entries"))
+
+
+@admin.register(PublishedBoard)
+class PublishedBoardAdmin(ReadOnlyAdmin):
+    list_display = ("protocol", "track", "methodology", "arm", "category", "at")
+    list_filter = ("protocol", "track", "arm")
+    list_defer = ("entries", "report")
+    search_fields = ("protocol", "methodology", "category", "=sha256")
+    ordering = ("-at", "-pk")
+    fields = (*list_display, "sha256", json_column("entries"))
 
 
 @admin.register(ForecastScore)
@@ -128,61 +132,3 @@ class QuestionDifficultyAdmin(ReadOnlyAdmin):
     list_defer = ("question__rules",)
     search_fields = ("question__text",)
     ordering = ("-pk",)
-
-
-@admin.register(ImportCollection)
-class ImportCollectionAdmin(ReadOnlyAdmin):
-    list_display = ("name", "slug", "created_at", "changed_at")
-    search_fields = ("name", "slug")
-
-
-@admin.register(ForecastImport)
-class ForecastImportAdmin(ReadOnlyAdmin):
-    list_display = ("name", "collection", "format", "imported_at", "completed", "rows", "rejected", "forecasts")
-    list_filter = ("format", "completed", ("collection", NewestRelatedFilter))
-    list_select_related = ("collection",)
-    search_fields = ("sha256", "collection__name")
-    ordering = ("-pk",)
-
-
-@admin.register(RejectedRow)
-class RejectedRowAdmin(ReadOnlyAdmin):
-    list_display = ("forecast_import", "row", "reason")
-    list_filter = (("forecast_import__collection", NewestRelatedFilter),)
-    list_select_related = ("forecast_import__collection",)
-    search_fields = ("reason",)
-
-
-@admin.register(ImportedForecast)
-class ImportedForecastAdmin(ReadOnlyAdmin):
-    list_display = ("forecaster", "question", "option", "probability", "outcome", "odds", "made_at", "forecast_import")
-    list_filter = (("collection", NewestRelatedFilter),)
-    list_select_related = ("forecast_import__collection",)
-    search_fields = ("=question", "=forecaster")
-    ordering = ("-pk",)
-
-
-@admin.register(ImportedQuestion)
-class ImportedQuestionAdmin(ReadOnlyAdmin):
-    list_display = ("question", "title", "collection", "category", "happened", "closed_at")
-    list_filter = (("collection", NewestRelatedFilter),)
-    list_select_related = ("collection",)
-    search_fields = ("=question", "title")
-
-
-@admin.register(ImportLeaderboard)
-class ImportLeaderboardAdmin(ReadOnlyAdmin):
-    list_display = ("collection", "computed_at", "forecasters", "questions", "open_questions", "probabilities")
-    list_select_related = ("collection",)
-    list_defer = ("report",)
-    search_fields = ("collection__name", "collection__slug")
-    ordering = ("collection__slug",)
-    fields = (*list_display, json_column("report"))
-
-
-@admin.register(Export)
-class ExportAdmin(ReadOnlyAdmin):
-    list_display = ("id", "selection", "status", "requested_by", "requested_at", "rows", "bytes", "error")
-    list_filter = ("status", "formats")
-    search_fields = ("selection", "requested_by", "=sha256")
-    date_hierarchy = "requested_at"

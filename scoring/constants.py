@@ -1,7 +1,6 @@
 """Constants of the leaderboards, without NumPy and SciPy, for the code that only reads stored leaderboards."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 TRADING, FORECAST = "trading", "forecast"
 """The protocols."""
@@ -23,24 +22,18 @@ DETECTABLE_DIFFERENCE = 5.0
 """The difference of two families' returns, in percentage points, that a comparison should be able to find."""
 CLOSED, OPEN = TRACKS = "closed", "open"
 """The tracks of external agents."""
-AGENT_PERIODS = {"ALL": None, "3M": timedelta(days=90), "1M": timedelta(days=30)}
-"""The time before a board of agents for which it holds, by its name; ALL has no beginning."""
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
 """The least that a ranked agent answers: resolved questions, decisions, and the share of all since its first."""
-RISK_SIMULATIONS, RISK_RESAMPLES = 10_000, 2_000
-"""Bettors at the market's own odds, and resamples of calendar weeks, behind the figures of luck and risk."""
+RISK_SIMULATIONS = 10_000
+"""Bettors at the market's own odds behind the figures of luck."""
 TOTAL_LOSS = -100.0
 """In per cent: no portfolio loses more, and no interval says so."""
 AFTER_CUTOFF = "after-cutoff"
 """The value of `created` that restricts a board to questions created after each model's knowledge cut-off."""
 DAYS_AHEAD: Sequence[tuple[int, int | None]] = ((0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, None))
 """Bins of the days from a forecast to the market's close: from, and below; the last one has no end."""
-EARLY_DAYS = 14
-"""Days from which on a forecast is early."""
-DISAGREEMENT_BANDS = (0.05, 0.1, 0.2)
-"""Widths of disagreement that divide kinds: less than 5 points, 5 to 10, 10 to 20, and from 20 on."""
-QUESTIONS_LISTED = 10
-"""Resolved questions with the largest wins, and with the largest losses, that are listed of each model."""
+LEAST_COMPARED = 10
+"""Resolved questions from which on it is said how often a model was closer than the market."""
 
 
 def days_label(low: int, high: int | None) -> str:

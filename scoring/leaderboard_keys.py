@@ -12,7 +12,7 @@ from arena_verifier.rows import same
 from cohorts.models import Cohort
 from markets.models import QuestionBatch, QuestionSet
 from markets.services.cache_versions import Scope, current_versions
-from scoring.constants import ALL_METHODOLOGIES, TRADING
+from scoring.constants import TRADING
 
 Entry = Mapping[str, Any]
 LIFETIME_S = 3600
@@ -88,12 +88,6 @@ def versions_in_play(protocol: str) -> list[str]:
     if protocol == TRADING:
         return sorted(Cohort.objects.order_by().values_list("methodology__version", flat=True).distinct())
     return sorted(QuestionSet.objects.order_by().values_list("methodology", flat=True).distinct())
-
-
-def separate_versions(protocol: str) -> list[str]:
-    """All methodologies together, and each by itself where there are several: one alone has the leaderboard of all."""
-    versions = versions_in_play(protocol)
-    return [ALL_METHODOLOGIES, *(versions if len(versions) > 1 else [])]
 
 
 def arms_asked() -> list[str]:

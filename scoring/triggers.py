@@ -1,14 +1,17 @@
-"""Guards of the snapshots that are stored for good."""
+"""Guards of the snapshots and boards that are stored for good, and of the journals that agree with snapshots."""
 
 from collections.abc import Iterator
 
-from foundation.guards import Trigger, fixed, protected
-from scoring.models import Snapshot
+from agents.models import JournalEntry
+from foundation.guards import Trigger, append_only, fixed, protected
+from scoring.models import PublishedBoard, Snapshot
 
 
 def triggers() -> Iterator[Trigger]:
     yield fixed(Snapshot)
+    yield from append_only(PublishedBoard)
     yield from protected(Snapshot, *_never_pruned())
+    yield _journal_follows_snapshots()
 
 
 def _never_pruned() -> tuple[str, str]:
@@ -20,3 +23,12 @@ def _never_pruned() -> tuple[str, str]:
     )
     midnight = "CAST(OLD.taken_at AT TIME ZONE 'UTC' AS time) = '00:00'"
     return f"{midnight} OR {newest}", f"time(OLD.taken_at) = '00:00:00' OR {newest}"
+
+
+def _journal_follows_snapshots() -> Trigger:
+    """No entry is dated before a snapshot of its agent, which lacks it; nor a trade at the instant of one."""
+    journal, snapshot = JournalEntry._meta.db_table, Snapshot._meta.db_table
+    contradicts = "taken_at >= NEW.occurred_at AND (taken_at > NEW.occurred_at OR NEW.trade_id IS NOT NULL)"
+    contradicted = f"SELECT 1 FROM {snapshot} WHERE agent_id = NEW.agent_id AND {contradicts}"  # noqa: S608
+    message = "the agent has a snapshot of that time without it: journals are dated after snapshots"
+    return Trigger(f"{journal}_follows_snapshots", journal, "INSERT", message, f"EXISTS ({contradicted})")

@@ -12,12 +12,14 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 import stamina
-from django.core.cache import cache
+from django.core.cache import cache, caches
 from django.core.handlers.wsgi import WSGIHandler
 from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 from pytest_httpserver import HTTPServer
 
+from arena_site import conf
+from arena_site.middleware import heavy_reads
 from arena_site.operations.processes import freeze_loaded_objects
 from scoring.selectors import competition
 from tests import selection
@@ -42,6 +44,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 def _empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cached row or response is left to the next test, whose rows differ under the same versions."""
     cache.clear()
+    caches["limits"].clear()
+    heavy_reads._durations.clear()
     monkeypatch.setattr(competition, "_cached", None)
 
 
@@ -68,6 +72,18 @@ def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     yield Venue(venue_server)
     venue_server.check_assertions()
+
+
+@pytest.fixture
+def redis(tmp_path: Path, settings: Any) -> Iterator[None]:
+    """Django's caches on a Redis server of its own."""
+    options = ("--port", "0", "--unixsocket", str(tmp_path / "socket"), "--save", "", "--dir", str(tmp_path))
+    with subprocess.Popen(["redis-server", *options], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert any("ready to accept connections" in line.lower() for line in server.stdout)
+        settings.CACHES = dict.fromkeys(("default", "limits"), conf.cache(f"unix://{tmp_path / 'socket'}"))
+        yield
+        server.terminate()
 
 
 class QuietHandler(WSGIRequestHandler):
@@ -146,24 +162,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         print(f"\nA test left tables in the database at DATABASE_URL: {', '.join(sorted(new_tables)[:5])} …")
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    return selection.is_ignored(collection_path) or None
-
-
 def pytest_itemcollected(item: pytest.Item) -> None:
     selection.mark(item)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs the slow files first, so that no worker waits for another's last file.
+    """Runs the slow tests first, so that no worker waits for another's last.
 
     Within a file the tests with shared rows run last, because the others expect a database without them.
     """
     selection.deselect(config, items)
-    slow = [selection.TESTS / name for name in selection.SLOW]
-    place = {path: place for place, path in enumerate(dict.fromkeys([*slow, *(item.path for item in items)]))}
-    items.sort(key=lambda item: (place[item.path], layers_of_rows(item)))
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path, layers_of_rows(item)))
 
 
 @pytest.hookimpl(trylast=True)

@@ -53,6 +53,8 @@ def copy_test_database(file: str | Path) -> bool:
     with closing(sqlite3.connect(file)) as copy:
         connection.ensure_connection()
         connection.connection.backup(copy)
+        copy.execute("DELETE FROM sqlite_sequence")  # ids go on from the rows, not from those of earlier tests
+        copy.commit()
     return True
 
 
@@ -119,6 +121,7 @@ def database_copies(folder: Path) -> DatabaseCopies:
 
 
 DATA_MIGRATIONS = (
+    ("foundation.migrations.0001_initial", "record_layout"),
     ("cohorts.migrations.0002_methodologies", "ship"),
     ("agents.migrations.0002_lineup_2026", "register"),
 )

@@ -5,6 +5,8 @@ Families, releases and methodology v1 come from the migrations. Every trade is m
 """
 
 import hashlib
+import json
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,11 +18,11 @@ from django.db import transaction
 from django.db.models import Max
 from factory.django import DjangoModelFactory
 
-from agents.answers.forecasts import StatedForecast
 from agents.models import (
     Agent,
     Decision,
     Elicitation,
+    Envelope,
     Family,
     Forecast,
     Instruction,
@@ -34,10 +36,11 @@ from agents.models import (
     Trade,
 )
 from agents.models.task import PromptParts
+from agents.sealing import seal_end
 from agents.services import ledger
 from agents.services.attempts import note_attempt
-from agents.services.call_totals import add_to_totals
 from agents.services.chain import append_to_chain
+from agents.services.envelopes import store_envelope
 from agents.services.fact_audit import task_name
 from agents.services.lineups import PROPOSED_ALERT, approve_lineup, propose_lineup
 from agents.services.receipts import issue_receipt
@@ -45,6 +48,8 @@ from agents.services.resolutions import Resolution
 from agents.services.reversals import reverse_settlement
 from agents.services.settlement import settle_market
 from agents.services.signing_keys import anchor, chain_heads, record_daily_anchor
+from agents.services.verdicts import DecisionVerdict
+from arena_verifier.forecasts import StatedForecast, parse_forecasts
 from cohorts.models import Cohort, Methodology
 from foundation.json_lines import json_line, json_number
 from foundation.models import Alert, Run
@@ -68,24 +73,15 @@ from markets.services.question_resolution import resolve_questions
 from markets.services.questions import fingerprint as questions_fingerprint
 from markets.services.universes import fingerprint
 from scoring.constants import FORECAST
-from scoring.exports.selection import ExportSelection
 from scoring.models import (
     AgentsBoard,
-    ForecastImport,
-    ImportCollection,
-    ImportedForecast,
-    ImportedQuestion,
-    ImportLeaderboard,
     Leaderboard,
     QuestionDifficulty,
-    RejectedRow,
     Snapshot,
 )
 from scoring.services.agents_boards import empty_entry
-from scoring.services.exports import request_export
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
-from scoring.services.imports import get_or_create_collection
 from scoring.services.scores import compute_scores
 from scoring.services.snapshots import record_snapshots
 
@@ -344,7 +340,6 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
             fields["prompt_sha256"] = ModelCall.fingerprint(unsaved.system_prompt, unsaved.user_prompt)
         call = super()._create(model_class, *args, **fields)
         call.cost_usd = Decimal(call.cost_usd)
-        add_to_totals(call)
         return call
 
 
@@ -391,13 +386,27 @@ class SubmissionFactory(DjangoModelFactory[Submission]):
     received_at = WEEK + DECIDED
 
 
-def submit_hold(decision: Decision) -> Submission:
+def submit_hold(decision: Decision, at: datetime = WEEK + DECIDED) -> Submission:
     """A HOLD as another answer to a decision, with its receipt, after an attempt that was late."""
     submission: Submission = SubmissionFactory(call=ModelCallFactory(decision=decision))
     place = {"agent": decision.agent, "universe": decision.universe}
-    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=WEEK + DECIDED)
-    issue_receipt(submission, task=task_name(submission), answer="", at=WEEK + DECIDED)
+    note_attempt(place, "late", registration=submission.registration, key="late", reason="", at=at)
+    issue_receipt(submission, task=task_name(submission), answer="", at=at)
     return submission
+
+
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def seal_hold(agent: Agent, until: datetime = FAR_FUTURE) -> Envelope:
+    """The sealed envelope of an agent's HOLD, on a universe of its own."""
+    universe = UniverseFactory(methodology=f"sealed {agent.pk}", sealed_until=until)
+    claim = {"lease_id": uuid.uuid4(), "lease_until": WEEK, "action": None, "reasoning": "", "decided_at": None}
+    decision = DecisionFactory(agent=agent, week=5, universe=universe, status=Decision.Status.CLAIMED, **claim)
+    call = ModelCallFactory(decision=decision)
+    envelope = store_envelope(decision, call, DecisionVerdict("HOLD").as_json(), universe.frozen_at)
+    Decision.objects.filter(pk=decision.pk).update(status="answered", lease_id=None, lease_until=None)
+    return envelope
 
 
 class SnapshotFactory(DjangoModelFactory[Snapshot]):
@@ -493,9 +502,10 @@ def ask(
             prices=_question_prices(question, asks or {}),
             closes_on=question.closes_at.date() if question.closes_at else None,
         )  # fmt: skip
+        frozen_at = day + DECIDED
         entry.question_set = parts.create(
-            day=day_of(day), methodology=methodology, part=parts.count(), frozen_at=day + DECIDED,
-            sha256=questions_fingerprint([entry]),
+            day=day_of(day), methodology=methodology, part=parts.count(), frozen_at=frozen_at,
+            sealed_until=seal_end(FORECAST, methodology, frozen_at), sha256=questions_fingerprint([entry]),
         )  # fmt: skip
         entry.save()
         rules = Methodology.objects.get(version=methodology).forecast_rules
@@ -539,14 +549,16 @@ def _answer(
     stated_forecast = StatedForecast(
         str(entry.question_id), tuple((name, Decimal(str(value))) for name, value in probabilities.items()), rationale
     )
+    answer = {"question_id": str(entry.question_id), "probabilities": probabilities, "rationale": rationale}
+    content = json.dumps({"forecasts": [answer]})
     call = ModelCall.objects.create(
-        parsed=[stated_forecast.as_json()],
+        parsed=[stated_forecast.as_json()], content=content, http_status=200,
+        raw_response=json.dumps({"choices": [{"message": {"content": content}}]}),
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
         prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
         result=ModelCall.Result.ANSWERED,
         tokens_input=1000, tokens_output=200, cost_usd=Decimal(cost[0]), cost_source=cost[1], sent_at=at,
     )  # fmt: skip
-    add_to_totals(call)
     return Forecast.objects.create(
         elicitation=task, call=call, entry=entry, question=entry.question, family=family, release=release,
         methodology=methodology.version, arm=batch.arm, probabilities=probabilities,
@@ -595,7 +607,10 @@ def _trade(execute: Callable[..., Trade], agent: Agent, traded: Any, action: str
     stored_decision = Decision.objects.filter(agent=agent, week=week).first()
     decision = stored_decision or DecisionFactory(agent=agent, week=week, action=action)
     with transaction.atomic():
-        trade = execute(ledger.lock_agent(agent.pk), traded, decision=decision, at=decision.decided_at, **terms)
+        owner = ledger.lock_agent(agent.pk)
+        assert decision.decided_at is not None
+        at = ledger.following_instant([owner], decision.decided_at, same=True)
+        trade = execute(owner, traded, decision=decision, at=at, **terms)
     agent.refresh_from_db()
     return trade
 
@@ -620,26 +635,6 @@ def reverse_to(market: Market, side: str | None, *, at: datetime = WEEK + timede
     return resolve(market, side, at=at, settle=partial(reverse_settlement, by="operator", reason="a slip"))
 
 
-def imported_collection(name: str) -> ImportCollection:
-    """Somebody's forecast of one open question, with a row that was rejected; nothing is ranked."""
-    collection = get_or_create_collection(name=name, at=WEEK)
-    forecast_import = ForecastImport.objects.create(
-        collection=collection, format="long", sha256=hashlib.sha256(name.encode()).hexdigest(), imported_at=WEEK,
-        files=[{"name": f"{name}.csv", "sha256": "0" * 64, "bytes": 1}], rows=2, rejected=1, forecasts=1,
-        completed=True,
-    )  # fmt: skip
-    RejectedRow.objects.create(forecast_import=forecast_import, row=3, reason="probability 2.0 is outside [0, 1]")
-    ImportedQuestion.objects.create(collection=collection, question="rain", title="Will it rain?")
-    ImportedForecast.objects.create(
-        collection=collection, forecast_import=forecast_import, row=2, forecaster="Ann", question="rain", option="YES",
-        probability=0.75, exclusive=False,
-    )  # fmt: skip
-    ImportLeaderboard.objects.create(
-        collection=collection, computed_at=WEEK, forecasters=1, questions=1, open_questions=1, probabilities=1
-    )
-    return collection
-
-
 def _external_family(slug: str) -> Family:
     name = slug.capitalize()
     values = {"display_name": name, "external": True, "active": False, "track": "closed", "color": "#123456"}
@@ -662,17 +657,15 @@ def play_week() -> Cohort:
         reverse_to(market, side)
     UniverseFactory(week_start=cohort.week_start + timedelta(weeks=9), methodology=f"v{cohort.number}")
     RunFactory()
-    imported_collection(f"Others {cohort.number}")
     _forecast_week(cohort)
     compute_scores(at=WEEK + timedelta(days=31), forecast_leaderboards=False)
     guests = [_external_family(slug) for slug in ("visitor", "rival")]
     entries = [empty_entry(guest.slug, guest.display_name, external=True) for guest in guests]
     board = {"entries": entries, "report": {}, "computed_at": WEEK}
-    AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", period="ALL", defaults=board)
+    AgentsBoard.objects.update_or_create(track="closed", protocol="forecast", defaults=board)
     chain_all()
     monday = cohort.week_start + timedelta(days=1)
     record_daily_anchor(anchor(heads=chain_heads(), at=monday), at=monday)
-    request_export(selection=ExportSelection(cohort.number), formats=("csv",), by="operator", at=WEEK)
     return cohort
 
 
@@ -682,14 +675,25 @@ def _forecast_week(cohort: Cohort) -> None:
     ask(QuestionFactory(), answers, day=cohort.week_start)
     question = QuestionFactory()
     entry = ask(question, answers, day=cohort.week_start)
-    RefusedForecast.objects.create(
-        call=entry.forecasts.get().call, entry=entry, stated={"YES": "2"}, reason="YES: 2 is outside [0, 1]"
-    )
+    _refuse(entry, entry.forecasts.get().call)
     if not Leaderboard.objects.filter(protocol=FORECAST).exists():
         refresh_forecast_leaderboards(at=WEEK)
     end_question(question, "YES")
     score_forecasts(at=WEEK + timedelta(days=31))
     QuestionDifficulty.objects.create(question=question, arm="priced", difficulty=0.5)
+
+
+def _refuse(entry: QuestionEntry, answered: ModelCall) -> None:
+    """An answer to the same question after the one that counts, refused whole."""
+    content = json.dumps({"forecasts": [{"question_id": str(entry.question_id), "probabilities": {"YES": 2, "NO": 0}}]})
+    call = ModelCall.objects.create(
+        elicitation=answered.elicitation, sequence=2, attempt=2, idempotency_key=f"{answered.pk:063x}r",
+        model=answered.model, prompt_sha256=answered.prompt_sha256, result=ModelCall.Result.REFUSED, content=content,
+        parsed=[forecast.as_json() for forecast in parse_forecasts(content)], http_status=200,
+        raw_response=json.dumps({"choices": [{"message": {"content": content}}]}), sent_at=answered.sent_at,
+    )  # fmt: skip
+    reason = f'question {entry.question_id}: "YES" is given 2, which is outside [0, 1]'
+    RefusedForecast.objects.create(call=call, entry=entry, stated={"YES": "2", "NO": "0"}, reason=reason)
 
 
 def approved(*releases: Release, at: datetime, from_: datetime | None = None) -> LineUp:

@@ -14,7 +14,10 @@ def remove_guards(*models: type[Model]) -> None:
     tables = {model._meta.db_table for model in models}
     # PostgreSQL drops no trigger of a table whose foreign keys are still to be checked.
     connection.check_constraints()
-    guards.remove(connection, [trigger for trigger in guards.declared() if not tables or trigger.table in tables])
+    with connection.cursor() as cursor:
+        for table, name in guards.installed(connection):
+            if not tables or table in tables:
+                cursor.execute(f"DROP TRIGGER {name}" + (f" ON {table}" if connection.vendor == "postgresql" else ""))
 
 
 def install_guards() -> None:

@@ -331,7 +331,7 @@ class Venue:
         self.asked.append(prompt)
         queue = self.scripts[prompt.model]
         answer: Any = queue.popleft() if queue else forecast() if "\nQUESTIONS\n" in prompt.user else HOLD
-        if callable(answer):
+        if callable(answer) and not isinstance(answer, Response):  # which is callable too
             answer = answer(prompt)
         if isinstance(answer, Failure):
             body = answer.body or {"error": {"code": answer.status, "message": f"scripted {answer.status}"}}

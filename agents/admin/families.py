@@ -1,11 +1,10 @@
 """Admin of families, releases, line-ups and agents."""
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html_join
@@ -23,7 +22,6 @@ from agents.models import (
     Settlement,
     Trade,
 )
-from agents.models.sealed_rows import seals_in_force
 from agents.services.lineups import preview_lineup
 from foundation import clock
 from foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter
@@ -168,13 +166,9 @@ class LineUpEntryAdmin(ReadOnlyAdmin):
     ordering = ("-line_up_id", "position")
 
 
-LEDGER_FIELDS = ("cash", "journal_length")
-"""The fields of an agent that change with its trades."""
-
-
 @admin.register(Agent)
 class AgentAdmin(ReadOnlyAdmin):
-    list_display = ("display_name", "cohort", "family", "model_id", "status", "public_cash", "records")
+    list_display = ("display_name", "cohort", "family", "model_id", "status", "cash", "records")
     list_filter = (
         preset_filter(
             FilterPreset("lagging", "below their starting balance", lambda rows, now: rows.filter(
@@ -186,34 +180,9 @@ class AgentAdmin(ReadOnlyAdmin):
     list_select_related = ("cohort", "family")
     search_fields = ("display_name", "model_id", "family__slug", "=cohort__number")
     ordering = ("-cohort_id", "family_id")
-    exclude = (*TOKEN_PRICES, *LEDGER_FIELDS)
-    readonly_fields = (*MILLION_PRICES, "public_cash", "public_journal_length", "records")
+    exclude = TOKEN_PRICES
+    readonly_fields = (*MILLION_PRICES, "records")
     prompt_per_million, completion_per_million = price_column("prompt"), price_column("completion")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """The agents with their cash and the length of their journal, as of before the freeze while they are sealed."""
-        agents = super().get_queryset(request)
-        if not seals_in_force():
-            return agents.annotate(public_cash=F("cash"), public_journal_length=F("journal_length"))
-        # Without the sealed entries: they begin at the freeze.
-        newest = JournalEntry.objects.filter(agent=OuterRef("pk")).order_by("-sequence")
-        return agents.annotate(
-            public_cash=Subquery(newest.values("balance")[:1]),
-            public_journal_length=Subquery(newest.values("sequence")[:1]),
-        )
-
-    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
-        """Refuses conditions that tell who traded while decisions are sealed."""
-        tells_trades = lookup.partition("__")[0] in (*LEDGER_FIELDS, "updated_at")
-        return not (tells_trades and seals_in_force()) and super().lookup_allowed(lookup, value, request)
-
-    @admin.display(description="cash", ordering="public_cash")
-    def public_cash(self, agent: Any) -> Decimal:
-        return agent.public_cash
-
-    @admin.display(description="journal length")
-    def public_journal_length(self, agent: Any) -> int:
-        return agent.public_journal_length
 
     def records(self, agent: Agent) -> SafeString:
         links = []

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.contrib import admin
 
-from agents.models import JournalEntry, Position, Reversal, Settlement, Trade
+from agents.models import JournalEntry, ManualSettlement, Position, Reversal, Settlement, Trade
 from foundation.admin.filters import FilterPreset, NewestRelatedFilter, preset_filter, recent_days_filter
 from foundation.admin.readonly import ReadOnlyAdmin
 from markets.models import Market
@@ -59,6 +59,17 @@ class ReversalAdmin(AgentMarketAdmin):
     search_fields = ("=id", "market__question", "agent__display_name", "reason")
     date_hierarchy = "reversed_at"
     ordering = ("-reversed_at", "-pk")
+
+
+@admin.register(ManualSettlement)
+class ManualSettlementAdmin(ReadOnlyAdmin):
+    list_display = ("id", "market", "kind", "winner", "positions", "settled_by", "settled_at", "reason", "source")
+    list_filter = ("kind",)
+    list_select_related = ("market", "winner")
+    list_defer = ("market__description",)
+    search_fields = ("=id", "market__question", "reason", "source")
+    date_hierarchy = "settled_at"
+    ordering = ("-settled_at", "-pk")
 
 
 @admin.register(JournalEntry)

@@ -7,10 +7,9 @@ from agents.models import (
     ChainLink,
     CreditReading,
     DailyAnchor,
+    Envelope,
     Maintenance,
     RunSetting,
-    UniverseCost,
-    UsageTotal,
 )
 from foundation.admin.readonly import (
     ReadOnlyAdmin,
@@ -32,6 +31,20 @@ class ChainLinkAdmin(ReadOnlyAdmin):
     list_defer = ("decision__reasoning", "elicitation__batch__block")
     search_fields = ("=sha256", "=record_sha256")
     search_help_text = "A link's hash, or that of its record."
+    ordering = ("-pk",)
+
+
+@admin.register(Envelope)
+class EnvelopeAdmin(ReadOnlyAdmin):
+    """Envelopes without what they hold: it is shown with its task, under the seal by an action on record."""
+
+    list_display = ("id", "decision", "elicitation", "number", "state", "sealed_until", "opened_at", "sha256")
+    list_filter = ("state",)
+    list_select_related = ("decision__agent", "elicitation__release", "elicitation__batch__question_set")
+    list_defer = ("verdict", "decision__reasoning", "elicitation__batch__block")
+    exclude = ("verdict", "nonce")
+    search_fields = ("=sha256",)
+    search_help_text = "An envelope's hash."
     ordering = ("-pk",)
 
 
@@ -63,23 +76,3 @@ class RunSettingAdmin(ReadOnlyAdmin):
     list_filter = ("protocol", "paused")
     search_fields = ("=family__slug",)
     list_select_related = ("family",)
-
-
-@admin.register(UniverseCost)
-class UniverseCostAdmin(ReadOnlyAdmin):
-    list_display = ("universe", "family", "cost")
-    cost = cost_column("cost_usd", ordering="cost_usd")
-    list_filter = ("family",)
-    list_select_related = ("universe", "family")
-    list_defer = ("universe__market_block",)
-    search_fields = ("family__slug",)
-
-
-@admin.register(UsageTotal)
-class UsageTotalAdmin(ReadOnlyAdmin):
-    list_display = ("agent", "family", "requests", "tokens_input", "tokens_output", "cost", "unconfirmed")
-    cost = cost_column("cost_usd", ordering="cost_usd")
-    unconfirmed = cost_column("unconfirmed_usd", ordering="unconfirmed_usd", description="unconfirmed")
-    list_filter = (("agent__family", admin.RelatedOnlyFieldListFilter),)
-    list_select_related = ("agent", "family")
-    search_fields = ("family__slug", "agent__family__slug")

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from agents.admin.letters import LetterAdmin
 from agents.models import (
     AgentVersion,
     Application,
@@ -122,7 +123,7 @@ class AgentVersionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Submission)
-class SubmissionAdmin(ReadOnlyAdmin):
+class SubmissionAdmin(LetterAdmin):
     list_display = ("id", "family", "call", "status", "key", "received_at")
     list_filter = ("status", "registration__family")
     list_select_related = ("registration__family", "call__decision", "call__elicitation")
@@ -134,7 +135,7 @@ class SubmissionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Receipt)
-class ReceiptAdmin(ReadOnlyAdmin):
+class ReceiptAdmin(LetterAdmin):
     list_display = ("sequence", "agent", "version", "task", "received_at", "sha256")
     search_fields = ("=agent", "=task", "=sha256")
     ordering = ("-sequence",)
@@ -151,13 +152,13 @@ class SigningKeyAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Attempt)
-class AttemptAdmin(ReadOnlyAdmin):
-    list_display = ("family", "version", "origin", "kind", "reason", "noted_at")
-    list_filter = ("origin", "kind")
+class AttemptAdmin(LetterAdmin):
+    list_display = ("family", "version", "kind", "reason", "noted_at")
+    list_filter = ("kind",)
     list_select_related = ("registration__family",)
     search_fields = ("registration__family__slug", "reason")
     ordering = ("-noted_at", "-pk")
-    fields = ("family", "version", "origin", "kind", "reason", "key", "noted_at")
+    fields = ("family", "version", "kind", "reason", "key", "noted_at")
 
     def family(self, attempt: Attempt) -> str:
         return str(attempt.registration.family)

@@ -5,13 +5,15 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ALL_VAR, PAGE_VAR, SEARCH_VAR, ChangeList
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Value
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from agents.admin.letters import LetterAdmin, readable, reads_sealed
+from agents.letters import sealed, with_seals
 from agents.models import (
     ChainLink,
     Decision,
@@ -23,7 +25,6 @@ from agents.models import (
     Release,
     Trade,
 )
-from agents.models.sealed_rows import without_sealed
 from agents.models.task import Status
 from cohorts.weeks import WEEK, week_start
 from foundation.admin.filters import (
@@ -97,6 +98,9 @@ class ModelCallInline(VerbatimCallFields, ReadOnlyStackedInline):
     )  # fmt: skip
     readonly_fields = ("retry_note_text", "answer", "results_text", "raw_response_text")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return readable(request, super().get_queryset(request))  # type: ignore[no-any-return]
+
 
 class TradeInline(ReadOnlyTabularInline):
     model = Trade
@@ -119,7 +123,7 @@ class TaskChangeList(ReadOnlyChangeList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet:
         rows = super().get_queryset(request, exclude_parameters)
         selects_by_state = all(self._is_open(name, str(value)) for name, value in request.GET.items())
-        return rows if selects_by_state else without_sealed(rows)
+        return rows if selects_by_state else rows.exclude(sealed(rows.model))
 
     def _is_open(self, name: str, value: str) -> bool:
         """Whether a parameter of the address tells nothing of what a task's answer is; a search looks for itself."""
@@ -146,7 +150,9 @@ class TaskAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:action", args=["retry"], query=query))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).with_costs()  # type: ignore[attr-defined]
+        tasks: Any = super().get_queryset(request)
+        tasks = tasks.annotate(is_sealed=Value(False)) if reads_sealed(request) else with_seals(tasks)
+        return tasks.with_costs(readable(request, ModelCall.objects.all()))  # type: ignore[no-any-return]
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return TaskChangeList
@@ -155,7 +161,7 @@ class TaskAdmin(ReadOnlyAdmin):
         """The tasks that a search finds. One for words, which looks into texts, finds no sealed task."""
         rows, has_duplicates = super().get_search_results(request, queryset, search_term)
         if search_term and not all(map(ID_SEARCH_FIELD.fullmatch, self.get_search_fields(request))):
-            rows = without_sealed(rows)
+            rows = rows.exclude(sealed(rows.model))
         return rows, has_duplicates
 
     def tokens_input(self, task: Any) -> int:
@@ -166,13 +172,17 @@ class TaskAdmin(ReadOnlyAdmin):
 
     cost = cost_column("cost_usd")
 
+    @admin.display(description="error", ordering="error")
+    def public_error(self, task: Any) -> str:
+        return "" if task.is_sealed else task.error
+
     def system_prompt(self, task: Any) -> SafeString:
-        call = task.calls.last()
+        call = None if task.is_sealed else task.calls.last()
         return verbatim(call.system_prompt if call else "nothing was sent")
 
     @admin.display(description="user prompt of the last call")
     def user_prompt(self, task: Any) -> SafeString:
-        call = task.calls.last()
+        call = None if task.is_sealed else task.calls.last()
         return verbatim(call.user_prompt if call else "nothing was sent")
 
     def chain_entry(self, task: Any) -> SafeString:
@@ -188,7 +198,7 @@ class TaskAdmin(ReadOnlyAdmin):
 @admin.register(Decision)
 class DecisionAdmin(TaskAdmin):
     open_fields = frozenset({"agent", "cohort", "week", "universe", "decided_at"})
-    list_display = ("agent", "cohort", "week", "status", "action", "fallback", "cost", "decided_at", "error")
+    list_display = ("agent", "cohort", "week", "status", "action", "fallback", "cost", "decided_at", "public_error")
     list_filter = (
         preset_filter(
             *TASK_PRESETS,
@@ -208,7 +218,7 @@ class DecisionAdmin(TaskAdmin):
         ("status", "action", "fallback", "refusals"),
         ("decided_at", "lease_until"),
         ("tokens_input", "tokens_output", "cost"),
-        "reasoning_text", "error", "instructions", "chain_entry", "system_prompt", "user_prompt",
+        "reasoning_text", "public_error", "instructions", "chain_entry", "system_prompt", "user_prompt",
     )  # fmt: skip
 
     reasoning_text = verbatim_column("reasoning", "reasoning")
@@ -216,6 +226,8 @@ class DecisionAdmin(TaskAdmin):
     def instructions(self, decision: Decision) -> SafeString:
         """The instructions of all answers, with their results."""
         instructions = Instruction.objects.filter(call__decision=decision).select_related("call")
+        if decision.is_sealed:
+            instructions = instructions.none()
         rows = []
         for row in instructions.order_by("call", "sequence"):
             result = "executed" if row.executed else row.reason
@@ -228,7 +240,7 @@ class DecisionAdmin(TaskAdmin):
 @admin.register(Elicitation)
 class ElicitationAdmin(TaskAdmin):
     open_fields = frozenset({"family", "release", "methodology", "batch", "made_at"})
-    list_display = ("id", "release", "question_set", "arm", "status", "declined", "cost", "made_at", "error")
+    list_display = ("id", "release", "question_set", "arm", "status", "declined", "cost", "made_at", "public_error")
     list_filter = (
         preset_filter(
             *TASK_PRESETS, FilterPreset("declined", "declined", lambda rows, now: rows.filter(declined=True))
@@ -245,7 +257,7 @@ class ElicitationAdmin(TaskAdmin):
         ("status", "declined", "refusals"),
         ("made_at", "lease_until"),
         ("tokens_input", "tokens_output", "cost"),
-        "error", "refused_forecasts", "chain_entry", "system_prompt", "user_prompt",
+        "public_error", "refused_forecasts", "chain_entry", "system_prompt", "user_prompt",
     )  # fmt: skip
 
     def question_set(self, elicitation: Elicitation) -> str:
@@ -257,12 +269,14 @@ class ElicitationAdmin(TaskAdmin):
     def refused_forecasts(self, elicitation: Elicitation) -> SafeString:
         """The questions without a valid forecast, with the reasons."""
         refusals = RefusedForecast.objects.filter(call__elicitation=elicitation).select_related("entry__question")
+        if elicitation.is_sealed:
+            refusals = refusals.none()
         lines = [(refusal.entry.question.text, refusal.reason) for refusal in refusals]
         return format_html_join("", "<p>{}: {}</p>", lines or [("none", "every forecast was valid")])
 
 
 @admin.register(ModelCall)
-class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
+class ModelCallAdmin(VerbatimCallFields, LetterAdmin):
     list_display = ("id", "task", "sequence", "model", "result", "http_status", "cost", "latency_ms", "sent_at")
     list_filter = (
         preset_filter(
@@ -308,7 +322,7 @@ class ModelCallAdmin(VerbatimCallFields, ReadOnlyAdmin):
 
 
 @admin.register(Instruction)
-class InstructionAdmin(ReadOnlyAdmin):
+class InstructionAdmin(LetterAdmin):
     list_display = ("id", "decision", "kind", "payload", "executed", "reason")
     list_filter = ("executed", "kind")
     list_select_related = ("call__decision__agent",)
@@ -336,7 +350,7 @@ class ForecastAdmin(ReadOnlyAdmin):
 
 
 @admin.register(RefusedForecast)
-class RefusedForecastAdmin(ReadOnlyAdmin):
+class RefusedForecastAdmin(LetterAdmin):
     list_display = ("id", "release", "question", "stated", "reason")
     list_filter = ("call__elicitation__family",)
     list_select_related = ("call__elicitation__release", "entry__question")

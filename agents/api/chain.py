@@ -1,6 +1,7 @@
-"""REST views of the hash chains and their links. A known head proves that no earlier record was changed."""
+"""REST views of the hash chains, their links and envelopes. A known head proves that no earlier record was changed."""
 
-from agents.models import Chain, ChainLink
+from agents.api.sealed import SealableSerializer, SealableViewSet
+from agents.models import Chain, ChainLink, Envelope
 from foundation.rest.serializers import ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
 
@@ -37,6 +38,7 @@ class ChainLinkSerializer(ReadSerializer):
             "sequence",
             "decision",
             "elicitation",
+            "envelope",
             "record",
             "previous",
             "record_sha256",
@@ -45,10 +47,42 @@ class ChainLinkSerializer(ReadSerializer):
 
 
 class ChainLinkViewSet(ReadOnlyViewSet):
-    """The links of the chains, oldest first: one completed decision, elicitation or archive each."""
+    """The links of the chains, oldest first: one completed decision, elicitation, envelope or archive each."""
 
     queryset = ChainLink.objects.all()
     serializer_class = ChainLinkSerializer
-    filterset_fields = ("protocol", "decision", "elicitation")
+    filterset_fields = ("protocol", "decision", "elicitation", "envelope")
     orderings = ("id", "protocol", "sequence")
     ordering = ("protocol", "sequence")
+
+
+class EnvelopeSerializer(SealableSerializer):
+    """An envelope, without its content until its task is answered no more."""
+
+    open_fields = frozenset({"id", "decision", "elicitation", "number", "state", "sealed_until", "sha256", "opened_at"})
+
+    class Meta:
+        model = Envelope
+        fields = (
+            "id", "decision", "elicitation", "number", "state", "sealed_until", "sha256", "received_at", "nonce",
+            "verdict", "opened_at",
+        )  # fmt: skip
+        extra_kwargs = {
+            "received_at": {"help_text": "Null under the seal."},
+            "nonce": {"help_text": "32 random bytes in hex; null under the seal."},
+            "verdict": {"help_text": "What was judged when it came; null under the seal."},
+        }
+
+
+class EnvelopeViewSet(SealableViewSet):
+    """Answers that came while an external agent could still answer the same, newest first.
+
+    Until the seal ends there is the hash of each, which covers 32 random bytes; then what was judged when it came, and
+    that took effect at `opened_at`. An agent may replace its answer: the last one is opened.
+    """
+
+    queryset = Envelope.objects.all()
+    serializer_class = EnvelopeSerializer
+    filterset_fields = ("decision", "elicitation", "state", "received_at", "sealed_until", "opened_at")
+    orderings = ("id",)
+    ordering = ("-pk",)

@@ -3,12 +3,12 @@
 from typing import Any, cast
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from rest_framework import serializers
 
 from agents.list_filters import matching_families
 from agents.models import Family, Release
 from agents.models.family import FamilyQuerySet
+from foundation.clock import present
 from foundation.rest.filters import ReferenceFilter, SearchFilter
 from foundation.rest.serializers import ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
@@ -70,7 +70,7 @@ class FamilyViewSet(ReadOnlyViewSet):
     orderings = ("slug", "display_name", "provider")
 
     def get_queryset(self) -> QuerySet[Family]:
-        families, now = cast(FamilyQuerySet[Any], super().get_queryset()), timezone.now()
+        families, now = cast(FamilyQuerySet[Any], super().get_queryset()), present()
         if self.is_requested("release"):
             families = families.with_release(now)
         return families.with_version(now) if self.is_requested("version") else families

@@ -1,10 +1,12 @@
 """REST views of trades, positions, settlements, reversals and the cash journal."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from rest_framework import serializers
 
-from agents.api.sealed import SealableSerializer, SealableViewSet, UnsealedViewSet
 from agents.list_filters import position_changed, settlement_changed, trade_changed
-from agents.models import Family, JournalEntry, Position, Reversal, Settlement, Trade
+from agents.models import Family, JournalEntry, ManualSettlement, Position, Reversal, Settlement, Trade
 from cohorts.models import Cohort
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
@@ -31,8 +33,7 @@ class AgentRecordViewSet(ReadOnlyViewSet):
     }
 
 
-class TradeSerializer(SealableSerializer, AgentRecordSerializer):
-    open_fields = frozenset({"id", "agent", "cohort", "family", "decision", "sequence", "executed_at"})
+class TradeSerializer(AgentRecordSerializer):
     side = serializers.CharField(source="outcome.side", read_only=True)
 
     class Meta:
@@ -40,11 +41,10 @@ class TradeSerializer(SealableSerializer, AgentRecordSerializer):
         fields = (
             "id", "agent", "cohort", "family", "decision", "sequence", "position", "market", "side", "kind",
             "shares", "price", "amount", "implied_confidence", "cost_basis", "realized_pnl", "executed_at",
-            "sealed_until",
         )  # fmt: skip
 
 
-class TradeViewSet(SealableViewSet, AgentRecordViewSet):
+class TradeViewSet(AgentRecordViewSet):
     """Trades: purchases and sales at the frozen price of their universe."""
 
     # Few columns, because a decision's detail loads them as instances; the list reads tuples.
@@ -57,8 +57,7 @@ class TradeViewSet(SealableViewSet, AgentRecordViewSet):
     pagination_class = StrictCursorPagination
 
 
-class PositionSerializer(SealableSerializer, AgentRecordSerializer):
-    open_fields = frozenset({"id", "agent", "cohort", "family"})
+class PositionSerializer(AgentRecordSerializer):
     side = serializers.CharField(read_only=True)
     entry_price = DecimalStringField(allow_null=True, help_text="The mean price paid for the shares still held.")
     price = DecimalStringField(allow_null=True, help_text="The last accepted price; null unless open.")
@@ -69,11 +68,11 @@ class PositionSerializer(SealableSerializer, AgentRecordSerializer):
         model = Position
         fields = (
             "id", "agent", "cohort", "family", "market", "side", "status", "shares", "cost_basis", "entry_price",
-            "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at", "sealed_until",
+            "price", "value", "unrealized_pnl", "realized_pnl", "opened_at", "closed_at",
         )  # fmt: skip
 
 
-class PositionViewSet(SealableViewSet, AgentRecordViewSet):
+class PositionViewSet(AgentRecordViewSet):
     """Positions, open and closed, at the last accepted prices."""
 
     queryset = limit_related_fields(Position.objects.all(), *AGENT_COLUMNS, "outcome__side", "outcome__price")
@@ -83,19 +82,29 @@ class PositionViewSet(SealableViewSet, AgentRecordViewSet):
     orderings = ("id", "cost_basis", "realized_pnl", "opened_at", "closed_at")
 
 
+class ManualSettlementSerializer(ReadSerializer):
+    class Meta:
+        model = ManualSettlement
+        fields = ("reason", "source")
+
+
 class SettlementSerializer(AgentRecordSerializer):
     side = serializers.CharField(source="position.outcome.side", read_only=True)
+    manual = ManualSettlementSerializer(
+        read_only=True, allow_null=True,
+        help_text="The reason and source where an operator settled the market; null where the venue resolved it.",
+    )  # fmt: skip
 
     class Meta:
         model = Settlement
-        fields: tuple[str, ...] = (
+        fields = (
             "id", "position", "agent", "cohort", "family", "market", "side", "kind", "shares", "cost_basis",
-            "payout", "realized_pnl", "settled_at",
+            "payout", "realized_pnl", "settled_at", "manual",
         )  # fmt: skip
 
 
-class SettlementViewSet(UnsealedViewSet, AgentRecordViewSet):
-    """Settlements of positions: won, lost or refunded."""
+class SettlementViewSet(AgentRecordViewSet):
+    """Settlements of positions: paid, worthless or refunded."""
 
     queryset = limit_related_fields(Settlement.objects.all(), *AGENT_COLUMNS, "position__outcome__side")
     serializer_class = SettlementSerializer
@@ -103,6 +112,16 @@ class SettlementViewSet(UnsealedViewSet, AgentRecordViewSet):
     filterset_fields = ("agent", "market", "position", "kind", "settled_at")
     orderings = ("id", "payout", "realized_pnl", "settled_at")
     ordering = ("-settled_at",)
+
+    def complete_rows(self, settlements: Sequence[Any]) -> Sequence[Any]:
+        """The settlements with `manual` set, in one query, if the field is shown."""
+        if self.is_requested("manual"):
+            markets = {settlement.market_id for settlement in settlements}
+            manual = ManualSettlement.objects.filter(kind=ManualSettlement.Kind.SETTLEMENT, market__in=markets)
+            by_market = {row.market_id: row for row in manual}
+            for settlement in settlements:
+                settlement.manual = by_market.get(settlement.market_id)
+        return settlements
 
 
 class ReversalSerializer(AgentRecordSerializer):
@@ -117,7 +136,7 @@ class ReversalSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class ReversalViewSet(UnsealedViewSet, AgentRecordViewSet):
+class ReversalViewSet(AgentRecordViewSet):
     """Corrections of wrong settlements by an operator, with the payouts before and after."""
 
     queryset = Reversal.objects.all()
@@ -137,7 +156,7 @@ class JournalEntrySerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class JournalViewSet(UnsealedViewSet, AgentRecordViewSet):
+class JournalViewSet(AgentRecordViewSet):
     """The cash journal: every change of an agent's cash, with the balance after it."""
 
     queryset = JournalEntry.objects.all()

@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.conditions import configured_sources
+from agents.services.conditions import configured_sources
 from agents.services.run_settings import paused_conditions
 from cohorts import api
 from cohorts.models import Methodology

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from agents.api.sealed import SealableSerializer, SealableViewSet
+from agents.api.sealed import SealableSerializer, SealableViewSet, SealedUntilField
 from agents.models import Attempt, Family, Receipt
 from foundation.rest.filters import ReferenceFilter
 
@@ -15,6 +15,7 @@ class ReceiptBodySerializer(serializers.Serializer):
     task = serializers.CharField(help_text="batch-ID, or agent-ID-universe-ID.")
     answer_sha256 = serializers.CharField(help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = serializers.CharField(help_text="SHA-256 of the prompt that was shown.")
+    nonce = serializers.CharField(help_text="32 random bytes in hex.")
     received_at = serializers.CharField(help_text="UTC, with microseconds.")
     sequence = serializers.IntegerField(help_text="Its place in the register, from 1.")
     previous = serializers.CharField(help_text="SHA-256 of the receipt before it; zeros for the first.")
@@ -30,7 +31,8 @@ class IssuedReceiptSerializer(serializers.Serializer):
 
 
 class ReceiptSerializer(SealableSerializer):
-    open_fields = frozenset({"id", "sequence", "sha256"})
+    open_fields = frozenset({"id", "sequence", "sha256", "sealed_until"})
+    sealed_until = SealedUntilField()
     body = ReceiptBodySerializer(read_only=True, help_text="The statement that is hashed and signed.")
     key_id = serializers.CharField(read_only=True, help_text="The key, listed in `/.well-known/arena-chain.json`.")
 
@@ -54,27 +56,25 @@ class ReceiptViewSet(SealableViewSet):
 
 
 class AttemptSerializer(SealableSerializer):
-    open_fields = frozenset({"id", "family", "agent", "universe", "batch", "origin", "kind", "version", "noted_at"})
+    open_fields = frozenset(
+        {"id", "family", "agent", "universe", "batch", "kind", "version", "noted_at", "sealed_until"}
+    )
+    sealed_until = SealedUntilField()
     family = serializers.CharField(source="registration.family.slug", read_only=True)
 
     class Meta:
         model = Attempt
         fields = (
-            "id", "family", "version", "agent", "universe", "batch", "origin", "kind", "reason", "noted_at",
-            "sealed_until",
+            "id", "family", "version", "agent", "universe", "batch", "kind", "reason", "noted_at", "sealed_until",
         )  # fmt: skip
 
 
 class AttemptViewSet(SealableViewSet):
-    """Tasks of external agents without an accepted answer, newest first.
-
-    The agent reported that it raised an error, was late, or refused its own answer; or the arena refused the answer,
-    got it late, or got none.
-    """
+    """Tasks of external agents without an accepted answer, newest first: it was refused, came late, or never came."""
 
     queryset = Attempt.objects.select_related("registration__family")
     serializer_class = AttemptSerializer
-    filterset_fields = ("agent", "universe", "batch", "origin", "kind", "noted_at")
+    filterset_fields = ("agent", "universe", "batch", "kind", "noted_at")
     filters = {"family": ReferenceFilter(Family, "registration__family", by="slug")}
     orderings = ("id", "noted_at")
     ordering = ("-pk",)

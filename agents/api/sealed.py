@@ -1,35 +1,22 @@
-"""Rows of lists that may be sealed: they are listed with their end of secrecy, and without their content."""
+"""Rows of lists that may be sealed: they are listed with the end of their seal, and without their content."""
 
 from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
 
-from agents.models.sealed_rows import seals_in_force, with_sealed_until, without_sealed
+from agents.letters import with_sealed_until
 from foundation.rest.serializers import ReadSerializer
 from foundation.rest.viewsets import ReadOnlyViewSet
 
-SEALED_UNTIL = "sealed_until"
 PAGING = {"page", "page_size", "cursor", "format", "fields", "updated_since"}
 """Parameters that select nothing by what a row holds."""
 
 
-class SealedUntilField(serializers.DateTimeField):
-    """The end of a row's seal; null of a row that may be read, as all rows within others are."""
-
-    def __init__(self, **options: Any) -> None:
-        help_text = "Until then its content is null, since an external agent may still answer the same; else null."
-        super().__init__(**{"read_only": True, "allow_null": True, "help_text": help_text, **options})
-
-    def get_attribute(self, instance: Any) -> Any:
-        return getattr(instance, SEALED_UNTIL, None)
-
-
 class SealableSerializer(ReadSerializer):
-    """A row of which only `open_fields` are shown while it is sealed. Its `Meta.fields` end with `sealed_until`."""
+    """A row of which only `open_fields` are shown while `is_sealed`."""
 
     open_fields: frozenset[str] = frozenset()
-    sealed_until = SealedUntilField()
 
     def get_fields(self) -> Any:
         fields = super().get_fields()
@@ -40,20 +27,20 @@ class SealableSerializer(ReadSerializer):
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         row = super().to_representation(instance)
-        if row.get(SEALED_UNTIL) is None:
-            return row
-        open_names = {*self.open_fields, SEALED_UNTIL}
-        for name, value in row.items():
-            if name not in open_names:
-                row[name] = [] if isinstance(value, list) else None
+        if instance.is_sealed:
+            for name in row.keys() - self.open_fields:
+                row[name] = [] if isinstance(row[name], list) else None
+            # Beside any choice of fields, since it tells a sealed null from an absent value.
+            row["sealed_until"] = serializers.DateTimeField().to_representation(instance.sealed_until)
         return row
 
 
-class UnsealedViewSet(ReadOnlyViewSet):
-    """A list of rows that follow from answers, without those of sealed ones."""
+class SealedUntilField(serializers.DateTimeField):
+    """The end of a row's seal; null of a row that may be read."""
 
-    def get_queryset(self) -> Any:
-        return without_sealed(super().get_queryset())
+    def __init__(self, **options: Any) -> None:
+        help_text = "Until then its content is null, since an external agent may still answer the same; else null."
+        super().__init__(**{"read_only": True, "allow_null": True, "help_text": help_text, **options})
 
 
 class SealableViewSet(ReadOnlyViewSet):
@@ -64,12 +51,7 @@ class SealableViewSet(ReadOnlyViewSet):
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows = super().filter_queryset(queryset)
-        return rows.filter(sealed_until=None) if seals_in_force() and self._depends_on_content() else rows
-
-    @property
-    def requested(self) -> frozenset[str]:
-        requested = super().requested
-        return requested | {SEALED_UNTIL} if seals_in_force() else requested
+        return rows.filter(is_sealed=False) if self._depends_on_content() else rows
 
     def _depends_on_content(self) -> bool:
         parameters = self.request.query_params

@@ -14,28 +14,24 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.receipts import AttemptSerializer, IssuedReceiptSerializer
+from agents.api.receipts import IssuedReceiptSerializer
 from agents.api.tasks import InstructionSerializer
-from agents.models import Agent, Attempt, Decision, Elicitation, Receipt, Registration, Submission, Task
-from foundation.clock import now
-from foundation.redaction import redact
+from agents.models import Agent, Decision, Elicitation, Receipt, Registration, Submission, Task
+from foundation.clock import ClockAhead, now, recording_now
 from foundation.rest.bodies import check_body
 from foundation.rest.filters import ID_SCHEMA, check_parameters
-from foundation.rest.long_poll import WAIT_SCHEMA, wait_for_rows, wait_seconds
 from foundation.rest.problems import BODY, PROBLEM_SCHEMA, Problem, Refused
-from foundation.rest.serializers import StrictSerializer
 from foundation.rest.viewsets import NegotiatedView, extend_schema, query_parameter
 from markets.models import QuestionBatch, Universe
 
 if TYPE_CHECKING:
-    from agents.services.submissions import SubmissionTarget  # loads the gateway, which few processes need
+    from agents.services.submission_targets import SubmissionTarget  # loads the gateway, which few processes need
 
 KEY = "Idempotency-Key"
 MAX_KEY_LENGTH = 255
 PRINTABLE = r"^[!-~]([ -~]*[!-~])?$"
 """ASCII without spaces at its ends."""
 MAX_BODY_BYTES = 1_000_000
-MAX_REPORT_BYTES = 10_000
 RETRY_S = "30"
 
 
@@ -47,6 +43,9 @@ class PromptSerializer(serializers.Serializer):
 
     frozen_at = serializers.DateTimeField()
     deadline = serializers.DateTimeField(help_text="Answers are accepted before it.")
+    state = serializers.ChoiceField(
+        ["open", "answered"], help_text="answered: an answer is in its envelope, and another one replaces it."
+    )
     system_prompt = serializers.CharField(source="task.system_prompt")
     user_prompt = serializers.CharField(
         help_text="It ends with a note on the fault of the last answer, if there was one."
@@ -76,7 +75,6 @@ class OpenTasksSerializer(serializers.Serializer):
 
 
 class AcceptedForecastSerializer(serializers.Serializer):
-    id = serializers.IntegerField()
     question = serializers.IntegerField()
     probabilities = serializers.DictField(child=serializers.FloatField())
 
@@ -87,14 +85,13 @@ class RefusedForecastSerializer(serializers.Serializer):
 
 
 class SubmissionResultSerializer(serializers.Serializer):
-    """The result of an answer: a decision with instructions and trades, or accepted and refused forecasts."""
+    """The result of an answer: a decision with its instructions, or accepted and refused forecasts."""
 
     submission = serializers.IntegerField()
     protocol = serializers.ChoiceField(choices=[Decision.PROTOCOL, Elicitation.PROTOCOL])
     decision = serializers.IntegerField(required=False)
     action = serializers.ChoiceField(choices=Decision.Action.choices, required=False)
     instructions = InstructionSerializer(many=True, required=False)
-    trades = serializers.ListField(child=serializers.IntegerField(), required=False)
     receipt = IssuedReceiptSerializer(required=False, help_text="The signed receipt of the answer.")
     elicitation = serializers.IntegerField(required=False)
     forecasts = AcceptedForecastSerializer(many=True, required=False)
@@ -134,7 +131,7 @@ BODY_PROBLEMS = {
     403: _problem("The token does not cover the protocol.", "this token does not cover the forecast protocol"),
     411: OpenApiResponse(PROBLEM_SCHEMA, "The body's length is not stated."),
     413: OpenApiResponse(PROBLEM_SCHEMA, "The answer is too long."),
-    415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON."),
+    415: OpenApiResponse(PROBLEM_SCHEMA, "Not JSON, or with a Content-Encoding."),
     **TOKEN_PROBLEMS,
 }
 
@@ -165,33 +162,23 @@ class OpenTasks(ExternalAgentView):
 
     The agent takes part in each cohort that starts after its registration and gets the same batches of questions as
     every family, but for those of conditions with a tool: the gateway offers it to models alone. A task is open for 15
-    minutes after its prices are frozen, on the open track until the `open_window` of the methodology (12 hours). With
-    `wait` the answer comes as soon as a task is open, at the latest after so many seconds; at once where too many
-    others wait.
+    minutes after its prices are frozen, on the open track until the `open_window` of the methodology (12 hours).
     """
 
     serializer_class = OpenTasksSerializer
 
     @extend_schema(
-        parameters=[query_parameter("wait", "Seconds to wait for a task.", kind=WAIT_SCHEMA)],
         responses={
             200: OpenTasksSerializer,
-            400: _problem("A parameter is unknown or invalid.", "wait: 31 is no whole number from 0 to 30"),
+            400: OpenApiResponse(PROBLEM_SCHEMA, "It takes no parameters."),
             **TOKEN_PROBLEMS,
         },
     )
     def get(self, request: Request) -> Response:
-        from agents.services.submissions import BatchTarget, DecisionTarget, open_targets
+        from agents.services.submission_targets import BatchTarget, DecisionTarget, open_targets
 
-        check_parameters(request, {"wait"})
-        registration, deadline = cast(Registration, request.user), getattr(request, "read_deadline", None)
-
-        def read() -> list[Any]:
-            if deadline is not None:
-                deadline.restart()
-            return open_targets(registration, at=now())
-
-        targets = wait_for_rows(read, wait_seconds(request))
+        check_parameters(request, set())
+        targets = open_targets(cast(Registration, request.user), at=now())
         body = {
             "now": now(),
             "trading": [target for target in targets if isinstance(target, DecisionTarget)],
@@ -216,7 +203,8 @@ class Submissions(KeyedView):
     It is parsed, checked and executed like a model's answer, at the same frozen prices. The same key with the same
     answer gives the same response again. An answer that is malformed or of which nothing can be executed is stored and
     gets a 422 with the reason; until the deadline, as many further answers under new keys are accepted as a model
-    would be asked for.
+    would be asked for. An accepted answer waits in an envelope until the seal ends, and until the deadline another one
+    under a new key replaces it: the last one counts, and each has its receipt.
     """
 
     serializer_class = SubmissionResultSerializer
@@ -235,7 +223,7 @@ class Submissions(KeyedView):
                 "Not open yet, already answered, out of tries, or the key was used for another answer.",
                 "week 2 of cohort 3 is completed already",
             ),
-            410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00Z"),
+            410: _problem("The deadline has passed.", "batch 5 was to be answered before 2026-03-08T02:15:00.000000Z"),
             503: _problem("No receipt can be signed now: send it again.", "the settings lack the signing key"),
             422: _problem(
                 "The answer is malformed, or none of it can be executed.",
@@ -246,23 +234,31 @@ class Submissions(KeyedView):
     )  # fmt: skip
     def post(self, request: Request) -> Response | Problem:
         from agents.services.signing_keys import SigningKeyMismatch
+        from agents.services.submission_targets import DeadlinePassed, SubmissionRefused
         from agents.services.submissions import (
-            DeadlinePassed,
+            AnswerRefused,
             KeyReused,
-            SubmissionRefused,
             note_late_answer,
+            note_refused_replacement,
             record_submission,
         )
 
         registration = cast(Registration, request.user)
         key, body = _key(request), _body(request)
-        target, at = _parse_target(request, registration), now()
+        target = _parse_target(request, registration)
+        try:
+            at = recording_now()
+        except ClockAhead as error:
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": RETRY_S})
         try:
             submission = record_submission(target, registration=registration, key=key, body=body, at=at)
         except SigningKeyMismatch as error:
             return Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": RETRY_S})
+        except AnswerRefused as refusal:
+            note_refused_replacement(target, registration=registration, key=key, reason=str(refusal), at=at)
+            return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(refusal))
         except (KeyReused, SubmissionRefused) as error:
-            if at >= target.deadline and target.task.status != Task.Status.COMPLETED:
+            if at >= target.deadline and target.task.status not in (Task.Status.ANSWERED, Task.Status.COMPLETED):
                 note_late_answer(target, registration=registration, at=at)
             status = HTTPStatus.GONE if isinstance(error, DeadlinePassed) else HTTPStatus.CONFLICT
             raise Refused(status, str(error)) from error
@@ -273,64 +269,9 @@ class Submissions(KeyedView):
         return Response({"submission": submission.pk} | submission.response | receipts, status=submission.status)
 
 
-class ReasonField(serializers.CharField):
-    """A text that may quote anything, without what must not be stored."""
-
-    def to_internal_value(self, data: Any) -> str:
-        return redact(super().to_internal_value(data))
-
-
-class ReportSerializer(StrictSerializer):
-    """A failure of the agent: it raised an error, was late, or made an answer that its own checks refuse."""
-
-    kind = serializers.ChoiceField(
-        [Attempt.Kind.RAISED, Attempt.Kind.LATE, Attempt.Kind.REFUSED], help_text="What happened."
-    )
-    reason = ReasonField(max_length=500, allow_blank=True, help_text="The reason, in your words.")
-
-
-class Attempts(KeyedView):
-    """Reports that the agent has no answer to a task, and why. It stands beside the agent's scores.
-
-    A report uses up no try: an answer may follow until the deadline. `attempts/` lists what is stored.
-    """
-
-    serializer_class = AttemptSerializer
-
-    @extend_schema(
-        parameters=TASK_PARAMETERS,
-        request=ReportSerializer,
-        responses={
-            201: AttemptSerializer,
-            400: OpenApiResponse(PROBLEM_SCHEMA, "The key, a field or a parameter is missing or invalid."),
-            409: _problem(
-                "The key was used for another report, or too many reports of the task are stored.",
-                "this Idempotency-Key came with another report before",
-            ),
-            **BODY_PROBLEMS,
-            413: OpenApiResponse(PROBLEM_SCHEMA, "The report is too long."),
-        },
-    )
-    def post(self, request: Request) -> Response:
-        from agents.services.attempts import ReportKeyReused, TooManyReports, report_attempt
-
-        registration = cast(Registration, request.user)
-        target = _parse_target(request, registration)
-        check_body(request, MAX_REPORT_BYTES)
-        serializer = ReportSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        try:
-            attempt = report_attempt(
-                target.place, registration=registration, key=_key(request), at=now(), **serializer.validated_data
-            )
-        except (ReportKeyReused, TooManyReports) as error:
-            raise Refused(HTTPStatus.CONFLICT, str(error)) from error
-        return Response(AttemptSerializer(attempt).data, status=HTTPStatus.CREATED)
-
-
 def _parse_target(request: Request, registration: Registration) -> "SubmissionTarget[Any]":
     """The task that the query parameters name. Raises a ValidationError or PermissionDenied for the client."""
-    from agents.services.submissions import batch_target, decision_target
+    from agents.services.submission_targets import batch_target, decision_target
 
     check_parameters(request, {"agent", "universe", "batch"})
     names = set(request.query_params)

@@ -7,7 +7,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.api.ledger import AGENT_COLUMNS, AgentRecordSerializer, TradeSerializer, TradeViewSet
-from agents.api.sealed import SealableSerializer, SealableViewSet
+from agents.api.sealed import SealableSerializer, SealableViewSet, SealedUntilField
+from agents.letters import published
 from agents.list_filters import decision_changed, matching_decisions
 from agents.models import Decision, Elicitation, Family, Instruction, ModelCall
 from cohorts.conditions import stored_conditions
@@ -27,6 +28,8 @@ COST_FIELDS = ("tokens_input", "tokens_output", "cost_usd")
 class TaskCostSerializer(SealableSerializer):
     """Tokens and cost of a task, summed over all its calls."""
 
+    open_fields = frozenset({"id", "status", "sealed_until"})
+    sealed_until = SealedUntilField()
     tokens_input = serializers.IntegerField(read_only=True, help_text="Sum over all calls; 0 if none stated any.")
     tokens_output = serializers.IntegerField(read_only=True, help_text="Sum over all calls; 0 if none stated any.")
     cost_usd = DecimalStringField(help_text="Sum over all calls, failed ones included.")
@@ -70,20 +73,20 @@ class TaskViewSet(SealableViewSet):
     def get_queryset(self) -> Any:
         tasks: Any = super().get_queryset()
         if self.is_requested(*COST_FIELDS):
-            tasks = tasks.with_costs()
+            tasks = tasks.with_costs(published(ModelCall.objects.all()))
         if self.is_requested(*self.fields_of_calls):
             tasks = tasks.prefetch_related(Prefetch("calls", self.calls))
         return tasks
 
 
 class DecisionSerializer(TaskCostSerializer, AgentRecordSerializer):
-    open_fields = frozenset({"id", "agent", "cohort", "family", "universe", "week", "status", "decided_at"})
+    open_fields = TaskCostSerializer.open_fields | {"agent", "cohort", "family", "universe", "week", "decided_at"}
 
     class Meta:
         model = Decision
         fields: tuple[str, ...] = (
             "id", "agent", "cohort", "family", "universe", "week", "action", "status", "fallback", "reasoning",
-            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at", "sealed_until",
+            "error", "tokens_input", "tokens_output", "cost_usd", "decided_at", "nonce", "sealed_until",
         )  # fmt: skip
 
 
@@ -150,7 +153,7 @@ class DecisionViewSet(TaskViewSet):
 
 
 class ElicitationSerializer(TaskCostSerializer):
-    open_fields = frozenset({"id", "family", "release", "methodology", "arm", "day", "status", "made_at"})
+    open_fields = TaskCostSerializer.open_fields | {"family", "release", "methodology", "arm", "day", "made_at"}
 
     family = serializers.CharField(source="family.slug", read_only=True)
     methodology = serializers.CharField(source="batch.question_set.methodology", read_only=True)
@@ -161,7 +164,7 @@ class ElicitationSerializer(TaskCostSerializer):
         model = Elicitation
         fields: tuple[str, ...] = (
             "id", "family", "release", "methodology", "arm", "day", "status", "declined", "error", "tokens_input",
-            "tokens_output", "cost_usd", "made_at", "sealed_until",
+            "tokens_output", "cost_usd", "made_at", "nonce", "sealed_until",
         )  # fmt: skip
 
 

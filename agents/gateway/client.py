@@ -6,7 +6,7 @@ request that is given up stops costing: the connection is closed. A gateway that
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,7 @@ from agents.gateway.completions import (
     Completion,
     CompletionParser,
     GatewayFailure,
+    is_whole,
     parse_account_credits,
     parse_accounting,
     parse_credits,
@@ -65,8 +66,11 @@ class Gateway(HttpService):
         user: str,
         parameters: Mapping[str, Any],
         idempotency_key: str,
+        is_answer: Callable[[str], bool] = lambda _: False,
     ) -> Completion:
         """The model's answer to one system and one user message. Raises GatewayFailure.
+
+        An answer whose stream breaks off is lost, unless `is_answer` recognises its content as a whole one.
 
         `parameters` should hold `max_tokens`: without it the gateway reserves the price of the model's maximum, and
         refuses a small balance.
@@ -86,7 +90,7 @@ class Gateway(HttpService):
         except UpstreamError as error:
             partial = error.partial
             stream = parse_stream(partial.body) if partial else None
-            if partial is None or stream is None or not stream.complete:
+            if partial is None or stream is None or not is_whole(stream, is_answer):
                 body = stream.body if stream else {}
                 raise self._failure(
                     error,
@@ -96,7 +100,7 @@ class Gateway(HttpService):
                     billable=error.is_sent,
                 ) from None
             response = partial  # only the goodbye is missing
-        return CompletionParser(response, self._redact).parse()
+        return CompletionParser(response, self._redact, is_answer).parse()
 
     def models(self) -> ModelCatalogue:
         """The gateway's catalogue of models. Raises GatewayFailure, also for one without a readable model."""

@@ -9,23 +9,23 @@ from decimal import Decimal
 from enum import Enum, auto
 from typing import Any, NoReturn
 
+from agents.account_errors import KEY_LIMIT
 from agents.gateway.finish_reasons import AnswerEnd, answer_end
-from agents.gateway.streams import parse_stream
+from agents.gateway.streams import StreamedBody, parse_stream
+from arena_verifier.answer_texts import content_of, content_text, without_nul
 from foundation.http import MIB, RETRYABLE_STATUSES, Exchange, looks_like_html, one_line, retry_after_s
-from markets.sources.field_parsers import number_or_none, storable
+from markets.sources.field_parsers import number_or_none
 
 MAX_REASON, MAX_NAME, MAX_FINISH_REASON, MAX_QUANTIZATION = 300, 200, 60, 40
 """Characters, as the columns of `ModelCall` hold them."""
 MAX_BODY = 8 * MIB
 MAX_TOKENS = 10**9
-DONE = re.compile(rb"(?:\s*+(?:data:)?\s*+\[DONE\])+\s*+\Z")
+DONE = re.compile(rb"(?<![\s\]])(?:\s*+(?:data:)?\s*+\[DONE\])+\s*+\Z")
 """The end of a stream, which some gateways also write behind a whole body."""
 MAX_COST = Decimal(10_000)
 """US dollars for one answer; a higher stated cost is taken for an error."""
 MAX_CREDITS = 999_999
 
-KEY_LIMIT = "Key limit exceeded"
-"""How the message begins when a key's own spend limit is reached."""
 DAILY_LIMIT = "openrouter_free_tier_daily"
 TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway, or of the proxy before it, that gave up waiting for an answer under way."""
@@ -72,6 +72,8 @@ class Completion(Accounting):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     end: AnswerEnd = AnswerEnd.NORMAL
+    took_output: bool = False
+    """Whether tokens were spent on it, to reason at least."""
     status: int | None = None
     latency_ms: int | None = None
 
@@ -82,6 +84,8 @@ class FailureScope(Enum):
     REQUEST = auto()
     MODEL = auto()
     """The model, or its provider, answers nobody for now."""
+    RELEASE = auto()
+    """The gateway has no such model any more, or no provider of it."""
     ACCOUNT = auto()
     """No request with this key succeeds until a person, or the next day, changes that."""
 
@@ -112,11 +116,17 @@ SCOPE_OF_STATUS = {401: FailureScope.ACCOUNT, 402: FailureScope.ACCOUNT, 429: Fa
 
 
 class CompletionParser:
-    """Parser of one HTTP response; `redact` removes secrets from texts to be stored."""
+    """Parser of one HTTP response; `redact` removes secrets from texts to be stored.
 
-    def __init__(self, response: Exchange, redact: Callable[[str], str]) -> None:
+    `is_answer` tells whether a content is a whole answer: it counts even if its stream states no end.
+    """
+
+    def __init__(
+        self, response: Exchange, redact: Callable[[str], str], is_answer: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self.http = response
         self.redact = redact
+        self.is_answer = is_answer
         self.stream = parse_stream(response.body)
         self.body = self.stream.encoded if self.stream else DONE.sub(b"", response.body)
         self.raw = redact(self.body.decode(errors="replace"))
@@ -131,11 +141,11 @@ class CompletionParser:
             self._fail_with(error, body)
         if self.http.status >= 400:
             self._fail_with(body, body)
-        if self.stream and not self.stream.complete:
+        if self.stream and not is_whole(self.stream, self.is_answer):
             self._fail("broke off the stream before the answer's end", retryable=True)
         choice, message = self._first_choice(body)
         content = message.get("content")
-        if (text := _join_content(content)) is None:
+        if (text := content_text(content)) is None:
             self._fail(f"answered content that is no text but {type(content).__name__}")
         if (clean_text := self.redact(text)) != text:  # a secret that is split over the parts of the content
             text = message["content"] = clean_text
@@ -143,7 +153,7 @@ class CompletionParser:
         reason = _short_text(choice.get("finish_reason"), MAX_FINISH_REASON)
         native = _short_text(choice.get("native_finish_reason"), MAX_FINISH_REASON)
         calls_tool = bool(message.get("tool_calls") or message.get("function_call"))
-        end = answer_end(reason, native, states_native="native_finish_reason" in choice, calls_tool=calls_tool)
+        end = answer_end(reason, native, is_empty=not text.strip(), calls_tool=calls_tool)
         if end == AnswerEnd.ERROR:
             self._fail("broke off with finish_reason error", retryable=True)
         return Completion(
@@ -152,11 +162,16 @@ class CompletionParser:
             finish_reason=reason,
             native_finish_reason=native,
             end=end,
+            took_output=self._took_output(message),
             raw=self.raw,
             status=self.http.status,
             latency_ms=self.http.latency_ms,
             **asdict(self.accounting),
         )
+
+    def _took_output(self, message: dict[str, Any]) -> bool:
+        thoughts = (message.get(name) for name in ("reasoning", "reasoning_content", "reasoning_details"))
+        return bool(self.accounting.tokens_output or self.accounting.tokens_reasoning or any(thoughts))
 
     def _parse_body(self) -> dict[str, Any]:
         if len(self.body) > MAX_BODY:
@@ -225,6 +240,8 @@ class CompletionParser:
         """The account's for a bad key, no credit, its own spend limit or its own quota; a 429 else the model's."""
         if status == 403 and message.startswith(KEY_LIMIT):
             return FailureScope.ACCOUNT
+        if status == 404:  # in the gateway's own words: the model is gone, or no provider of it is left
+            return FailureScope.RELEASE
         if status != 429:
             return SCOPE_OF_STATUS.get(status, FailureScope.REQUEST)
         limits = [self.http.headers, parse_object(metadata.get("headers"))]
@@ -297,31 +314,9 @@ def parse_account_credits(body: Any) -> Decimal | None:
     return None if total is None or usage is None else total - usage
 
 
-def stored_content(raw_response: str, http_status: int | None) -> str:
-    """The text of a stored answer; a submitted one, which came without HTTP, is the text itself."""
-    if http_status is None:
-        return raw_response
-    try:
-        content = json.loads(raw_response)["choices"][0]["message"].get("content")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ""
-    return _join_content(content) or ""
-
-
-def _join_content(content: Any) -> str | None:
-    """The text of a message's content, given whole or in parts; None if it is no text."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return storable(content)
-    if not isinstance(content, list):
-        return None
-    texts = []
-    for part in content:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            texts.append(text)
-    return storable("".join(texts)) if texts or not content else None
+def is_whole(stream: StreamedBody, is_answer: Callable[[str], bool]) -> bool:
+    """Whether a stream states its end, or else holds a whole answer of which no piece can be missing."""
+    return stream.complete or (stream.contiguous and is_answer(content_of(json.dumps(stream.body), 200)))
 
 
 def _flatten_error(error: Any) -> dict[str, Any]:
@@ -365,7 +360,7 @@ def parse_object(raw: Any) -> dict[str, Any]:
 
 
 def _short_text(raw: Any, limit: int | None = MAX_NAME) -> str | None:
-    return (storable(raw).strip()[:limit] or None) if isinstance(raw, str) else None
+    return (without_nul(raw).strip()[:limit] or None) if isinstance(raw, str) else None
 
 
 def parse_count(raw: Any) -> int | None:

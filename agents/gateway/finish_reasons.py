@@ -1,5 +1,6 @@
 """The kinds of ends of an answer, from the gateway's reason and the provider's own (native) one."""
 
+import re
 from enum import Enum, auto
 
 
@@ -12,18 +13,14 @@ class AnswerEnd(Enum):
     REFUSAL = auto()
     ERROR = auto()
     FAILURE = auto()
-    """No reason, or one that no list here has: a failure of the provider, never the model's own words."""
+    """A failure of the provider, or no reason that anybody knows: never the model's own words."""
+    UNKNOWN = auto()
+    """A word that no list here has; `answer_end` decides what it counts as."""
 
 
-ERRORS = frozenset({"error"})
-FAILURES = frozenset(
-    {"network_error", "connection_error", "insufficient_system_resource", "server_error", "internal_error",
-     "internal_server_error", "service_unavailable", "overloaded", "timeout"}
-)  # fmt: skip
-"""Failures of the provider, whatever the gateway calls the end."""
 CUTS = frozenset(
-    {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_context_window_exceeded",
-     "model_length", "token_limit"}
+    {"length", "max_length", "max_tokens", "max_output_tokens", "max_completion_tokens",
+     "model_context_window_exceeded", "context_length_exceeded", "model_length", "token_limit", "truncated"}
 )  # fmt: skip
 TOOL_CALLS = frozenset(
     {"tool_calls", "tool_call", "tool_use", "function_call", "malformed_function_call", "unexpected_tool_call"}
@@ -38,28 +35,43 @@ NORMAL = frozenset(
      "complete", "completed", "finished"}
 )  # fmt: skip
 KINDS = (
-    (ERRORS, AnswerEnd.ERROR),
-    (FAILURES, AnswerEnd.FAILURE),
+    (frozenset({"error"}), AnswerEnd.ERROR),
     (CUTS, AnswerEnd.CUT),
     (TOOL_CALLS, AnswerEnd.TOOL_CALL),
     (REFUSALS, AnswerEnd.REFUSAL),
+    (NORMAL, AnswerEnd.NORMAL),
 )
+FAILURE = re.compile(
+    r"error|fail|reset|abort|cancel|overload|insufficient|exhausted|unavailable|time[ _-]?out|timed[ _-]?out|deadline"
+    r"|network|connection|disconnect|interrupt|crash|exception|rate[ _-]?limit|quota"
+)
+"""Parts of words that name a failure of the provider, whatever the gateway calls the end."""
 
 
-def answer_end(
-    reason: str | None, native_reason: str | None, *, states_native: bool, calls_tool: bool = False
-) -> AnswerEnd:
-    """The end that two reasons tell; a gateway that never sends native reasons is judged by its own alone.
+def answer_end(reason: str | None, native_reason: str | None, *, is_empty: bool, calls_tool: bool = False) -> AnswerEnd:
+    """The end that two reasons tell: the gateway's decides, if it states one.
 
-    A call of a tool is the model's own only where neither reason names a failure.
+    The provider's own overrules it by the word of a failure or a cut; any other word, or none, states nothing. But an
+    empty answer ended as its provider says, by a refusal or in an unknown way.
     """
-    reasons = {(reason or "").casefold()}
-    if states_native:
-        reasons.add((native_reason or "").casefold())
-    if calls_tool:
-        reasons.add("tool_calls")
+    end, native_end = _kind(reason), _kind(native_reason)
+    for failure in (AnswerEnd.ERROR, AnswerEnd.FAILURE):
+        if failure in (end, native_end):
+            return failure
+    if end in (None, AnswerEnd.NORMAL):
+        if is_empty or end is None or native_end == AnswerEnd.CUT:
+            end = native_end or end
+        if calls_tool and end in (None, AnswerEnd.NORMAL):
+            return AnswerEnd.TOOL_CALL
+    return AnswerEnd.FAILURE if end in (None, AnswerEnd.UNKNOWN) else end
+
+
+def _kind(reason: str | None) -> AnswerEnd | None:
+    """The kind of end that one reason names; None if it is not stated."""
+    word = (reason or "").casefold()
     for names, end in KINDS:
-        if reasons & names:
-            is_failure = end == AnswerEnd.TOOL_CALL and not reasons <= TOOL_CALLS | REFUSALS | NORMAL | {""}
-            return AnswerEnd.FAILURE if is_failure else end
-    return AnswerEnd.NORMAL if reasons <= NORMAL else AnswerEnd.FAILURE
+        if word in names:
+            return end
+    if not word:
+        return None
+    return AnswerEnd.FAILURE if FAILURE.search(word) else AnswerEnd.UNKNOWN

@@ -21,10 +21,7 @@ class AgentQuerySet(TimedQuerySet["Agent"]):
 
 
 class Agent(ChangeTime):
-    """One family's release in one cohort. The release's ids, names and prices at the start are frozen here.
-
-    Under a methodology with replicates a family has several, which differ by the luck of sampling alone.
-    """
+    """One family's release in one cohort. The release's ids, names and prices at the start are frozen here."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -33,7 +30,6 @@ class Agent(ChangeTime):
     cohort = models.ForeignKey(Cohort, on_delete=models.PROTECT, related_name="agents")
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="agents")
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="agents")
-    replicate = models.PositiveSmallIntegerField(default=1, help_text="Its number among those of its family, from 1.")
     model_id = models.CharField(max_length=120)
     display_name = models.CharField(max_length=80)
     price_prompt = CostField()
@@ -46,7 +42,7 @@ class Agent(ChangeTime):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["cohort", "family", "replicate"], name="one_agent_per_replicate"),
+            models.UniqueConstraint(fields=["cohort", "family"], name="one_agent_per_family_and_cohort"),
             models.CheckConstraint(condition=Q(cash__gte=0), name="cash_not_negative"),
         ]
         ordering = ["cohort_id", "family_id"]
@@ -57,5 +53,4 @@ class Agent(ChangeTime):
         return TokenPrices(self.price_prompt, self.price_completion, self.release.token_prices.overrides)
 
     def __str__(self) -> str:
-        replicate = f", replicate {self.replicate}" if self.replicate > 1 else ""
-        return f"{self.display_name} in cohort {self.cohort_id}{replicate}"
+        return f"{self.display_name} in cohort {self.cohort_id}"

@@ -10,7 +10,6 @@ from django.db.models import F, Q
 
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
-from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals
 from agents.models.task import PROMPT_PARTS, PromptParts, TaskReference
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import CostField
@@ -20,8 +19,8 @@ RECONCILED = (*COST_COLUMNS, "reconciled_at")
 """The fields that the reconciliation of a booked call writes."""
 
 
-class CallQuerySet(SealableRows, TimedQuerySet["ModelCall"]):
-    """Calls, of which those of sealed tasks are left out of public reads."""
+class CallQuerySet(TimedQuerySet["ModelCall"]):
+    """Model calls, whose updates set the time of the change."""
 
 
 class ModelCall(TaskReference, ChangeTime):
@@ -30,6 +29,7 @@ class ModelCall(TaskReference, ChangeTime):
     class Result(models.TextChoices):
         SENT = "sent", "no answer yet"
         ANSWERED = "answered"
+        REPLACED = "replaced", "a later answer of the agent counts"
         MALFORMED = "malformed"
         CUT = "cut", "the tokens ran out before the answer was complete"
         DECLINED = "declined", "the model refused or answered nothing"
@@ -96,7 +96,7 @@ class ModelCall(TaskReference, ChangeTime):
     )
     search_cost_usd = CostField(null=True, blank=True, help_text="The part of the cost that is of searches.")
     excluded = models.CharField(
-        max_length=200, blank=True, help_text="Why its forecasts count on no board: a result of an excluded host."
+        max_length=200, blank=True, help_text="Why its forecasts count on no board: excluded host, or unknown results."
     )
     latency_ms = models.PositiveIntegerField(null=True, blank=True)
     sent_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
@@ -130,12 +130,6 @@ class ModelCall(TaskReference, ChangeTime):
         task = f"decision {self.decision_id}" if self.decision_id else f"elicitation {self.elicitation_id}"
         return f"call {self.sequence} of {task}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(decision__universe__in=list(seals.universes)) | Q(
-            elicitation__batch__question_set__in=list(seals.question_sets)
-        )
-
     @property
     def system_prompt(self) -> str:
         return self.task.system_prompt
@@ -161,8 +155,6 @@ class Instruction(models.Model):
     executed = models.BooleanField()
     reason = models.TextField(blank=True, help_text="The reason of its rejection.")
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["call", "sequence"], name="one_instruction_per_call_and_sequence"),
@@ -175,7 +167,3 @@ class Instruction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.sequence} of {self.call}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(call__decision__universe__in=list(seals.universes))

@@ -1,4 +1,7 @@
-"""Hash chains over completed tasks and over archives. A known head proves that no earlier record was changed."""
+"""Hash chains over completed tasks, archives and published boards.
+
+A known head proves that no earlier record was changed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from django.db.models import Q
 from agents.models.call import ModelCall
 from agents.models.decision import Decision
 from agents.models.elicitation import Elicitation
+from agents.models.envelope import Envelope
 from agents.models.task import TaskReference
 from agents.records import GENESIS, canonical
 
@@ -18,6 +22,7 @@ class Protocol(models.TextChoices):
     TRADING = "trading"
     FORECAST = "forecast"
     ARCHIVE = "archive"
+    BOARD = "board"
     RECEIPT = "receipt"
 
 
@@ -54,10 +59,17 @@ class DailyAnchor(models.Model):
         return f"{canonical(self.document)}\n".encode()
 
 
-class ChainLink(TaskReference, models.Model):
-    """A completed task, or an archive, in its chain; `sha256` covers the previous hash and the record's hash.
+OF_DECISION = Q(protocol="trading", decision__isnull=False, elicitation__isnull=True)
+OF_ELICITATION = Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False)
+OF_NO_TASK, OF_A_PROTOCOL = Q(decision__isnull=True, elicitation__isnull=True), Q(protocol__in=("trading", "forecast"))
+RECORDED = Q(protocol__in=("archive", "board"), envelope__isnull=True, record__isnull=False, call__isnull=True)
 
-    The record of a task is made from its rows, that of an archive is stored.
+
+class ChainLink(TaskReference, models.Model):
+    """A completed task, an envelope, an archive or a publication of boards in its chain.
+
+    `sha256` covers the previous hash and the record's. The record of a task or an envelope is made from its rows; those
+    of an archive and of a publication are stored.
     """
 
     protocol = models.CharField(max_length=20, choices=Protocol.choices)
@@ -66,11 +78,17 @@ class ChainLink(TaskReference, models.Model):
     elicitation = models.OneToOneField(
         Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="link"
     )
+    envelope = models.OneToOneField(
+        Envelope, null=True, blank=True, on_delete=models.PROTECT, related_name="link",
+        help_text="The envelope, where the link is of an answer under seal.",
+    )  # fmt: skip
     call = models.ForeignKey(
         ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
         help_text="The call whose prompt and answer the record covers.",
     )  # fmt: skip
-    record: Any = models.JSONField(null=True, blank=True, help_text="The record of an archive; null for a task.")
+    record: Any = models.JSONField(
+        null=True, blank=True, help_text="The record of an archive or of published boards; null for a task."
+    )
     record_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical record.")
     previous = models.CharField(max_length=64, help_text="The hash of the previous link; zeros for the first.")
     sha256 = models.CharField(max_length=64, help_text="SHA-256 of the previous hash, a line feed, the record's hash.")
@@ -80,15 +98,9 @@ class ChainLink(TaskReference, models.Model):
             models.UniqueConstraint(fields=["protocol", "sequence"], name="one_link_per_protocol_and_sequence"),
             models.UniqueConstraint(fields=["protocol", "previous"], name="one_link_after_each_hash"),
             models.CheckConstraint(
-                condition=Q(protocol="trading", decision__isnull=False, elicitation__isnull=True, record__isnull=True)
-                | Q(protocol="forecast", decision__isnull=True, elicitation__isnull=False, record__isnull=True)
-                | Q(
-                    protocol="archive",
-                    decision__isnull=True,
-                    elicitation__isnull=True,
-                    call__isnull=True,
-                    record__isnull=False,
-                ),
+                condition=(Q(envelope__isnull=True, record__isnull=True) & (OF_DECISION | OF_ELICITATION))
+                | (Q(envelope__isnull=False, record__isnull=True, call__isnull=True) & OF_NO_TASK & OF_A_PROTOCOL)
+                | (RECORDED & OF_NO_TASK),
                 name="link_holds_one_task_or_a_record",
             ),
         ]

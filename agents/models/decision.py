@@ -8,11 +8,11 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from agents.answers.decisions import DECISION_SCHEMA, REASONED_DECISION_SCHEMA, parse_answer
+from agents.answer_schemas import DECISION_SCHEMA, REASONED_DECISION_SCHEMA
 from agents.models.agent import Agent
 from agents.models.family import Release
-from agents.models.sealed_rows import Seals, seals_in_force
 from agents.models.task import PromptParts, Task
+from arena_verifier.decisions import parse_answer
 from cohorts.models import Cohort, Methodology
 from markets.models import Universe
 
@@ -66,21 +66,9 @@ class Decision(Task):
     def in_week(cls, week_start: datetime) -> Q:
         return Q(universe__week_start=week_start)
 
-    @classmethod
-    def from_db(cls, *arguments: Any, **options: Any) -> Decision:
-        """The decision as it is stored; for a reader who may know only that it exists, without its answer."""
-        decision = super().from_db(*arguments, **options)
-        if seals_in_force().universes.get(decision.__dict__.get("universe_id") or 0):
-            decision.action, decision.fallback, decision.reasoning, decision.error = None, False, "", ""
-        return decision
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(universe__in=list(seals.universes))
-
     @property
-    def is_sealed(self) -> bool:
-        return self.universe_id in seals_in_force().universes
+    def seal_end(self) -> datetime | None:
+        return None if self.universe is None else self.universe.sealed_until
 
     @property
     def week_start(self) -> datetime:
@@ -94,8 +82,7 @@ class Decision(Task):
     @property
     def stable_key(self) -> str:
         agent = self.agent
-        replicate = f":{agent.replicate}" if agent.replicate > 1 else ""
-        return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}{replicate}"
+        return f"{self.cohort.week_start.isoformat()}:{agent.family_id}:{agent.model_id}:{self.week}"
 
     @property
     def log_context(self) -> dict[str, int | str]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from agents.answers.forecasts import forecast_schema, parse_cut_forecasts, parse_forecasts
+from agents.answer_schemas import forecast_schema
 from agents.models.family import Family, Release
-from agents.models.sealed_rows import Seals, current_scope, seals_in_force
 from agents.models.task import PromptParts, Task
+from arena_verifier.forecasts import parse_cut_forecasts, parse_forecasts
 from cohorts.models import Methodology
 from cohorts.weeks import WEEK, week_start
 from markets.models import QuestionBatch
@@ -62,23 +62,9 @@ class Elicitation(Task):
     def in_week(cls, week_start: datetime) -> Q:
         return Q(batch__question_set__day__gte=week_start, batch__question_set__day__lt=week_start + WEEK)
 
-    @classmethod
-    def from_db(cls, *arguments: Any, **options: Any) -> Elicitation:
-        """The elicitation as it is stored; for a reader who may know its state alone, without how it was answered."""
-        elicitation = super().from_db(*arguments, **options)
-        scope, stored = current_scope.get(), elicitation.__dict__
-        is_answered = stored.get("status") == cls.Status.COMPLETED
-        if scope and is_answered and stored.get("batch_id") in scope.sealed_batches:
-            elicitation.declined, elicitation.error = False, ""
-        return elicitation
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(batch__question_set__in=list(seals.question_sets))
-
     @property
-    def is_sealed(self) -> bool:
-        return self.batch.question_set_id in seals_in_force().question_sets
+    def seal_end(self) -> datetime | None:
+        return self.batch.question_set.sealed_until
 
     @property
     def week_start(self) -> datetime:

@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from agents.answers.forecasts import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts
 from agents.models.call import ModelCall
 from agents.models.elicitation import Elicitation
 from agents.models.family import Family, Release
-from agents.models.sealed_rows import SealableQuerySet, Seals
+from arena_verifier.forecasts import CheckedForecast, PromptQuestion, StatedForecast, check_forecasts, first_valid
 from markets.models import EvidenceSnippet, Question, QuestionEntry
+from markets.models.question import frozen_before_close
 
 
-class ForecastQuerySet(SealableQuerySet["Forecast"]):
+class ForecastQuerySet(models.QuerySet["Forecast"]):
     def resolved(self) -> ForecastQuerySet:
         """Forecasts whose question has resolved with a result."""
         return self.filter(question__status=Question.Status.RESOLVED)
 
     def counted(self) -> ForecastQuerySet:
-        """Forecasts that count on boards: none that is excluded, or whose evidence states the outcome."""
+        """Forecasts that count on boards: frozen before the close, not excluded, no evidence states the outcome."""
         outcomes = EvidenceSnippet.objects.filter(entry=OuterRef("entry"), states_outcome=True)
         with_evidence = ~Q(elicitation__batch__evidence_block="")
-        return self.filter(excluded="").exclude(Exists(outcomes) & with_evidence)
+        return self.filter(frozen_before_close("entry__"), excluded="").exclude(Exists(outcomes) & with_evidence)
 
 
 class Forecast(models.Model):
@@ -80,10 +80,6 @@ class Forecast(models.Model):
     def __str__(self) -> str:
         return f"{self.family} on {self.question}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(entry__question_set__in=list(seals.question_sets))
-
 
 class RefusedForecast(models.Model):
     """A question of a batch for which an answer gave no valid forecast, with the reason."""
@@ -93,18 +89,12 @@ class RefusedForecast(models.Model):
     stated: Any = models.JSONField()
     reason = models.TextField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [models.UniqueConstraint(fields=["call", "entry"], name="one_refusal_per_call_and_entry")]
         ordering = ["call_id", "entry_id"]
 
     def __str__(self) -> str:
         return self.reason
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(entry__question_set__in=list(seals.question_sets))
 
 
 class ReadForecast(NamedTuple):
@@ -120,27 +110,14 @@ def read_forecasts(calls: Iterable[ModelCall], entries: Sequence[QuestionEntry])
 
     Empty without calls. Expects the options of the entries' questions prefetched.
     """
-    answers = list(calls)
-    checked = first_valid([call.parsed or () for call in answers], list(map(prompt_question, entries)))
+    answers, questions = list(calls), list(map(prompt_question, entries))
+    checked = []
+    for call in answers:
+        checked.append(check_forecasts(list(map(StatedForecast.from_json, call.parsed or ())), questions))
     forecasts = []
-    for entry, (place, forecast) in zip(entries, checked, strict=bool(answers)):
+    for entry, (place, forecast) in zip(entries, first_valid(checked), strict=bool(answers)):
         forecasts.append(ReadForecast(entry, answers[place], forecast))
     return forecasts
-
-
-def first_valid(
-    answers: Sequence[Sequence[dict[str, Any]]], questions: Sequence[PromptQuestion]
-) -> list[tuple[int, CheckedForecast]]:
-    """For each question its first valid forecast with the place of its answer, else the last answer's refusal."""
-    results: list[tuple[int, CheckedForecast]] = []
-    for place, answer in enumerate(answers):
-        forecasts = check_forecasts(list(map(StatedForecast.from_json, answer)), questions)
-        for number, forecast in enumerate(forecasts):
-            if place == 0:
-                results.append((place, forecast))
-            elif results[number][1].probabilities is None:
-                results[number] = place, forecast
-    return results
 
 
 def prompt_question(entry: QuestionEntry) -> PromptQuestion:

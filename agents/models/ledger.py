@@ -10,7 +10,6 @@ from django.db.models import Q
 
 from agents.models.agent import Agent
 from agents.models.decision import Decision
-from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import MoneyField, PriceField, SharesField
 from foundation.row_hashes import RowHashField
@@ -39,7 +38,7 @@ def mean_price(cost_basis: Decimal, shares: Decimal) -> Decimal | None:
     return to_microshares(cost_basis / shares) if shares else None
 
 
-class PositionQuerySet(SealableRows, TimedQuerySet["Position"]):
+class PositionQuerySet(TimedQuerySet["Position"]):
     def open(self) -> PositionQuerySet:
         return self.filter(status=Position.Status.OPEN)
 
@@ -97,12 +96,6 @@ class Position(ChangeTime):
     def __str__(self) -> str:
         return f"{self.agent}: {self.side} of {self.market}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        """All that agents with a sealed decision held since the freeze, since gaps would tell which ones they sold."""
-        overlap = Q(closed_at=None) | Q(closed_at__gte=seals.trading_begun_at)
-        return overlap & follows_from_sealed_decisions(seals) if seals.universes else Q(pk__in=())
-
     @property
     def side(self) -> str:
         return self.outcome.side
@@ -147,8 +140,6 @@ class Trade(models.Model):
     implied_confidence = models.FloatField(null=True, blank=True)
     executed_at = models.DateTimeField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["decision", "sequence"], name="one_trade_per_decision_and_sequence"),
@@ -174,10 +165,6 @@ class Trade(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.shares} {self.outcome} at {self.price}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(decision__universe__in=list(seals.universes))
-
     @property
     def side(self) -> str:
         return self.outcome.side
@@ -201,8 +188,6 @@ class Settlement(models.Model):
     realized_pnl = MoneyField()
     settled_at = models.DateTimeField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
             models.CheckConstraint(
@@ -220,10 +205,6 @@ class Settlement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}: {self.kind} {self.payout}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return follows_from_sealed_decisions(seals, "settled_at")
 
     @property
     def standing_payout(self) -> Decimal:
@@ -254,8 +235,6 @@ class JournalEntry(models.Model):
     )
     occurred_at = models.DateTimeField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         verbose_name_plural = "journal entries"
         constraints = [
@@ -279,10 +258,6 @@ class JournalEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.amount} -> {self.balance}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return follows_from_sealed_decisions(seals, "occurred_at")
-
 
 class Reversal(models.Model):
     """The correction of a wrong settlement: the right kind and payout, and the journal entry of the difference.
@@ -303,8 +278,6 @@ class Reversal(models.Model):
     reversed_at = models.DateTimeField()
     row_sha256 = RowHashField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["position", "sequence"], name="one_reversal_per_position_and_sequence"),
@@ -318,7 +291,3 @@ class Reversal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}: {self.kind} {self.payout} instead of {self.previous_payout}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return follows_from_sealed_decisions(seals, "reversed_at")

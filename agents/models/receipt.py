@@ -10,7 +10,7 @@ from django.db.models import F, Q
 
 from agents.models.agent import Agent
 from agents.models.registration import Registration, Submission
-from agents.models.sealed_rows import SealableQuerySet, Seals
+from agents.records import new_nonce
 from foundation.json_lines import instant_text
 from foundation.row_hashes import RowHashField
 from markets.models import QuestionBatch, Universe
@@ -58,13 +58,12 @@ class Receipt(models.Model):
     task = models.CharField(max_length=60, help_text="batch-ID, or agent-ID-universe-ID.")
     answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the prompt that was shown.")
+    nonce = models.CharField(max_length=64, default=new_nonce, help_text="32 random bytes in hex.")
     received_at = models.DateTimeField(help_text="Time that was compared with the deadline.")
     previous = models.CharField(max_length=64, unique=True, help_text="The receipt before it; zeros for the first.")
     sha256 = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the body as canonical JSON.")
     signature = models.CharField(max_length=128, help_text="Ed25519 over the body as canonical JSON, hex.")
     key = models.ForeignKey(SigningKey, on_delete=models.PROTECT, to_field="fingerprint", related_name="receipts")
-
-    objects = SealableQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["received_at", "id"], name="receipt_by_time")]
@@ -73,16 +72,10 @@ class Receipt(models.Model):
     def __str__(self) -> str:
         return f"receipt {self.sequence}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(submission__call__decision__universe__in=list(seals.universes)) | Q(
-            submission__call__elicitation__batch__question_set__in=list(seals.question_sets)
-        )
-
     @property
     def body(self) -> dict[str, Any]:
         """The statement that is hashed and signed."""
-        texts = ("agent", "version", "task", "answer_sha256", "prompt_sha256", "previous")
+        texts = ("agent", "version", "task", "answer_sha256", "prompt_sha256", "nonce", "previous")
         body: dict[str, Any] = {name: getattr(self, name) for name in texts}
         return body | {"received_at": instant_text(self.received_at), "sequence": self.sequence}
 
@@ -92,44 +85,31 @@ class Receipt(models.Model):
 
 
 class Attempt(models.Model):
-    """A task of an external agent without an accepted answer: what the agent reported, or what the arena noted."""
+    """A task of an external agent without an accepted answer: it was refused, came late, or never came."""
 
     class Kind(models.TextChoices):
-        RAISED = "raised"
         REFUSED = "refused"
         LATE = "late"
         MISSED = "missed"
-
-    class Origin(models.TextChoices):
-        AGENT = "agent", "reported by the agent"
-        ARENA = "arena", "noted by the arena"
 
     registration = models.ForeignKey(Registration, on_delete=models.PROTECT, related_name="attempts")
     version = models.CharField(max_length=60, help_text="The agent's version.")
     agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
     universe = models.ForeignKey(Universe, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
     batch = models.ForeignKey(QuestionBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
-    origin = models.CharField(max_length=5, choices=Origin.choices)
     kind = models.CharField(max_length=7, choices=Kind.choices)
     reason = models.CharField(max_length=500, blank=True)
-    key = models.CharField(max_length=255, help_text="The report's Idempotency-Key, or the arena's own.")
+    key = models.CharField(max_length=255, help_text="It names the task and its kind, so that each is noted once.")
     noted_at = models.DateTimeField()
     row_sha256 = RowHashField()
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["registration", "origin", "key"], name="one_attempt_per_origin_and_key"),
+            models.UniqueConstraint(fields=["registration", "key"], name="one_attempt_per_registration_and_key"),
             models.CheckConstraint(
                 condition=Q(batch=None, agent__isnull=False, universe__isnull=False)
                 | Q(batch__isnull=False, agent=None, universe=None),
                 name="attempt_is_at_one_task",
-            ),
-            models.CheckConstraint(
-                condition=Q(origin="agent", kind__in=("raised", "refused", "late"))
-                | Q(origin="arena", kind__in=("refused", "late", "missed")),
-                name="attempt_is_of_its_origin",
             ),
         ]
         indexes = [models.Index(fields=["noted_at", "id"], name="attempt_by_time")]
@@ -137,7 +117,3 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.registration.family}: {self.kind}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(universe__in=list(seals.universes)) | Q(batch__question_set__in=list(seals.question_sets))

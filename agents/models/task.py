@@ -1,5 +1,7 @@
 """The task: one request for an answer of one model, claimed before the model is asked; final once completed or missed.
 
+An answer that is sealed waits in an envelope: until that is opened, the task is `answered`.
+
 `Decision` is the task of the trading protocol, `Elicitation` that of the forecast protocol.
 """
 
@@ -14,7 +16,8 @@ from django.db.models import OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from agents.models.family import Release
-from agents.models.sealed_rows import SealableTasks, Seals
+from agents.records import new_nonce
+from arena_verifier.answer_texts import Malformed
 from cohorts.models import Methodology
 from foundation.change_times import ChangeTime, TimedQuerySet
 
@@ -41,6 +44,7 @@ PROMPT_PARTS = tuple(field.name for field in fields(PromptParts))
 
 class Status(models.TextChoices):
     CLAIMED = "claimed"
+    ANSWERED = "answered"
     COMPLETED = "completed"
     FAILED = "failed"
     MISSED = "missed"
@@ -49,19 +53,20 @@ class Status(models.TextChoices):
 AnyTask = TypeVar("AnyTask", bound="Task")
 
 
-class TaskQuerySet(SealableTasks, TimedQuerySet[AnyTask]):
+class TaskQuerySet(TimedQuerySet[AnyTask]):
     def final(self) -> Self:
-        return self.filter(status__in=(Status.COMPLETED, Status.MISSED))
+        """The tasks that are asked no more: completed, missed, or answered under a seal."""
+        return self.filter(status__in=(Status.ANSWERED, Status.COMPLETED, Status.MISSED))
 
     def claimable(self, now: datetime) -> Self:
         """Failed tasks, and claimed ones whose lease has expired."""
         return self.filter(Q(status=Status.FAILED) | Q(status=Status.CLAIMED, lease_until__lte=now))
 
-    def with_costs(self) -> Self:
-        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over every call; 0 without any."""
+    def with_costs(self, calls: Any) -> Self:
+        """Adds `tokens_input`, `tokens_output` and `cost_usd`, summed over those of these calls; 0 without any."""
         relation: Any = self.model._meta.get_field("calls")
-        calls = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
-        grouped = calls.order_by().values(relation.field.name)
+        of_task = calls.filter(**{relation.field.name: OuterRef("pk")})
+        grouped = of_task.order_by().values(relation.field.name)
         sums = {}
         # A subquery each: joined and grouped, a page of tasks would first sum the calls of all tasks.
         for column in ("tokens_input", "tokens_output", "cost_usd"):
@@ -81,8 +86,16 @@ class Task(ChangeTime):
     lease_until = models.DateTimeField(null=True, blank=True, help_text="Wall-clock time, in replays too.")
     refusals = models.PositiveSmallIntegerField(default=0, help_text="Well-formed answers that were refused whole.")
     error = models.TextField(blank=True)
+    nonce = models.CharField(
+        max_length=64,
+        default=new_nonce,
+        help_text="32 random bytes in hex, part of its record; public with the answer.",
+    )
 
+    is_sealed: bool
+    """Whether its letters are sealed; of tasks that are read `with_seals`."""
     calls: Any  # the reverse relation of ModelCall's foreign key
+    envelopes: Any  # and of Envelope's
     objects: ClassVar[Any] = TaskQuerySet.as_manager()
 
     class Meta:
@@ -104,15 +117,14 @@ class Task(ChangeTime):
         """The filter for tasks whose calls count towards a week's spend limit."""
         raise NotImplementedError
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        """The filter for tasks that these seals cover."""
+    @property
+    def seal_end(self) -> datetime | None:
+        """The end of the seal of its freeze; None without one."""
         raise NotImplementedError
 
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the current read may know its state alone."""
-        raise NotImplementedError
+    def is_sealed_at(self, at: datetime) -> bool:
+        """Whether an answer of this instant takes effect only when the seal ends."""
+        return self.seal_end is not None and at < self.seal_end
 
     @property
     def week_start(self) -> datetime:
@@ -180,6 +192,14 @@ class Task(ChangeTime):
     def parse(self, content: str) -> Any:
         """An answer as JSON that can be stored and executed. Raises Malformed."""
         raise NotImplementedError
+
+    def is_answer(self, content: str) -> bool:
+        """Whether a text is a whole, well-formed answer."""
+        try:
+            self.parse(content)
+        except Malformed:
+            return False
+        return True
 
     def parse_cut(self, content: str) -> Any:
         """The complete items of an answer that breaks off, as `parse` returns them; None if there are none."""

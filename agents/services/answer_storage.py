@@ -13,7 +13,6 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,8 +28,8 @@ from django.utils import timezone
 from agents.models import ModelCall, Task
 from agents.models.call import RECONCILED
 from agents.records import sha256
-from agents.services.call_totals import add_to_totals, call_usage
 from agents.services.claims import Claim, ClaimLost
+from foundation import draining
 from foundation.locks import lock_rows
 from foundation.raw_sql import database_name
 from foundation.run_log import ReportLines
@@ -42,9 +41,6 @@ UNANSWERED = (ModelCall.Result.SENT, ModelCall.Result.LOST)
 IDENTITY = ("decision_id", "elicitation_id", "sequence", "idempotency_key", "prompt_sha256")
 CHANGED_ALERT = "model-served-otherwise"
 SERVED_BY = ("provider", "returned_model", "quantization")
-
-is_stopping: Callable[[], bool] = lambda: False  # noqa: E731 - replaced by the worker's process
-"""True once the worker's cluster is to stop: then answers are no longer held."""
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +77,7 @@ def store_answer(call: ModelCall, claim: Claim[Any]) -> None:
                 if call.booked_usd is None:
                     raise
                 spooled = spooled or _write_file(call, claim)
-                if is_stopping() or not claim.is_live():
+                if draining.is_stopping() or not claim.is_live():
                     raise
                 log.warning("an answer can not be stored yet: %s", error, extra=claim.task.log_context)
                 if not connection.in_atomic_block:
@@ -142,7 +138,7 @@ def _store_with_claim(call: ModelCall, claim: Claim[Any]) -> ClaimLost | None:
 
 
 def _write_call(call: ModelCall) -> bool:
-    """Writes an answered call with the change of its usage; False if it has an answer already."""
+    """Writes an answered call; False if it has an answer already."""
     unanswered = ModelCall.objects.filter(pk=call.pk, result__in=UNANSWERED)
     if not lock_rows(unanswered):  # locks the call: a reconciliation would change its cost
         return False
@@ -152,7 +148,6 @@ def _write_call(call: ModelCall) -> bool:
             setattr(call, name, getattr(stored, name))
     call.save()
     _check_served_by(call)
-    add_to_totals(call, before=call_usage(stored))
     return True
 
 

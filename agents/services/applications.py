@@ -20,6 +20,8 @@ from agents.services.registrations import check_name, register_external_agent
 CLOSED, REQUEST, OPEN = REGISTRATION_MODES = ("closed", "request", "open")
 """Values of ARENA_REGISTRATION: nobody applies; the operator approves; a confirmed address suffices."""
 AGENTS_PER_MAKER = 3
+AGENTS_PER_DOMAIN, DOMAIN_PERIOD = 12, timedelta(days=30)
+"""One who owns a domain has as many mailboxes as wanted; a public one has many makers, so its limit is by time."""
 LINK_LIFETIME = timedelta(days=7)
 """From the application, or from its approval, on."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .\-]*")
@@ -43,10 +45,23 @@ def submit_application(application: Application, *, at: datetime) -> None:
     reserved = current.filter(slug=application.slug, status__in=(Status.WAITING, Status.APPROVED))
     if Family.objects.filter(slug=application.slug).exists() or reserved.exists():
         raise ValidationError({"name": f"{application.slug} is taken"})
-    if current.filter(address=application.address).count() >= AGENTS_PER_MAKER:
+    domain = application.address.rpartition("@")[2]
+    of_domain = current.filter(address__endswith=f"@{domain}")
+    mailboxes = list(map(mailbox, of_domain.values_list("address", flat=True)))
+    if mailboxes.count(mailbox(application.address)) >= AGENTS_PER_MAKER:
         raise ValidationError({"address": f"{AGENTS_PER_MAKER} agents of this maker are registered or applied for"})
+    if of_domain.filter(requested_at__gt=at - DOMAIN_PERIOD).count() >= AGENTS_PER_DOMAIN:
+        raise ValidationError(
+            {"address": f"{AGENTS_PER_DOMAIN} of {domain} applied in {DOMAIN_PERIOD.days} days: ask the operator"}
+        )
     application.save()
     send_link(application, "Confirm your address to register")
+
+
+def mailbox(address: str) -> str:
+    """The mailbox of an address in small letters: without the tag that a maker may write after a plus."""
+    name, _, domain = address.rpartition("@")
+    return f"{name.partition('+')[0]}@{domain}"
 
 
 def _is_current(at: datetime) -> Q:

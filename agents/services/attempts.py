@@ -1,55 +1,26 @@
-"""Attempts of external agents that led to no accepted answer: reported by the agent, or noted by the arena."""
+"""Attempts of external agents that led to no accepted answer, as the arena notes them."""
 
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from agents.models import Attempt, Decision, Elicitation, Family, Registration, Task
 from agents.services.receipts import agent_version
-from foundation.locks import lock_name
 from foundation.redaction import redact
 
 MAX_REASON = 500
-MAX_REPORTS = 20
-"""Of one agent on one task."""
-
 Place = dict[str, Any]
 """The agent and universe, or the batch, of a task."""
-
-
-class TooManyReports(Exception):
-    """The agent has reported as many failures of the task as are stored."""
-
-
-class ReportKeyReused(Exception):
-    """The key belongs to another report."""
-
-
-def report_attempt(
-    place: Place, *, registration: Registration, key: str, kind: str, reason: str, at: datetime
-) -> Attempt:
-    """The stored report of a failure; of the same key the one that is stored. Raises the two errors above."""
-    fields = {**place, "kind": kind, "reason": clean_reason(reason)}
-    reports = Attempt.objects.filter(registration=registration, origin=Attempt.Origin.AGENT)
-    with transaction.atomic():
-        lock_name(f"reports of registration {registration.pk}")  # two at once would both count one below the limit
-        report = reports.filter(key=key).first()
-        if report is None:
-            if reports.filter(**place).count() >= MAX_REPORTS:
-                raise TooManyReports(f"{MAX_REPORTS} reports of this task are stored, and no more")
-            return _note(registration, Attempt.Origin.AGENT, key, at, **fields)
-    if any(getattr(report, name) != value for name, value in fields.items()):
-        raise ReportKeyReused("this Idempotency-Key came with another report before")
-    return report
 
 
 def note_attempt(
     place: Place, kind: str, *, registration: Registration, key: str, reason: str, at: datetime
 ) -> Attempt:
     """The attempt that the arena notes once under a key of its own."""
-    return _note(registration, Attempt.Origin.ARENA, key, at, **place, kind=kind, reason=clean_reason(reason))
+    fields = {**place, "kind": kind, "reason": clean_reason(reason), "noted_at": at}
+    defaults = {"version": agent_version(registration, at), **fields}
+    return Attempt.objects.get_or_create(registration=registration, key=key, defaults=defaults)[0]
 
 
 def note_missed_tasks(*, at: datetime) -> int:
@@ -84,8 +55,3 @@ def name_place(place: Place) -> str:
 def clean_reason(text: str) -> str:
     """A reason as it may be stored and shown."""
     return redact(text).strip()[:MAX_REASON]
-
-
-def _note(registration: Registration, origin: str, key: str, at: datetime, **fields: Any) -> Attempt:
-    defaults = {"version": agent_version(registration, at), "noted_at": at, **fields}
-    return Attempt.objects.get_or_create(registration=registration, origin=origin, key=key, defaults=defaults)[0]

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 
 from django.db import transaction
 
 from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.model_ids import alias_fault, product_line
 from agents.models import LineUp, Release
+from agents.services.cost_estimate import plan_costs
 from agents.services.lineups import effective_from, latest_approved, propose_lineup, reject_lineup, releases_of
 from agents.services.release_check import (
     UnusableRelease,
@@ -33,6 +35,8 @@ class LineUpCheck:
 
     findings: list[str] = field(default_factory=list)
     unusable: list[UnusableRelease] = field(default_factory=list)
+    rises: list[str] = field(default_factory=list)
+    """The findings by which a release becomes dearer."""
     proposal: LineUp | None = None
     new: bool = False
 
@@ -57,11 +61,18 @@ def check_lineup(catalogue: ModelCatalogue, *, at: datetime) -> LineUpCheck:
         after = []
         for release in before:
             usable = release.pk not in unusable
-            after += _next_release(release, catalogue, check.findings, usable=usable, at=at)
+            following = _next_release(release, catalogue, check.findings, usable=usable, at=at)
+            if any(_prices(later) > _prices(release) for later in following):
+                check.rises.append(check.findings[-1])
+            after += following
         store_first_terms([release for release in before if release in after], catalogue)
         if after and after != before:
-            _propose(check, after, at=at)
+            _propose(check, before, after, at=at)
     return check
+
+
+def _prices(release: Release) -> Decimal:
+    return release.price_prompt + release.price_completion
 
 
 def _next_release(
@@ -110,7 +121,7 @@ def _newer_models(
     return [f"{release.family.slug}: {vendor} also has {names}{more}"] if newest else []
 
 
-def _propose(check: LineUpCheck, releases: list[Release], *, at: datetime) -> None:
+def _propose(check: LineUpCheck, before: list[Release], releases: list[Release], *, at: datetime) -> None:
     last = LineUp.objects.filter(proposed_by=PROPOSER).order_by("-pk").first()
     if last is not None and releases_of(last) == releases:
         check.proposal = last
@@ -118,6 +129,12 @@ def _propose(check: LineUpCheck, releases: list[Release], *, at: datetime) -> No
     store_releases(releases)
     for earlier in LineUp.objects.filter(proposed_by=PROPOSER, status=LineUp.Status.PROPOSED):
         reject_lineup(earlier, by=PROPOSER, reason="A later check found more.", at=at)
-    reason = f"{len(check.findings)} findings in the gateway's catalogue."
+    usual, coming = (plan_costs(at=at, releases=line_up).week_usd for line_up in (before, releases))
+    rises = f" Dearer: {'; '.join(check.rises)}." if check.rises else ""
+    number = len(check.findings)
+    reason = (
+        f"{number} finding{'' if number == 1 else 's'} in the gateway's catalogue.{rises} "
+        f"A week will cost about ${coming:.2f}; until now ${usual:.2f}."
+    )
     check.proposal = propose_lineup(releases=releases, by=PROPOSER, reason=reason, at=at, findings=check.findings)
     check.new = True

@@ -1,12 +1,12 @@
-"""The chains of completed decisions, of completed elicitations and of archives: appending a link."""
+"""The chains of completed decisions and elicitations, of archives and of published boards: appending a link."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 
-from agents.models import Chain, ChainLink, ModelCall, Task
-from agents.records import ARCHIVE, link_sha256, record_sha256
+from agents.models import Chain, ChainLink, Envelope, ModelCall, Task
+from agents.records import ARCHIVE, BOARD, link_sha256, record_sha256
 from agents.services.task_records import task_record
 from foundation.locks import lock_rows
 
@@ -21,6 +21,11 @@ def append_to_chain(task: Task) -> ChainLink:
     """
     record, call = completed_record(task)
     return _append(task.PROTOCOL, record, call=call, **{str(task._meta.model_name): task})
+
+
+def append_envelope(envelope: Envelope) -> ChainLink:
+    """The link of an answer that has just been sealed, in the transaction that stores its envelope."""
+    return _append(envelope.task.PROTOCOL, envelope.sha256, envelope=envelope)
 
 
 def completed_record(task: Task) -> tuple[str, ModelCall | None]:
@@ -38,6 +43,15 @@ def append_archive(record: Mapping[str, Any]) -> ChainLink:
         if last is not None and last.record_sha256 == sha256:
             return last
         return _append(ARCHIVE, sha256, record=record)
+
+
+def append_publication(boards: Sequence[Mapping[str, Any]]) -> ChainLink:
+    """The link of boards that are published together, by their selections, instants and hashes.
+
+    Call it in the transaction that stores them, with the chain locked.
+    """
+    record = {"protocol": BOARD, "boards": list(boards)}
+    return _append(BOARD, record_sha256(record), record=record)
 
 
 def _append(protocol: str, record_hash: str, **fields: Any) -> ChainLink:

@@ -73,6 +73,19 @@ class Claim(Generic[AnyTask]):
             setattr(self.task, name, value)
 
 
+@dataclass(frozen=True, slots=True)
+class AnsweredClaim(Claim[AnyTask]):
+    """The hold on an answered task while another answer replaces its own; in one transaction, without a lease."""
+
+    def is_live(self) -> bool:
+        return True
+
+    def renew(self) -> None:
+        """Raises ClaimLost if the answer was opened meanwhile."""
+        if not type(self.task).objects.filter(pk=self.task.pk, status=Task.Status.ANSWERED).exists():
+            raise ClaimLost(f"{self.task._meta.verbose_name} {self.task.pk} is answered no more")
+
+
 def claim_task(
     model: type[AnyTask],
     *,
@@ -89,11 +102,16 @@ def claim_task(
     """
     now, lease_id = timezone.now(), uuid.uuid4()
     fields = {"status": Task.Status.CLAIMED, "lease_id": lease_id, "lease_until": now + lease, **defaults}
-    try:
-        with transaction.atomic():
-            task = cast(AnyTask, model.objects.create(**identity, **fields))
-    except IntegrityError:
-        task = cast(AnyTask, model.objects.get(**identity))
+    # Looked up first: an insert that is refused would use up an id on PostgreSQL, which tells of an earlier try.
+    task = cast(AnyTask | None, model.objects.filter(**identity).first())
+    is_new = task is None
+    if task is None:
+        try:
+            with transaction.atomic():
+                task = cast(AnyTask, model.objects.create(**identity, **fields))
+        except IntegrityError:
+            task, is_new = cast(AnyTask, model.objects.get(**identity)), False
+    if not is_new:
         recent_calls = task.calls.filter(sent_at__gt=run_started or now)
         claimed = (
             model.objects.claimable(now)
@@ -106,6 +124,15 @@ def claim_task(
         task.refresh_from_db()
         _mark_unanswered_calls_lost(task)
     return Claim(task, lease_id, lease)
+
+
+def fail_task(model: type[AnyTask], *, identity: dict[str, Any], error: str, **defaults: Any) -> None:
+    """Marks the task with these unique fields failed without asking for it, unless it is final or claimed."""
+    try:
+        with transaction.atomic():
+            model.objects.create(**identity, **defaults, status=Task.Status.FAILED, error=error)
+    except IntegrityError:
+        model.objects.filter(**identity, status=Task.Status.FAILED).update(error=error)
 
 
 def release_expired_claim(task: Task, *, now: datetime, reason: str) -> bool:

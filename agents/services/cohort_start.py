@@ -68,13 +68,12 @@ def start_cohort(
         return CohortStart(new_cohort, created=True, agents=new_cohort.agents.count(), replaced=replaced)
 
 
-def enrol_agent(cohort: Cohort, release: Release, *, at: datetime, replicate: int = 1) -> Agent:
+def enrol_agent(cohort: Cohort, release: Release, *, at: datetime) -> Agent:
     """The new agent of a release in a cohort, with its starting balance."""
     agent = Agent.objects.create(
         cohort=cohort,
         family_id=release.family_id,
         release=release,
-        replicate=replicate,
         model_id=release.model_id,
         display_name=release.display_name,
         price_prompt=release.price_prompt,
@@ -122,9 +121,7 @@ def _create_cohort(week: datetime, at: datetime, releases: list[Release], method
     registrations = Registration.objects.live(at).covering(Decision.PROTOCOL)
     external = [family.release_at(at) for family in Family.objects.filter(registrations__in=registrations)]
     for release in [*releases, *filter(None, external)]:
-        replicates = 1 if release.family.external else methodology.trading_rules.replicates
-        for replicate in range(1, replicates + 1):
-            enrol_agent(cohort, release, at=at, replicate=replicate)
+        enrol_agent(cohort, release, at=at)
     if not Cohort.objects.filter(week_start__gt=week).exists():
         rename_families(releases)
     MissedWeek.objects.filter(week_start=week).delete()

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from agents.account_errors import RELEASE_REFUSED
 from agents.gateway.completions import FailureScope
 from agents.models import ModelCall, Task
 from agents.models.task import PromptParts
@@ -11,6 +12,11 @@ from agents.services.claims import Claim
 from agents.services.model_calls import CallSettings, NoAnswer, request_answer, token_budget
 
 AnyTask = TypeVar("AnyTask", bound=Task)
+PREFIXES = {
+    FailureScope.ACCOUNT: "the account was refused, not the model: ",
+    FailureScope.RELEASE: RELEASE_REFUSED,
+}
+"""How the reason of every task begins that was due while the gateway refused the account, or its release."""
 
 
 class Conversation(ABC, Generic[AnyTask]):
@@ -42,7 +48,7 @@ def converse(
     """
     calls, call = valid_calls(claim.task), None
     try:
-        while (task := end_task(calls, claim, conversation, at)) is None:
+        while (task := end_task(calls, claim, conversation, settings.write_time(at))) is None:
             max_tokens = token_budget(claim.task, calls)
             if call is not None and call.result == call.Result.CUT and call.parameters["max_tokens"] == max_tokens:
                 raise NoAnswer(call.error)
@@ -50,7 +56,8 @@ def converse(
             call = request_answer(settings, claim, prompt, attempt, max_tokens=max_tokens)
             calls.append(call)
     except NoAnswer as reason:
-        return claim.finish(status=Task.Status.FAILED, error=str(reason)), reason.scope
+        error = f"{PREFIXES.get(reason.scope, '')}{reason}"
+        return claim.finish(status=Task.Status.FAILED, error=error), reason.scope
     return task, FailureScope.REQUEST
 
 

@@ -5,29 +5,34 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from agents.answers.decisions import Answer
-from agents.models import Agent, Decision, JournalEntry, ModelCall, Position
+from agents.models import Agent, Decision, ModelCall, Position
 from agents.models.ledger import marked_value
 from agents.models.task import PromptParts
 from agents.prompts import portfolio_parts
+from agents.sealing import seal_end
 from agents.services import ledger
 from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim, end_leases_of_killed_runs
-from agents.services.conversation import Conversation
-from agents.services.execution import execute_answer
+from agents.services.conversation import Conversation, valid_calls
+from agents.services.envelopes import open_envelopes, seal_answer
+from agents.services.execution import store_instructions
+from agents.services.gone_releases import gone_releases
 from agents.services.missed import record_missed_decisions
 from agents.services.model_calls import CallSettings
 from agents.services.reconciliation import prepare_run
-from agents.services.runs import RunReport, run_task
+from agents.services.runs import RunReport, fail_unasked, run_task
+from agents.services.verdicts import DecisionVerdict
+from arena_verifier.decisions import Answer
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
 from foundation.bulk import rows_by
-from foundation.failpoints import failpoint
 from markets.models import Universe, UniverseEntry
 from markets.services.order_books import capture_order_books
 from markets.services.prices import is_replay
@@ -67,6 +72,8 @@ def run_decisions(
         claims = Decision.objects.filter(status=Decision.Status.CLAIMED, agent__family__external=False)
         end_leases_of_killed_runs(claims, command="run_decisions", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Decision.PROTOCOL, at=at))
+    report.stops |= gone_releases()
+    report.failures.write_all(open_envelopes(at=at).failures)
     cohorts = Cohort.objects.active().filter(week_start__lte=at).select_related("methodology").order_by("number")
     if cohort is not None:
         cohorts = cohorts.filter(pk=cohort.pk)
@@ -74,16 +81,14 @@ def run_decisions(
     deciding = [cohort for cohort in cohorts if cohort.is_deciding(at)]
     universes = _open_universes(deciding, at=at, clob=clob, report=report)
     agents = agents_to_ask([cohort for cohort in deciding if cohort.methodology_id in universes], family)
-    ahead = agents_with_later_entries(agents, at)
     for number, agent in enumerate(agents):
         progress(number, len(agents), f"{agent.display_name}, cohort {agent.cohort.number}")
-        if agent.pk in ahead:
-            report.skipped += 1
-            report.log.write(f"{agent}: its ledger is already past {at:%Y-%m-%d %H:%M}", agent=agent.pk)
-            continue
         if report.is_paused(Decision.PROTOCOL, agent.family_id, str(agent)):
             continue
         if report.is_stopped(agent.model_id, str(agent)):
+            universe = universes[agent.cohort.methodology_id]
+            identity = _identity(agent, at)
+            fail_unasked(report, Decision, model_id=agent.model_id, identity=identity, universe=universe)
             continue
         _ask_agent(agent, universes[agent.cohort.methodology_id], settings=settings, at=at, report=report)
     progress(len(agents), len(agents), "")
@@ -110,6 +115,7 @@ def _open_universes(
                 clob=clob,
                 columns=market_columns(methodology),
                 on_priced=report.add_price_failures,
+                seal_end=partial(seal_end, Decision.PROTOCOL, methodology.version),
             )
         except NoMarkets as error:
             report.failures.write(str(error))
@@ -175,16 +181,12 @@ def cohorts_with_open_window(at: datetime) -> list[Cohort]:
 def agents_to_ask(cohorts: Iterable[Cohort], family: str | None) -> list[Agent]:
     """The active agents of these cohorts, or only those of a family; external ones answer by themselves."""
     agents = Agent.objects.playing().filter(cohort__in=[cohort.pk for cohort in cohorts], family__external=False)
-    agents = agents.select_related("cohort__methodology", "family", "release").order_by(
-        "cohort__number", "family", "replicate"
-    )
+    agents = agents.select_related("cohort__methodology", "family", "release").order_by("cohort__number", "family")
     return list(agents.filter(family__slug=family) if family else agents)
 
 
-def agents_with_later_entries(agents: Iterable[Agent], at: datetime) -> set[int]:
-    """The ids of agents whose journal has entries after `at`: a decision of that instant would rewrite history."""
-    entries = JournalEntry.objects.filter(agent__in=[agent.pk for agent in agents], occurred_at__gt=at)
-    return set(entries.values_list("agent_id", flat=True).distinct())
+def _identity(agent: Agent, at: datetime) -> dict[str, Any]:
+    return {"agent": agent, "cohort": agent.cohort, "week": agent.cohort.decision_week(at)}
 
 
 def _ask_agent(
@@ -198,7 +200,7 @@ def _ask_agent(
         at=at,
         settings=settings,
         report=report,
-        identity={"agent": agent, "cohort": agent.cohort, "week": agent.cohort.decision_week(at)},
+        identity=_identity(agent, at),
         refused_retries=agent.cohort.methodology.refused_retries,
         universe=universe,
     )
@@ -223,7 +225,7 @@ class DecisionConversation(Conversation[Decision]):
         return portfolio_parts(task, agent, positions=positions, entries=by_market, retry_note=retry_note)
 
     def record_answer(self, claim: Claim[Decision], call: ModelCall, at: datetime) -> Decision:
-        """Makes the trades and completes the decision in one transaction.
+        """Makes the trades and completes the decision in one transaction, or seals the answer.
 
         If every instruction is rejected, the decision fails and the model may answer again.
         """
@@ -231,20 +233,26 @@ class DecisionConversation(Conversation[Decision]):
         with transaction.atomic():
             claim.renew()
             agent = ledger.lock_agent(claim.task.agent_id)
-            instructions = execute_answer(answer, agent=agent, decision=claim.task, call=call, at=at)
-            failpoint("decision.traded")
-            reasons = [instruction.reason for instruction in instructions if not instruction.executed]
-            if instructions and len(reasons) == len(instructions):
-                return claim.refuse(call, reasons, "no instruction could be carried out")
-            return claim.finish(
-                status=Decision.Status.COMPLETED,
-                action=answer.action,
-                reasoning=answer.reasoning,
-                error="",
-                decided_at=at,
-            )
+            assert claim.task.universe is not None
+            verdict = DecisionVerdict.judged(answer, agent=agent, universe=claim.task.universe)
+            if verdict.refusals:
+                store_instructions(verdict.instructions, call)
+                return claim.refuse(call, verdict.refusals, "no instruction could be carried out")
+            return self._end(claim, call, verdict, agent, at)
 
     def give_up(self, claim: Claim[Decision], reason: str, at: datetime) -> Decision:
         """Holds by fallback."""
-        hold = {"action": Decision.Action.HOLD, "fallback": True}
-        return claim.finish(status=Decision.Status.COMPLETED, **hold, error=reason, decided_at=at)
+        verdict = DecisionVerdict(Decision.Action.HOLD, fallback=True, error=reason)
+        with transaction.atomic():
+            claim.renew()
+            agent = ledger.lock_agent(claim.task.agent_id)
+            return self._end(claim, valid_calls(claim.task)[-1], verdict, agent, at)
+
+    @staticmethod
+    def _end(claim: Claim[Decision], call: ModelCall, verdict: DecisionVerdict, agent: Agent, at: datetime) -> Decision:
+        """Carries a verdict out for a locked agent; seals it while an external agent may still answer the same."""
+        at = ledger.following_instant([agent], at)
+        if claim.task.is_sealed_at(at):
+            return seal_answer(claim, call, verdict.as_json(), at)
+        verdict.carry_out(claim.task, call, agent=agent, at=at)
+        return claim.finish(status=Decision.Status.COMPLETED, decided_at=at, **verdict.fields)

@@ -1,130 +1,195 @@
-"""Checks and executes the instructions of an answer, one by one, at the frozen prices of its universe.
+"""Judges the instructions of an answer, one by one, at the frozen prices of its universe, and carries them out.
 
-`_check_bet` and `_check_sale` hold every rule that a bet or a sale must keep; a broken one raises
-`InstructionRejected` with the reason that the model reads.
+Judging writes nothing: the cash and the positions that earlier instructions leave are followed in memory. The rules
+that a bet or a sale must keep are those of `arena_verifier.instructions`; here are those that need the arena's rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_DOWN, Decimal
+from decimal import Decimal
+from typing import Any
 
-from agents.answers.decisions import Answer, Bet, Sell
 from agents.models import Agent, Decision, Instruction, ModelCall, Position
-from agents.models.ledger import CENT, to_microshares
+from agents.models.ledger import to_microshares
 from agents.services import ledger
+from arena_verifier.decisions import Answer, Bet, Sell
+from arena_verifier.instructions import (
+    InstructionRejected,
+    check_amount,
+    check_percentage,
+    check_price,
+    find_market,
+    find_position,
+    find_side,
+)
+from cohorts.models import Methodology
+from foundation.json_lines import json_number
 from markets.models import Market, Outcome, Universe, UniverseEntry
 
 MAX_SHARES = Decimal(10) ** 11
 """The ledger stores 12 digits before the point."""
-
-
-class InstructionRejected(Exception):
-    """An instruction breaks a rule; the message names the field and the reason."""
+BET, SELL = "BET", "SELL"
+NUMBERS = ("price", "shares", "amount")
 
 
 @dataclass(frozen=True, slots=True)
-class _Execution:
-    """One answer being executed: the locked agent, and the entries that it may trade."""
+class InstructionVerdict:
+    """The judgement on one bet or sale: its price, shares and amount in US dollars, or the reason of its rejection."""
 
-    agent: Agent
+    sequence: int
+    kind: str
+    payload: dict[str, str]
+    reason: str = ""
+    side: str = ""
+    price: Decimal | None = None
+    shares: Decimal | None = None
+    amount: Decimal | None = None
+
+    @property
+    def is_executed(self) -> bool:
+        return not self.reason
+
+    def as_json(self) -> dict[str, Any]:
+        stated = {"sequence": self.sequence, "kind": self.kind, "payload": self.payload}
+        result: dict[str, Any] = {"executed": self.is_executed, "reason": self.reason, "side": self.side}
+        for name in NUMBERS:
+            value = getattr(self, name)
+            result[name] = None if value is None else json_number(value)
+        return stated | result
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "InstructionVerdict":
+        """The inverse of `as_json`."""
+        fields = {name: stored[name] for name in ("sequence", "kind", "payload", "reason", "side")}
+        for name in NUMBERS:
+            fields[name] = None if stored[name] is None else Decimal(stored[name])
+        return cls(**fields)
+
+
+@dataclass(slots=True)
+class _Account:
+    """The cash and positions that the instructions so far would leave, and the entries that an answer may trade."""
+
+    methodology: Methodology
+    cash: Decimal
+    positions: dict[str, Position]
+    """By id as text."""
     entries: dict[str, UniverseEntry]
+    """By the market's id as text."""
 
 
-def execute_answer(
-    answer: Answer, *, agent: Agent, decision: Decision, call: ModelCall, at: datetime
-) -> list[Instruction]:
-    """Executes an answer's instructions in order for a locked `agent`; stores and returns each with its result."""
-    universe = decision.universe
-    assert universe is not None
-    execution = _Execution(agent, _reachable_entries(universe, answer, agent))
+def judge_answer(answer: Answer, *, agent: Agent, universe: Universe) -> list[InstructionVerdict]:
+    """The verdicts on an answer's instructions in order, by the state of a locked `agent`. Nothing is written."""
+    positions: dict[str, Position] = {}
+    if answer.sells:
+        held = Position.objects.open().filter(agent=agent).select_related("outcome")
+        positions = {str(position.pk): position for position in held}
+    entries = _reachable_entries(universe, answer, positions.values())
+    account = _Account(agent.cohort.methodology, agent.cash, positions, entries)
+    verdicts = []
     requests: tuple[Bet | Sell, ...] = (*answer.bets, *answer.sells)
-    instructions = []
     for index, request in enumerate(requests):
-        reason = ""
+        kind = BET if isinstance(request, Bet) else SELL
         try:
             if isinstance(request, Bet):
-                outcome, price, amount = _check_bet(execution, request, f"bets[{index}]")
-                ledger.buy(agent, outcome, amount=amount, price=price, decision=decision, at=at)
+                traded = _judge_bet(account, request, f"bets[{index}]")
             else:
-                position, price = _check_sale(execution, request, f"sells[{index}]")
-                ledger.sell(agent, position, percentage=request.percentage, price=price, decision=decision, at=at)
+                traded = _judge_sale(account, request, f"sells[{index}]")
         except InstructionRejected as rejection:
-            reason = str(rejection)
-        instructions.append(
-            Instruction(
-                call=call,
-                sequence=index + 1,
-                kind="BET" if isinstance(request, Bet) else "SELL",
-                payload=request.as_json(),
-                executed=not reason,
-                reason=reason,
-            )
-        )
-    Instruction.objects.bulk_create(instructions)
-    if any(instruction.executed for instruction in instructions):
+            traded = {"reason": str(rejection)}
+        verdicts.append(InstructionVerdict(index + 1, kind, request.as_json(), **traded))
+    return verdicts
+
+
+def carry_out(
+    verdicts: Sequence[InstructionVerdict], *, agent: Agent, decision: Decision, call: ModelCall, at: datetime
+) -> None:
+    """Trades as judged for a locked `agent`, and stores each instruction with its result."""
+    executed = [verdict for verdict in verdicts if verdict.is_executed]
+    payloads = [verdict.payload for verdict in executed]
+    positions = Position.objects.in_bulk([sale["position_id"] for sale in payloads if "position_id" in sale])
+    markets = [int(bet["market_id"]) for bet in payloads if "market_id" in bet]
+    outcomes = {}
+    for outcome in Outcome.objects.filter(market__in=markets):
+        outcomes[str(outcome.market_id), outcome.side] = outcome
+    for verdict in executed:
+        assert verdict.price is not None
+        traded: Any = {"price": verdict.price, "decision": decision, "at": at}
+        if verdict.kind == BET:
+            assert verdict.amount is not None
+            outcome = outcomes[verdict.payload["market_id"], verdict.side]
+            ledger.buy(agent, outcome, amount=verdict.amount, **traded)
+        else:
+            position = positions[int(verdict.payload["position_id"])]
+            ledger.sell(agent, position, percentage=Decimal(verdict.payload["percentage"]), **traded)
+    store_instructions(verdicts, call)
+    if executed:
         ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
-    return instructions
 
 
-def _check_bet(execution: _Execution, bet: Bet, path: str) -> tuple[Outcome, Decimal, Decimal]:
+def store_instructions(verdicts: Iterable[InstructionVerdict], call: ModelCall) -> None:
+    """Stores the instructions of an answer with their verdicts."""
+    instructions = []
+    for verdict in verdicts:
+        stated = {"sequence": verdict.sequence, "kind": verdict.kind, "payload": verdict.payload}
+        instructions.append(Instruction(call=call, executed=verdict.is_executed, reason=verdict.reason, **stated))
+    Instruction.objects.bulk_create(instructions)
+
+
+def _judge_bet(account: _Account, bet: Bet, path: str) -> dict[str, Any]:
+    """Takes the cost of a bet from the account; its side, price, shares and amount. Raises InstructionRejected."""
+    outcome, price, amount = _check_bet(account, bet, path)
+    account.cash -= amount
+    shares = to_microshares(amount / price)
+    return {"side": outcome.side, "price": price, "shares": shares, "amount": amount}
+
+
+def _judge_sale(account: _Account, request: Sell, path: str) -> dict[str, Any]:
+    """Moves a sale's proceeds and shares in the account; its side, price, shares and proceeds.
+
+    Raises InstructionRejected.
+    """
+    position, price = _check_sale(account, request, path)
+    sale = ledger.sale_of(position, percentage=request.percentage, price=price)
+    account.cash += sale.proceeds
+    position.shares -= sale.shares
+    position.cost_basis -= sale.cost_basis
+    if not position.shares:
+        del account.positions[str(position.pk)]
+    return {"side": position.side, "price": price, "shares": sale.shares, "amount": sale.proceeds}
+
+
+def _check_bet(account: _Account, bet: Bet, path: str) -> tuple[Outcome, Decimal, Decimal]:
     """The outcome to buy, its price, and the amount in whole cents. Raises InstructionRejected."""
-    entry = execution.entries.get(bet.market_id)
-    if entry is None or not entry.bettable:
-        raise InstructionRejected(f"{path}.market_id: {bet.market_id!r} is not in the list of markets")
+    listed = {market: entry for market, entry in account.entries.items() if entry.bettable}
+    entry = find_market(listed, bet, path)
     _check_open(entry, f"{path}.market_id")
-    outcomes = list(entry.market.outcomes.all())
-    outcome = match_side(outcomes, bet.side)
-    if outcome is None:
-        sides = ", ".join(outcome.side for outcome in outcomes)
-        raise InstructionRejected(
-            f"{path}.side: {bet.side!r} is no side of market {bet.market_id}; its sides are {sides}"
-        )
-    price = _frozen_price(entry, outcome.side, path)
-    amount = _check_amount(bet.amount, execution.agent, f"{path}.amount")
+    outcomes = {outcome.side: outcome for outcome in entry.market.outcomes.all()}
+    outcome = outcomes[find_side(list(outcomes), bet, path)]
+    price = check_price(entry.price(outcome.side), bet.market_id, outcome.side, path)
+    amount = check_amount(
+        bet.amount,
+        cash=account.cash,
+        minimum=account.methodology.minimum_bet,
+        fraction=account.methodology.maximum_bet_fraction,
+        path=f"{path}.amount",
+    )
     if amount / price >= MAX_SHARES:
         raise InstructionRejected(f"{path}.amount: buys more shares at {price:f} than the ledger can hold")
     return outcome, price, amount
 
 
-def _check_amount(amount: Decimal, agent: Agent, path: str) -> Decimal:
-    """The amount in whole cents, rounded down, between the methodology's minimum and its share of the agent's cash."""
-    methodology, cash, text = agent.cohort.methodology, agent.cash, _format_number(amount)
-    minimum, maximum = methodology.minimum_bet, methodology.maximum_bet(cash)
-    if amount < 0:
-        raise InstructionRejected(f"{path}: {text} is negative")
-    if maximum < minimum:
-        raise InstructionRejected(f"{path}: with cash of {cash:.2f} no bet is legal")
-    # Compared before rounding: quantize fails on numbers with more digits than the decimal context.
-    if amount >= maximum + CENT or (amount := amount.quantize(CENT, rounding=ROUND_DOWN)) > maximum:
-        percent = (methodology.maximum_bet_fraction * 100).normalize()
-        raise InstructionRejected(
-            f"{path}: {text} is above the maximum of {methodology.maximum_bet_shown(cash):.2f} "
-            f"({percent:f} % of the cash of {cash:.2f} at that moment)"
-        )
-    if amount < minimum:
-        raise InstructionRejected(f"{path}: {text} is below the minimum of {minimum:.2f}")
-    return amount
-
-
-def _check_sale(execution: _Execution, sale: Sell, path: str) -> tuple[Position, Decimal]:
+def _check_sale(account: _Account, sale: Sell, path: str) -> tuple[Position, Decimal]:
     """The position to sell from and its price. Raises InstructionRejected."""
-    position = None
-    if _is_id(sale.position_id):
-        positions = Position.objects.open().filter(agent=execution.agent, pk=int(sale.position_id))
-        position = positions.select_related("outcome").first()
-    if position is None:
-        raise InstructionRejected(f"{path}.position_id: {sale.position_id!r} is none of your open positions")
-    percentage = _format_number(sale.percentage)
-    if not 1 <= sale.percentage <= 100:
-        raise InstructionRejected(f"{path}.percentage: {percentage} is outside 1 to 100")
-    if not to_microshares(position.shares * sale.percentage / 100):
-        raise InstructionRejected(f"{path}.percentage: {percentage} of this position is less than a millionth share")
-    entry = execution.entries.get(str(position.market_id))
+    position = find_position(account.positions, sale, path)
+    check_percentage(sale, position.shares, path)
+    market = str(position.market_id)
+    entry = account.entries.get(market)
     if entry is None:
         raise InstructionRejected(f"{path}.position_id: the market of {sale.position_id} has no price in this run")
     _check_open(entry, f"{path}.position_id")
-    return position, _frozen_price(entry, position.side, path)
+    return position, check_price(entry.price(position.side), market, position.side, path)
 
 
 def _check_open(entry: UniverseEntry, path: str) -> None:
@@ -138,38 +203,14 @@ def _check_open(entry: UniverseEntry, path: str) -> None:
     raise InstructionRejected(f"{path}: market {market.pk} {state}")
 
 
-def _frozen_price(entry: UniverseEntry, side: str, path: str) -> Decimal:
-    """The universe's price of a side, strictly between 0 and 1. Raises InstructionRejected."""
-    price = entry.price(side)
-    if price is None or not 0 < price < 1:
-        fault = "has no price" if price is None else f"stands at {price:f}, outside (0, 1)"
-        raise InstructionRejected(f"{path}: side {side} of market {entry.market_id} {fault} in this run")
-    return price
-
-
-def _reachable_entries(universe: Universe, answer: Answer, agent: Agent) -> dict[str, UniverseEntry]:
-    """The universe's entries for the markets that the answer names or the agent holds, by market id as text."""
+def _reachable_entries(universe: Universe, answer: Answer, positions: Iterable[Position]) -> dict[str, UniverseEntry]:
+    """The universe's entries for the markets that the answer bets on or of positions, by market id as text."""
     market_ids = {int(bet.market_id) for bet in answer.bets if _is_id(bet.market_id)}
-    if answer.sells:
-        market_ids |= set(Position.objects.open().filter(agent=agent).values_list("market_id", flat=True))
+    market_ids |= {position.market_id for position in positions}
     entries = universe.entries.filter(market__in=market_ids)
     entries = entries.select_related("market").prefetch_related("market__outcomes")
     return {str(entry.market_id): entry for entry in entries}
 
 
-def match_side(outcomes: Sequence[Outcome], side: str) -> Outcome | None:
-    """The outcome with this side: an exact match, else the only one that matches by casefold."""
-    for outcome in outcomes:
-        if outcome.side == side:
-            return outcome
-    folded = [outcome for outcome in outcomes if outcome.side.casefold() == side.casefold()]
-    return folded[0] if len(folded) == 1 else None
-
-
 def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
-
-
-def _format_number(number: Decimal) -> str:
-    text = f"{number:f}" if -30 < number.adjusted() < 30 else str(number)
-    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -8,31 +8,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from agents.conditions import conditions_to_ask, evidence_gatherer
 from agents.models import Agent, Elicitation, Forecast, ModelCall, Position, RefusedForecast, Release, Trade
-from agents.models.forecast import ReadForecast
 from agents.models.task import PromptParts
-from agents.sealing import open_seals
+from agents.sealing import seal_end
 from agents.services.answer_storage import store_spooled_answers
 from agents.services.claims import Claim, claim_task, end_leases_of_killed_runs
-from agents.services.conversation import Conversation
+from agents.services.conditions import conditions_to_ask, evidence_gatherer
+from agents.services.conversation import Conversation, valid_calls
+from agents.services.envelopes import open_envelopes, seal_answer
+from agents.services.gone_releases import gone_releases
 from agents.services.lineups import lineup_releases
-from agents.services.missed import record_missed_elicitations, record_unsubmitted_elicitations
-from agents.services.model_calls import CallSettings, spent_in_week
+from agents.services.missed import NEVER_ASKED, record_missed_elicitations, record_unsubmitted_elicitations
+from agents.services.model_calls import CallSettings
 from agents.services.reconciliation import prepare_run
-from agents.services.run_settings import spend_limit
-from agents.services.runs import RunReport, run_task
-from agents.services.samples import new_forecast, read_sample, record_sampled_forecasts
+from agents.services.runs import RunReport, fail_unasked, run_task
+from agents.services.samples import read_sample, record_sampled_forecasts
+from agents.services.spending import week_spending
+from agents.services.verdicts import ForecastVerdict
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import week_start
-from foundation.bulk import rows_by
+from foundation.bulk import create_missing, rows_by
 from foundation.failpoints import failpoint
 from markets.models import EvidenceClaim, QuestionBatch, QuestionSet, Universe
 from markets.models.question import day_of
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
 
 log = logging.getLogger(__name__)
+UNASKED_WITHIN = timedelta(days=14)
+"""How long after its day a set's unasked elicitations are still recorded, by whichever run comes next."""
 
 
 @dataclass(slots=True)
@@ -79,20 +84,22 @@ def run_forecasts(
         claims = Elicitation.objects.filter(status=Elicitation.Status.CLAIMED, family__external=False)
         end_leases_of_killed_runs(claims, EvidenceClaim.objects.all(), command="run_forecasts", lease=settings.lease)
     report.log.write_all(prepare_run(settings, Elicitation.PROTOCOL, at=at))
+    report.stops |= gone_releases()
     methodology = Methodology.objects.forecasting()
     if methodology is None or methodology.forecast_rules is None:
         report.failures.write("no published methodology has a forecast protocol")
         return report
     rules = methodology.forecast_rules
+    report.failures.write_all(open_envelopes(at=at).failures)
     completed = record_cut_elicitations(at=at, lease=settings.lease)
     report.recorded += record_sampled_forecasts(at=at)
     for pk in completed:
         report.log.write(f"elicitation {pk}: recorded what its cut answers state")
     report.missed = record_missed_elicitations(at=at) + record_unsubmitted_elicitations(at=at)
-    spent = spent_in_week(Elicitation.PROTOCOL, week_start(at))
-    budget = spend_limit(Elicitation.PROTOCOL, settings.spend_limit) - spent
+    report.missed += record_unasked_elicitations(methodology, rules, at=at, family=family)
+    spending = week_spending(Elicitation.PROTOCOL, week_start(at), default_cap=settings.spend_limit)
     sets = _freeze_question_sets(
-        methodology, rules, at=at, clob=clob, questions=questions, most_usd=budget, report=report
+        methodology, rules, at=at, clob=clob, questions=questions, most_usd=spending.cap - spending.spent, report=report
     )
     report.questions = sum(question_set.entries.count() for question_set in sets)
     report.siblings = sibling_counts([question_set.pk for question_set in sets]).siblings
@@ -109,6 +116,8 @@ def run_forecasts(
         if report.is_paused(Elicitation.PROTOCOL, release.family_id, f"{release}, {batch}"):
             continue
         if report.is_stopped(release.model_id, f"{release}, {batch}"):
+            fields = request.task_fields(methodology)
+            fail_unasked(report, Elicitation, model_id=release.model_id, identity=request.identity, **fields)
             continue
         task = _elicit(request, methodology, settings=settings, at=at, report=report)
         completed += [task.pk] if task else []
@@ -128,6 +137,14 @@ class Request:
     release: Release
     sample: int
     samples: int
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The unique fields of its task."""
+        return {"batch": self.batch, "release": self.release, "sample": self.sample}
+
+    def task_fields(self, methodology: Methodology) -> dict[str, Any]:
+        return {"methodology": methodology, "family": self.release.family, "samples": self.samples}
 
 
 def _work(
@@ -150,6 +167,25 @@ def _work(
                 yield Request(batch, release, sample, condition.samples)
 
 
+def record_unasked_elicitations(
+    methodology: Methodology, rules: ForecastRules, *, at: datetime, family: str | None = None
+) -> int:
+    """Records a missed elicitation for each one that was due, and that nobody asked for within its window."""
+    ended = QuestionSet.objects.filter(
+        methodology=methodology.version,
+        day__gte=day_of(at) - UNASKED_WITHIN,
+        frozen_at__lte=at - rules.retry_window,
+    )
+    missed = []
+    for question_set in ended:
+        releases = releases_to_ask(methodology, question_set.frozen_at)
+        due = [release for release in releases if family in (None, release.family.slug)]
+        for request in _work([question_set], due, rules, ForecastReport()):
+            fields = {"status": Elicitation.Status.MISSED, "error": NEVER_ASKED, **request.task_fields(methodology)}
+            missed.append(Elicitation(**request.identity, **fields))
+    return create_missing(missed, "batch", "release", "sample")
+
+
 def _freeze_question_sets(
     methodology: Methodology,
     rules: ForecastRules,
@@ -162,10 +198,10 @@ def _freeze_question_sets(
 ) -> list[QuestionSet]:
     """The day's sets of questions, frozen now if need be, with evidence of at most that cost."""
     universe = _todays_universe(methodology, at)
-    seal = open_seals(at).universes.get(universe.pk) if universe else None
-    if seal is not None:
-        report.log.write(f"markets that agents bet on this week are not asked before {seal.until:%Y-%m-%d %H:%M}")
-    traded = _traded_markets(universe, at, sealed=seal is not None) if universe else set()
+    if universe is not None and universe.sealed_until is not None and at < universe.sealed_until:
+        until = f"{universe.sealed_until:%Y-%m-%d %H:%M}"
+        report.log.write(f"markets that agents bet on this week are not asked before {until}")
+    traded = _traded_markets(universe, at) if universe else set()
     freeze = FreezeParameters(
         day=day_of(at),
         methodology=methodology.version,
@@ -177,6 +213,7 @@ def _freeze_question_sets(
         clob=clob,
         on_priced=report.add_price_failures,
         gather=evidence_gatherer(rules, at, most_usd=most_usd),
+        seal_end=partial(seal_end, Elicitation.PROTOCOL, methodology.version),
     )
     try:
         freeze_question_set(freeze, traded=traded)
@@ -197,17 +234,16 @@ def _todays_universe(methodology: Methodology, at: datetime) -> Universe | None:
     return universe
 
 
-def _traded_markets(universe: Universe, at: datetime, *, sealed: bool) -> set[int]:
-    """The ids of markets that an agent held at the freeze of this universe, and unless sealed bet on in its run.
+def _traded_markets(universe: Universe, at: datetime) -> set[int]:
+    """The ids of markets that a model held at the freeze of this universe, or bet on in its run.
 
-    A question about a market of a sealed bet would tell it: a later run adds it.
+    A market of a sealed bet is asked by a run after the opening. What external agents hold chooses no question: the
+    models' boards depend on none of them.
     """
+    models = {"agent__family__external": False}
     positions = Position.objects.filter(agent__cohort__methodology__version=universe.methodology, opened_at__lte=at)
-    if sealed:  # what its run sold then included
-        positions = positions.filter(opened_at__lt=universe.frozen_at).exclude(closed_at__lt=universe.frozen_at)
-        return set(positions.values_list("market", flat=True))
-    positions = positions.exclude(closed_at__lte=universe.frozen_at)
-    bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at)
+    positions = positions.filter(**models).exclude(closed_at__lte=universe.frozen_at)
+    bets = Trade.objects.filter(decision__universe=universe, kind=Trade.Kind.BUY, executed_at__lte=at, **models)
     return set(bets.values_list("market", flat=True)) | set(positions.values_list("market", flat=True))
 
 
@@ -242,11 +278,9 @@ def _elicit(
         at=at,
         settings=settings,
         report=report,
-        identity={"batch": request.batch, "release": release, "sample": request.sample},
+        identity=request.identity,
         refused_retries=methodology.refused_retries,
-        methodology=methodology,
-        family=release.family,
-        samples=request.samples,
+        **request.task_fields(methodology),
     )
     if task is not None:
         log.info("recorded", extra=task.log_context | {"declined": task.declined})
@@ -264,23 +298,25 @@ class ElicitationConversation(Conversation[Elicitation]):
         block = ""
         if task.pk and task.calls.filter(late=False, result=ModelCall.Result.CUT).exists():
             heading, *lines = task.batch.block.split("\n")
-            answered = {row.forecast.question_id for row in _valid(_read_answers(task))}
+            answered = {row.forecast.question_id for row in _read_answers(task).valid}
             missing = [line for line in lines if json.loads(line)[0] not in answered]
             if 0 < len(missing) < len(lines):
                 block = "\n".join([heading, *missing])
         return PromptParts(retry_note=retry_note, questions_block=block)
 
     def is_answered(self, task: Elicitation) -> bool:
-        read = _read_answers(task)
-        return bool(read) and len(_valid(read)) == len(read)
+        verdict = _read_answers(task)
+        return bool(verdict.rows) and not verdict.refused
 
     def record_answer(self, claim: Claim[Elicitation], call: ModelCall, at: datetime) -> Elicitation:
         return _record_forecasts(claim, at=at)
 
     def give_up(self, claim: Claim[Elicitation], reason: str, at: datetime) -> Elicitation:
-        if _valid(_read_answers(claim.task)):
+        if _read_answers(claim.task).valid:
             return _record_forecasts(claim, at=at)
-        return claim.finish(status=Elicitation.Status.COMPLETED, declined=True, error=reason, made_at=at)
+        with transaction.atomic():
+            claim.renew()
+            return _end(claim, ForecastVerdict(declined=True, error=reason), at)
 
 
 def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
@@ -289,7 +325,7 @@ def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
     tasks = Elicitation.objects.claimable(timezone.now()).filter(pk__in=cut.values("elicitation"))
     recorded = []
     for task in tasks.select_related("batch__question_set", "methodology", "family"):
-        if at < task.window_ends_at or not _valid(_read_answers(task)):
+        if at < task.window_ends_at or not _read_answers(task).valid:
             continue
         identity = {"batch": task.batch, "release": task.release, "sample": task.sample}
         claim = claim_task(Elicitation, identity=identity, refused_retries=task.refusals, lease=lease)
@@ -298,34 +334,29 @@ def record_cut_elicitations(*, at: datetime, lease: timedelta) -> list[int]:
     return recorded
 
 
-def _read_answers(task: Elicitation) -> list[ReadForecast]:
-    """The forecast for each entry of the batch from the task's answers; empty if none was read."""
-    return read_sample(task, list(task.batch.entries.prefetch_related("question__options")))
-
-
-def _valid(read: Iterable[ReadForecast]) -> list[ReadForecast]:
-    return [row for row in read if row.forecast.probabilities is not None]
+def _read_answers(task: Elicitation) -> ForecastVerdict:
+    """The verdict on the task's answers: the forecast for each entry of the batch; empty if none was read."""
+    return ForecastVerdict(rows=read_sample(task, list(task.batch.entries.prefetch_related("question__options"))))
 
 
 def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation:
-    """Records the valid forecasts of the answers and completes the elicitation in one transaction.
+    """Records the valid forecasts of the answers and completes the elicitation in one transaction, or seals them.
 
     If every forecast is invalid, the elicitation fails and the model may answer again.
     """
-    task = claim.task
-    read = _read_answers(task)
+    verdict = _read_answers(claim.task)
     with transaction.atomic():
         claim.renew()
-        refused = [row for row in read if row.forecast.probabilities is None]
-        RefusedForecast.objects.bulk_create(map(_refused_forecast, refused))
-        if len(refused) == len(read):
-            reasons = [row.forecast.reason for row in refused]
-            return claim.refuse(read[0].call, reasons, "no forecast could be taken")
-        if task.samples == 1:
-            Forecast.objects.bulk_create(new_forecast(task, row, made_at=at) for row in _valid(read))
-        failpoint("elicitation.recorded")
-        return claim.finish(status=Elicitation.Status.COMPLETED, error="", made_at=at)
+        if not verdict.valid:
+            verdict.store_refused()
+            return claim.refuse(verdict.rows[0].call, verdict.refusals, "no forecast could be taken")
+        return _end(claim, verdict, at)
 
 
-def _refused_forecast(row: ReadForecast) -> RefusedForecast:
-    return RefusedForecast(call=row.call, entry=row.entry, stated=row.forecast.stated, reason=row.forecast.reason)
+def _end(claim: Claim[Elicitation], verdict: ForecastVerdict, at: datetime) -> Elicitation:
+    """Carries a verdict out; seals it while an external agent may still answer the same."""
+    if claim.task.is_sealed_at(at):
+        return seal_answer(claim, valid_calls(claim.task)[-1], verdict.as_json(), at)
+    verdict.carry_out(claim.task, at=at)
+    failpoint("elicitation.recorded")
+    return claim.finish(status=Elicitation.Status.COMPLETED, made_at=at, **verdict.fields)

@@ -4,21 +4,26 @@ Callers open the transaction and hold the agent's lock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from django.db import connection
+from django.db.models import Max
 
 from agents.models import Agent, Decision, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import to_cents, to_microshares
 from agents.services.resolutions import Resolution
 from cohorts.models import Methodology
-from foundation.bulk import field_values, update_changed, update_rows
+from foundation.bulk import field_values, update_changed
 from foundation.locks import lock_rows
 from markets.models import Market, Outcome
 from markets.services.cache_versions import Scope, renew_versions
 
+RESOLUTION = timedelta(microseconds=1)
+"""The least difference of two instants on record."""
 SETTLED_FIELDS = ("shares", "cost_basis", "realized_pnl", "status", "closed_at")
 """The fields of a position that its settlement changes."""
 
@@ -38,6 +43,20 @@ def lock_agents(agent_ids: Iterable[int]) -> dict[int, Agent]:
         lock_rows(Agent.objects.filter(pk__in=ids))
     # Prefetched, not joined: a methodology has large texts, and all these agents share one or two.
     return Agent.objects.select_related("cohort").prefetch_related("cohort__methodology").in_bulk(ids)
+
+
+def following_instant(agents: Iterable[Agent], at: datetime, *, same: bool = False) -> datetime:
+    """The instant at which the ledger of locked agents is written: `at`, or just after what is recorded of them.
+
+    A model may think while snapshots are taken. With `same`, an instant that a record has already is late enough.
+    """
+    rows = Agent.objects.filter(pk__in=[agent.pk for agent in agents])
+    # The newest of each table apart: joined, they would multiply.
+    newest = [rows.aggregate(at=Max(name))["at"] for name in ("journal__occurred_at", "snapshots__taken_at")]
+    recorded = max(filter(None, newest), default=None)
+    if recorded is None or at > recorded or (same and at == recorded):
+        return at
+    return recorded + RESOLUTION
 
 
 def deposit(agent: Agent, amount: Decimal, *, at: datetime) -> JournalEntry:
@@ -83,6 +102,26 @@ def buy(
     return _record_trade(trade, agent, position, decision, at)
 
 
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """The shares, the cost basis and the proceeds of a sale."""
+
+    shares: Decimal
+    cost_basis: Decimal
+    proceeds: Decimal
+
+
+def sale_of(position: Position, *, percentage: Decimal, price: Decimal) -> Sale:
+    """The sale of a percentage in (0, 100] of a position; of all of it if nothing would remain after rounding."""
+    fraction = percentage / 100
+    shares = min(to_microshares(position.shares * fraction), position.shares)
+    if shares == position.shares:
+        cost_basis = position.cost_basis
+    else:
+        cost_basis = min(to_cents(position.cost_basis * fraction), position.cost_basis)
+    return Sale(shares, cost_basis, to_cents(shares * price))
+
+
 def sell(
     agent: Agent,
     position: Position,
@@ -92,27 +131,21 @@ def sell(
     decision: Decision,
     at: datetime,
 ) -> Trade:
-    """Sells a percentage in (0, 100] of an open position; all of it if nothing would remain after rounding."""
-    fraction = percentage / 100
-    shares = min(to_microshares(position.shares * fraction), position.shares)
-    if shares == position.shares:
-        cost_basis = position.cost_basis
-    else:
-        cost_basis = min(to_cents(position.cost_basis * fraction), position.cost_basis)
-    proceeds = to_cents(shares * price)
-    position.shares -= shares
-    position.cost_basis -= cost_basis
-    position.realized_pnl += proceeds - cost_basis
+    """Sells a percentage in (0, 100] of an open position."""
+    sale = sale_of(position, percentage=percentage, price=price)
+    position.shares -= sale.shares
+    position.cost_basis -= sale.cost_basis
+    position.realized_pnl += sale.proceeds - sale.cost_basis
     if not position.shares:
         position.status, position.closed_at = Position.Status.CLOSED, at
     position.save()
     trade = Trade(
         kind=Trade.Kind.SELL,
-        shares=shares,
+        shares=sale.shares,
         price=price,
-        amount=proceeds,
-        cost_basis=cost_basis,
-        realized_pnl=proceeds - cost_basis,
+        amount=sale.proceeds,
+        cost_basis=sale.cost_basis,
+        realized_pnl=sale.proceeds - sale.cost_basis,
     )
     return _record_trade(trade, agent, position, decision, at)
 
@@ -157,7 +190,7 @@ def settle(
         position.status = Position.Status.CANCELLED if refunded else Position.Status.SETTLED
         position.closed_at = at
     Settlement.objects.bulk_create(settlements)
-    update_changed(Position, positions, before, SETTLED_FIELDS)
+    update_changed(positions, before, SETTLED_FIELDS)
     entries = []
     for settlement in settlements:
         refunded = settlement.kind == Settlement.Kind.REFUNDED
@@ -241,7 +274,8 @@ def _entry(
 def _post_all(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
     """Stores journal entries with the cash of their agents."""
     agents = list({entry.agent_id: entry.agent for entry in entries}.values())
-    update_rows(Agent, agents, ["cash", "journal_length"])
+    for agent in sorted(agents, key=attrgetter("pk")):
+        agent.save(update_fields=["cash", "journal_length"])
     if any(agent.cohort.completed_at is not None for agent in agents):
         renew_versions(Scope.COMPETITION)  # the cash of agents of completed cohorts is part of the competition index
     return JournalEntry.objects.bulk_create(entries)

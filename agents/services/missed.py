@@ -75,7 +75,7 @@ def _unsubmitted_elicitations(batch: QuestionBatch, at: datetime) -> Iterator[El
 def _unfinished_cohorts(cohorts: Iterable[Cohort], at: datetime) -> Iterator[Cohort]:
     """The cohorts in which an active agent has fewer final decisions than weeks have begun."""
     candidates = list(cohorts)
-    final = Q(decisions__status__in=(Decision.Status.COMPLETED, Decision.Status.MISSED))
+    final = Q(decisions__in=Decision.objects.final().values("pk"))
     agents = Agent.objects.filter(cohort__in=candidates, status=Agent.Status.ACTIVE).order_by()
     fewest: dict[int, int] = {}
     for cohort, number in agents.annotate(final=Count("decisions", filter=final)).values_list("cohort", "final"):

@@ -10,29 +10,24 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Q, Sum
 from django.utils import timezone
 
-from agents.answers.texts import Malformed
 from agents.gateway.client import Gateway
 from agents.gateway.completions import Accounting, Completion, FailureScope, GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
-from agents.gateway.searches import read_searches, search_parameters
+from agents.gateway.searches import search_parameters
 from agents.model_ids import same_model
-from agents.models import Decision, Elicitation, ModelCall, Task
+from agents.models import ModelCall, Task
 from agents.models.task import PromptParts
 from agents.services.answer_storage import store_answer
-from agents.services.call_totals import add_to_totals
 from agents.services.claims import Claim
 from agents.services.costs import response_cost, search_price, worst_case
-from agents.services.run_settings import spend_limit
-from cohorts.weeks import WEEK
-from foundation.bulk import rows_by
+from agents.services.spending import week_spending
+from arena_verifier.answer_texts import Malformed
+from arena_verifier.searches import read_searches
+from foundation import draining
 from foundation.failpoints import failpoint
 from foundation.site_hosts import site_hosts
-from markets.models import QuestionEntry
-from markets.sources.registry import evidence_query_usd
 
 MAX_PAUSE_S = 30
 """If a gateway asks for a longer pause, a later run tries again."""
@@ -41,9 +36,6 @@ LARGER = 2
 """How many times the tokens are allowed after an answer was cut."""
 FORMAT_REFUSED = (400, 404, 422)
 """Statuses after which a request is sent again without the answer's schema, which some endpoints refuse."""
-
-TASK_MODELS: dict[str, type[Task]] = rows_by("PROTOCOL", (Decision, Elicitation))
-"""The task of each protocol."""
 
 log = logging.getLogger(__name__)
 
@@ -75,41 +67,13 @@ class CallSettings:
     lease: timedelta
     asking_ends_s: float = math.inf
     """When a run asks nobody new any more, on the monotonic clock."""
+    clock: Callable[[], datetime] | None = None
+    """Dates the answers of a live run, whose models may think for long after it began; without it the run's instant."""
     pause: Callable[[float], None] = time.sleep
 
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """US dollars: billed, booked at the worst case until the gateway tells what it billed, and for evidence."""
-
-    billed: Decimal
-    booked: Decimal
-    evidence: Decimal = Decimal(0)
-    """That of the queries behind the week's evidence, at the price of now; no call's cost."""
-
-    @property
-    def counted(self) -> Decimal:
-        """The amount that counts against the spend limit."""
-        return self.billed + self.booked + self.evidence
-
-
-def spend_in_week(protocol: str, week_start: datetime) -> Spend:
-    """The cost of all calls of a protocol in a week, failed and unanswered ones included."""
-    task = TASK_MODELS[protocol]
-    tasks = task._default_manager.filter(task.in_week(week_start))
-    is_booked = Q(calls__cost_source=ModelCall.CostSource.BOOKED)
-    sums = tasks.aggregate(all=Sum("calls__cost_usd"), booked=Sum("calls__cost_usd", filter=is_booked))
-    booked = sums["booked"] or Decimal(0)
-    price = evidence_query_usd() if task is Elicitation else Decimal(0)
-    of_week = Q(question_set__day__gte=week_start, question_set__day__lt=week_start + WEEK)
-    with_evidence = QuestionEntry.objects.filter(of_week).exclude(question_set__evidence_sha256="")
-    queries = with_evidence.count() if price else 0
-    return Spend((sums["all"] or Decimal(0)) - booked, booked, queries * price)
-
-
-def spent_in_week(protocol: str, week_start: datetime) -> Decimal:
-    """The amount that counts against a week's spend limit, in US dollars."""
-    return spend_in_week(protocol, week_start).counted
+    def write_time(self, at: datetime) -> datetime:
+        """The instant at which an answer of the run of `at` is written."""
+        return at if self.clock is None else max(at, self.clock())
 
 
 def token_budget(task: Task, calls: list[ModelCall]) -> int:
@@ -152,6 +116,8 @@ def request_answer(
     system, user = claim.task.system_prompt, claim.task.user_prompt(parts)
     formatted = True
     for transport_try in range(settings.transport_retries + 1):
+        if draining.is_stopping():
+            raise NoAnswer(draining.STOPPING)
         _check_spend_limit(settings, claim)
         claim.renew()
         parameters = request_parameters(claim.task, max_tokens, formatted=formatted)
@@ -166,6 +132,7 @@ def request_answer(
                 user=user,
                 parameters=parameters,
                 idempotency_key=call.idempotency_key,
+                is_answer=claim.task.is_answer,
             )
         except GatewayFailure as failure:
             call.result, call.error = ModelCall.Result.FAILED, failure.reason
@@ -178,7 +145,7 @@ def request_answer(
                 or transport_try == settings.transport_retries
                 or pause > MAX_PAUSE_S
             ):
-                raise NoAnswer(failure.reason, failure.scope) from failure
+                raise NoAnswer(failure.reason, FailureScope.REQUEST if unsupported else failure.scope) from failure
             settings.pause(pause)
             continue
         failpoint("call.answered")
@@ -205,24 +172,9 @@ def store_submitted_answer(
 
 
 def _check_spend_limit(settings: CallSettings, claim: Claim[Any]) -> None:
-    spend = spend_in_week(claim.task.PROTOCOL, claim.task.week_start)
-    limit = spend_limit(claim.task.PROTOCOL, settings.spend_limit)
-    if spend.counted >= limit:
-        raise NoAnswer(cap_message(spend, limit))
-
-
-def cap_message(spend: Spend, limit: Decimal) -> str:
-    """The sentence of a run or a check that the spend limit stops."""
-    booked = f", ${spend.booked:.2f} of it booked and not billed yet" if spend.booked else ""
-    return f"spend cap reached: ${spend.counted:.2f} of ${limit:.2f} for the week{booked}"
-
-
-def cap_remedy(spend: Spend) -> str:
-    """The remedy for a run that the spend limit stops."""
-    limit = "the limit on the dashboard."
-    if spend.booked:
-        return f"Run reconcile_costs, which releases what was booked and not billed, or raise {limit}"
-    return f"Raise {limit}"
+    spending = week_spending(claim.task.PROTOCOL, claim.task.week_start, default_cap=settings.spend_limit)
+    if spending.is_reached:
+        raise NoAnswer(spending.message)
 
 
 def _create_call(
@@ -246,9 +198,7 @@ def _create_call(
         booked_usd=booked,
         sent_at=timezone.now(),
     )
-    with transaction.atomic():
-        call.save(force_insert=True)
-        add_to_totals(call)
+    call.save(force_insert=True)
     return call
 
 
@@ -289,6 +239,8 @@ def _unreadable(completion: Completion, fault: str, *, offers_tool: bool) -> tup
             return results.DECLINED, f"the model refused: {reasons.replace('_', ' ')}"
         case AnswerEnd.NORMAL if completion.content.strip():
             return results.MALFORMED, fault
+        case AnswerEnd.NORMAL if completion.took_output:
+            return results.MALFORMED, f"the answer was empty, though tokens were spent: {_spent(completion)}"
         case AnswerEnd.NORMAL:
             return results.DECLINED, f"the answer was empty (finish reason {reasons})"
     return results.FAILED, f"the provider failed: the answer ended with {reasons} as finish reason"
@@ -312,12 +264,11 @@ def _store_response(
     for name in ("tokens_input", "tokens_output", "tokens_reasoning"):
         setattr(call, name, getattr(accounting, name))
     call.raw_response, call.http_status, call.latency_ms = response.raw, response.status, response.latency_ms
-    search_record = read_searches(call.parameters, call.raw_response)
-    call.searches, call.results = search_record.searches, search_record.results
-    call.search_cost_usd, call.excluded = search_record.search_cost_usd, search_record.excluded
+    for name, value in read_searches(call.parameters, call.raw_response).items():
+        setattr(call, name, value)
     tool, searches_usd = claim.task.search_tool, Decimal(0)
-    if tool is not None and search_record.searches:
-        searches_usd = search_record.searches * search_price(tool, dearest=True)
+    if tool is not None and call.searches:
+        searches_usd = call.searches * search_price(tool, dearest=True)
     cost = response_cost(accounting, claim.task.token_prices, billable=billable, searches_usd=searches_usd)
     if cost is not None:
         call.cost_usd, call.cost_source = cost

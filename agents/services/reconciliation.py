@@ -15,9 +15,8 @@ from agents.gateway.completions import GatewayFailure
 from agents.models import CreditReading, Decision, Elicitation, ModelCall, Task
 from agents.models.call import RECONCILED
 from agents.prices import COST_UNIT
-from agents.services.call_totals import add_to_totals, call_usage
-from agents.services.model_calls import CallSettings, spent_in_week
-from agents.services.run_settings import spend_limit
+from agents.services.model_calls import CallSettings
+from agents.services.spending import week_spending
 from cohorts.weeks import week_start
 from foundation.models import Run
 from foundation.run_log import FailureLines, ReportLines
@@ -69,7 +68,7 @@ def prepare_run(settings: CallSettings, protocol: str, *, at: datetime) -> Seque
 
     Returns a line for each correction. A gateway that does not answer is the run's own failure, not this one's.
     """
-    if spent_in_week(protocol, week_start(at)) >= spend_limit(protocol, settings.spend_limit):
+    if week_spending(protocol, week_start(at), default_cap=settings.spend_limit).is_reached:
         return reconcile_costs(settings.gateway, now=timezone.now()).log
     if settings.gateway.has_key:
         with suppress(GatewayFailure):
@@ -145,15 +144,14 @@ def _correct(
     now: datetime,
     tokens: Iterable[int | None] = (None, None),
 ) -> None:
-    """Replaces a booked cost by the one billed, in the call, its totals and its run; once."""
-    before, booked = call_usage(call), call.cost_usd
+    """Replaces a booked cost by the one billed, in the call and its run; once."""
+    booked = call.cost_usd
     call.cost_usd, call.cost_source, call.reconciled_at = cost.quantize(COST_UNIT), ModelCall.CostSource.STATED, now
     call.tokens_input, call.tokens_output = tokens
     billed = {name: getattr(call, name) for name in RECONCILED}
     with transaction.atomic():
         if not ModelCall.objects.filter(pk=call.pk, cost_source=Booked).update(**billed):
             return
-        add_to_totals(call, before=before)
         _correct_run(call, booked=booked, billed=call.cost_usd)
     result.corrected += 1
     result.log.write(f"{call}: booked ${booked:f}, billed ${call.cost_usd:f}")

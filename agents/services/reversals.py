@@ -9,6 +9,7 @@ from django.db import transaction
 
 from agents.models import Settlement
 from agents.services import ledger
+from agents.services.envelopes import require_opened
 from agents.services.resolutions import Resolution
 from foundation.failpoints import failpoint
 from markets.models import Market
@@ -59,16 +60,19 @@ def reverse_settlement(market: Market, resolution: Resolution, *, by: str, reaso
     """Gives a final market another resolution and corrects its positions, in one transaction.
 
     Returns the number of positions, or None if the market is not final or has that resolution already. Raises
-    InsufficientCash, and changes nothing then.
+    InsufficientCash or AnswerWaits, and changes nothing then.
     """
     status, winner = resolution.market_status, resolution.winner
     with transaction.atomic():
+        # Agents before the market, as a purchase locks them.
+        owners = Settlement.objects.filter(market=market).order_by().values_list("agent_id", flat=True)
+        agents = ledger.lock_agents(owners)
+        require_opened(market)
+        at = ledger.following_instant(agents.values(), at, same=True)
         final = Market.objects.filter(pk=market.pk, status__in=FINAL)
         reversible = final.exclude(status=status, winning_outcome=winner)
         if not reversible.update(status=status, winning_outcome=winner, resolved_at=at):
             return None
-        agent_ids = Settlement.objects.filter(market=market).values_list("agent_id", flat=True)
-        agents = {agent_id: ledger.lock_agent(agent_id) for agent_id in sorted(set(agent_ids))}
         # Credits before debits, so that no balance on the way falls below zero.
         changes = sorted(reversal_changes(market, resolution), key=lambda change: -change.amount)
         for change in changes:

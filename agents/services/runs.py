@@ -12,10 +12,12 @@ from django.utils import timezone
 
 from agents.gateway.completions import FailureScope
 from agents.models import Task
-from agents.services.claims import ClaimLost, claim_task
+from agents.services.claims import ClaimLost, claim_task, fail_task
 from agents.services.conversation import Conversation, converse
+from agents.services.gone_releases import raise_gone_alert
 from agents.services.model_calls import CallSettings
 from agents.services.run_settings import is_paused, maintenance_line
+from foundation import draining
 from foundation.failpoints import failpoint
 from foundation.run_log import FailureLines, ReportLines
 from markets.services.prices import PricingResult
@@ -26,7 +28,7 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 ALL_MODELS = ""
 """The key of a stop that concerns the whole account."""
-NOT_COUNTED = ("log", "failures", "start", "stops", "asking_ends_s")
+NOT_COUNTED = ("log", "failures", "start", "stops", "asking_ends_s", "end")
 TIME_IS_OVER = "the time of this run is over; the next run goes on"
 
 
@@ -51,7 +53,9 @@ class RunReport:
     start: datetime = field(default_factory=timezone.now)
     """On the real clock."""
     stops: dict[str, str] = field(default_factory=dict)
-    """Why nobody (ALL_MODELS), or one model, is asked any more, by its id."""
+    """The failure since which nobody (ALL_MODELS), or one model, is asked any more, by its id."""
+    end: str = ""
+    """Why the run asks nobody any more, though nothing failed."""
     asking_ends_s: float = math.inf
     """When nobody new is asked any more, on the monotonic clock."""
 
@@ -64,14 +68,19 @@ class RunReport:
     def is_stopped(self, model_id: str, label: str) -> bool:
         """True if this model is not to be asked any more; the task is then counted, and named with the reason."""
         if time.monotonic() >= self.asking_ends_s:
-            self.stops.setdefault(ALL_MODELS, TIME_IS_OVER)
+            self.end = self.end or TIME_IS_OVER
+        if draining.is_stopping():
+            self.end = self.end or draining.STOPPING
         if maintenance := maintenance_line():
-            self.stops.setdefault(ALL_MODELS, maintenance)
-        reason = self.stops.get(ALL_MODELS) or self.stops.get(model_id)
-        if reason:
+            self.end = self.end or maintenance
+        if reason := self.failure_of(model_id) or self.end:
             self.unasked += 1
             self.log.write(f"{label}: not asked: {reason}")
         return bool(reason)
+
+    def failure_of(self, model_id: str) -> str:
+        """The failure that this model's tasks share with one that failed before; empty without one."""
+        return self.stops.get(ALL_MODELS) or self.stops.get(model_id, "")
 
     def is_paused(self, protocol: str, family_id: int, label: str) -> bool:
         """True if an operator has paused this family or the protocol; the task is then counted and named."""
@@ -85,6 +94,17 @@ class RunReport:
         """Adds the prices that could not be had for a freeze."""
         self.log.write_all(pricing.failures)
         self.failures.write_all(filter(None, [pricing.total_failure]))
+
+
+def fail_unasked(
+    report: RunReport, model: type[AnyTask], *, model_id: str, identity: dict[str, Any], **defaults: Any
+) -> None:
+    """Stores that a task was due and was not asked for the failure of another: it is nobody's fault more than theirs.
+
+    A task that is final or claimed stays as it is.
+    """
+    if error := report.failure_of(model_id):
+        fail_task(model, identity=identity, error=error, **defaults)
 
 
 def run_task(
@@ -126,6 +146,8 @@ def run_task(
         log.info("failed", extra=claim.task.log_context | {"reason": task.error})
         if scope != FailureScope.REQUEST:
             report.stops[ALL_MODELS if scope == FailureScope.ACCOUNT else task.model_id] = task.error
+        if scope == FailureScope.RELEASE:
+            raise_gone_alert(task.model_id, task.error, at=at)
         return None
     report.completed += 1
     return task

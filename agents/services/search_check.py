@@ -8,12 +8,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agents.conditions import conditions_on
 from agents.gateway.client import Gateway
 from agents.gateway.completions import GatewayFailure
 from agents.gateway.finish_reasons import AnswerEnd
 from agents.models import Elicitation, ModelCall, Release
 from agents.models.task import PromptParts
+from agents.services.conditions import conditions_on
 from agents.services.model_calls import FORMAT_REFUSED, request_parameters
 from cohorts.models import Methodology
 from foundation.json_lines import json_line

@@ -8,13 +8,21 @@ from functools import partial
 
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from agents.models import Agent, Decision, Position
-from agents.sealing import sealed_offers
 from agents.services import ledger
+from agents.services.envelopes import (
+    answered_decisions,
+    open_envelopes,
+    unanswered_cohorts,
+    waiting_ids,
+    waiting_markets,
+)
 from agents.services.missed import record_missed_decisions
 from agents.services.resolutions import Resolution, read_resolution
+from agents.services.settled_results import review_settled_results
 from cohorts.models import Cohort
 from foundation.bulk import compare_and_swap, subset
 from foundation.failpoints import failpoint
@@ -27,6 +35,7 @@ from markets.services.cache_versions import Scope, renew_versions
 from markets.services.market_storage import OutcomesChanged, SyncReport
 from markets.services.prices import is_replay
 from markets.services.sync import MAX_CLOSED_AGE, refresh_markets
+from markets.services.unreadable_markets import clear_unreadable
 from markets.sources.base import Catalogue, Unresolved, VenueMarket
 
 OVERDUE_AFTER = timedelta(hours=72)
@@ -50,6 +59,8 @@ class SettlementReport:
     positions_settled: int = 0
     cohorts_completed: int = 0
     waiting: int = 0
+    results_read_again: int = 0
+    results_changed: int = 0
     missed: int = 0
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
@@ -63,6 +74,7 @@ def check_resolutions(
 ) -> SettlementReport:
     """Looks up every market that positions or forecasts depend on at its venue, and settles those that are final."""
     report = SettlementReport()
+    report.failures.write_all(open_envelopes(at=at).failures)
     if is_replay(at):
         report.log.write("a replay: newer instants are on record, so nothing is settled for this one")
         return report
@@ -86,6 +98,11 @@ def check_resolutions(
             _settle_documented(batch, rows, catalogue, at=at, report=report)
             number += len(batch)
         _alert_overdue(catalogue.source, at)
+        review = review_settled_results(catalogue, at=at)
+        report.results_read_again += review.read
+        report.results_changed += review.changed
+        report.log.write_all(review.log)
+        report.failures.write_all(review.failures)
     for source, markets in unsettled.items():
         report.log.write(f"{source} is not among the sources: {len(markets)} not looked up")
     progress(number, total)
@@ -101,7 +118,7 @@ def _unsettled_markets(at: datetime) -> dict[str, list[Market]]:
     recently_closed = Q(status=Market.Status.CLOSED, closed_at__gt=at - MAX_CLOSED_AGE)
     by_source: dict[str, list[Market]] = {}
     dependent = Q(traded=True) | Q(has_questions=True)
-    followed = Market.objects.unsettled().filter(dependent | recently_closed | sealed_offers(at))
+    followed = Market.objects.unsettled().filter(dependent | recently_closed)
     for market in followed.only(*LOOKED_UP_FIELDS).order_by("pk"):
         by_source.setdefault(market.source, []).append(market)
     return by_source
@@ -115,9 +132,13 @@ def _settle_documented(
     at: datetime,
     report: SettlementReport,
 ) -> None:
-    """Settles the closed markets whose rows document a resolution."""
-    resolutions = {}
+    """Settles the closed markets whose rows document a resolution, but for those that wait for a sealed answer."""
+    resolutions, sealed = {}, waiting_ids(markets)
     for market in markets:
+        if market.pk in sealed:
+            report.waiting += 1
+            report.log.write(f"market {market.external_id} waits for sealed answers", market=market.pk)
+            continue
         resolution = _resolution(market, rows[market.external_id], catalogue, report)
         if resolution is not None:
             resolutions[market] = resolution
@@ -188,14 +209,19 @@ def settle_market(market: Market, resolution: Resolution, *, at: datetime) -> in
 def settle_markets(resolutions: Mapping[Market, Resolution], *, at: datetime) -> dict[int, int]:
     """Marks markets final and settles their open positions, in one transaction.
 
-    Returns the number of positions by market, without markets that were final already.
+    Returns the number of positions by market, without markets that were final already or wait for a sealed answer.
     """
     with transaction.atomic():
         # Agents before markets, as a purchase locks them: the other order could end in a deadlock.
         agents = _lock_owners([market.pk for market in resolutions])
+        sealed = waiting_ids(resolutions)
+        resolutions = {market: resolution for market, resolution in resolutions.items() if market.pk not in sealed}
+        at = ledger.following_instant(agents.values(), at, same=True)
         final = _mark_final(resolutions, at)
         settled = Counter(position.market_id for position in _settle_positions(agents, final, at=at))
-        clear_alert(OVERDUE_ALERT, [market.external_id for market in resolutions if market.pk in final], at=at)
+        settled_markets = [market for market in resolutions if market.pk in final]
+        clear_alert(OVERDUE_ALERT, [market.external_id for market in settled_markets], at=at)
+        clear_unreadable(settled_markets, at=at)
         failpoint("settlement.paid")
     failpoint("settlement.committed")
     return subset(settled, final)
@@ -216,8 +242,8 @@ def _mark_final(resolutions: Mapping[Market, Resolution], at: datetime) -> dict[
 
 
 def _lock_owners(markets: Sequence[int]) -> dict[int, Agent]:
-    """The agents with open positions on markets by id, locked until the transaction ends."""
-    owners = set(Position.objects.open().filter(market__in=markets).values_list("agent_id", flat=True))
+    """The agents that traded on markets by id, locked until the transaction ends: their records change, sold or not."""
+    owners = set(Position.objects.filter(market__in=markets).order_by().values_list("agent_id", flat=True))
     return ledger.lock_agents(owners) if owners else {}
 
 
@@ -231,8 +257,8 @@ def _settle_positions(
     if not positions:
         return []
     ledger.settle(agents, positions, resolutions=resolutions, at=at)
-    for agent in agents.values():
-        ledger.declare_bankruptcy_if_due(agent, agent.cohort.methodology)
+    for pk in sorted({position.agent_id for position in positions}):
+        ledger.declare_bankruptcy_if_due(agents[pk], agents[pk].cohort.methodology)
     return positions
 
 
@@ -240,6 +266,8 @@ def _settle_late_positions(*, at: datetime, report: SettlementReport) -> int:
     """Settles positions that were opened while their market was being settled; returns their number."""
     # On PostgreSQL a bet may commit just after a settlement that it could not see.
     final = Market.objects.filter(status__in=(Market.Status.RESOLVED, Market.Status.CANCELLED))
+    if answered_decisions().exists():
+        final = final.exclude(waiting_markets(answered_decisions()))
     late = final.filter(positions__status=Position.Status.OPEN).select_related("winning_outcome").distinct()
     resolutions = {market: Resolution(market.winning_outcome) for market in late}
     if not resolutions:
@@ -251,42 +279,50 @@ def _settle_late(resolutions: Mapping[Market, Resolution], *, at: datetime) -> d
     """The number of positions settled by market, in one transaction."""
     by_id = {market.pk: resolution for market, resolution in resolutions.items()}
     with transaction.atomic():
-        return Counter(position.market_id for position in _settle_positions(_lock_owners(list(by_id)), by_id, at=at))
+        agents = _lock_owners(list(by_id))
+        at = ledger.following_instant(agents.values(), at, same=True)
+        return Counter(position.market_id for position in _settle_positions(agents, by_id, at=at))
 
 
 def _alert_overdue(source: str, at: datetime) -> None:
-    """Raises one alert for the tracked markets of a source that were found closed too long without a resolution."""
-    overdue = Market.objects.tracked().filter(
-        source=source, status=Market.Status.CLOSED, closed_at__lte=at - OVERDUE_AFTER
-    )
-    # An acknowledged alert is not raised again.
-    alerted = AlertItem.objects.filter(kind=OVERDUE_ALERT).values("subject")
-    markets = list(overdue.exclude(external_id__in=alerted).order_by("pk"))
+    """Raises one alert for the tracked markets of a source that are closed or unreadable for too long."""
+    readable = Market.objects.filter(source=source, status=Market.Status.ACTIVE, unreadable_since=None)
+    alerts = AlertItem.objects.filter(kind=OVERDUE_ALERT, subject=OuterRef("external_id"))
+    mended = readable.filter(Exists(alerts.filter(cleared_at=None)))
+    clear_alert(OVERDUE_ALERT, mended.values_list("external_id", flat=True), at=at)
+    # An acknowledged alert is not raised again, unless the market was readable meanwhile.
+    alerted = alerts.filter(alert__raised_at__gte=Coalesce(OuterRef("closed_at"), OuterRef("unreadable_since")))
+    overdue = Market.objects.tracked().overdue(at - OVERDUE_AFTER).filter(~Exists(alerted), source=source)
+    markets = list(overdue.order_by("pk"))
     if markets:
         raise_alert(
             kind=OVERDUE_ALERT,
             items={market.external_id: market.question for market in markets},
-            message=f"Closed for over {OVERDUE_AFTER // timedelta(hours=1)} hours without a resolution: "
-            + listing([market.question for market in markets]),
+            message=f"For over {OVERDUE_AFTER // timedelta(hours=1)} hours closed without a resolution, or unreadable: "
+            f"{listing([market.question for market in markets])}",
             at=at,
-            path=f"/markets/{markets[0].pk}/" if len(markets) == 1 else "/admin/markets/market/?status__exact=closed",
+            path=f"/markets/{markets[0].pk}/" if len(markets) == 1 else "/admin/markets/market/?traded__exact=1",
             remedy="Read the venue, then settle or cancel the market manually on the dashboard, with a reason.",
             urgent=False,
         )
 
 
 def complete_cohorts(*, at: datetime) -> int:
-    """Completes the active cohorts whose decision weeks are over and that have no open position nor a live claim."""
+    """Completes the active cohorts whose weeks are over and that have no open position, live claim or sealed answer."""
     positions = Position.objects.open().filter(agent__cohort=OuterRef("pk"))
     # A model that was asked in the last minute of the last week may still answer with a bet.
     claims = Decision.objects.filter(
         cohort=OuterRef("pk"), status=Decision.Status.CLAIMED, lease_until__gt=timezone.now()
     )
-    candidates = Cohort.objects.active().filter(~Exists(positions), ~Exists(claims)).select_related("methodology")
+    idle = Cohort.objects.active().filter(~Exists(positions), ~Exists(claims), unanswered_cohorts())
+    candidates = idle.select_related("methodology")
     with transaction.atomic():
         ids = [cohort.pk for cohort in candidates if cohort.decisions_end_at <= at]
-        active = Cohort.objects.active().filter(pk__in=ids)
-        completed = active.update(status=Cohort.Status.COMPLETED, completed_at=at)
+        completed = 0
+        for cohort in Cohort.objects.active().filter(pk__in=ids):
+            ended_at = ledger.following_instant(cohort.agents.all(), at, same=True)
+            active = Cohort.objects.active().filter(pk=cohort.pk)
+            completed += active.update(status=Cohort.Status.COMPLETED, completed_at=ended_at)
         if completed:
             renew_versions(Scope.COMPETITION)
     return completed

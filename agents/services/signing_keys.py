@@ -16,7 +16,6 @@ from agents.records import GENESIS, PROTOCOLS, RECEIPT
 from agents.services.chain import lock_chain
 from agents.signing import available_keys, has_lasting_key, sign
 from foundation.json_lines import instant_text
-from foundation.services.alerts import clear_others, raise_alert
 
 ALERT = "signing-key"
 ROTATE_AFTER = timedelta(days=365)
@@ -93,23 +92,6 @@ def rotate_signing_key(*, at: datetime) -> tuple[SigningKey, bool]:
         return _succeed(current, available[-1], at), True
 
 
-def refresh_signing_key_alert(*, now: datetime) -> None:
-    """Raises the alert where the settings lack the key in use, or where that one is old; else clears it."""
-    key = SigningKey.objects.current()
-    problem = key and key_problem(key, now)
-    clear_others(ALERT, [key.fingerprint] if key and problem else [], at=now)
-    if key and problem:
-        raise_alert(
-            kind=ALERT,
-            items={key.fingerprint: f"signing key {key}"},
-            message=problem,
-            at=now,
-            path="/admin/#infrastructure",
-            remedy="Set ARENA_SIGNING_KEY back to the key in use, or rotate: see “The signing key” in docs/operate.md.",
-            urgent=key.public_key not in available_keys(),
-        )
-
-
 def key_problem(key: SigningKey, now: datetime) -> str:
     """The fault of the key in use; empty without one."""
     if key.public_key not in available_keys() and has_lasting_key():
@@ -128,7 +110,7 @@ def _unsaved(public_key: str, began_at: datetime | None = None) -> SigningKey:
 def _succeed(current: SigningKey | None, public_key: str, at: datetime) -> SigningKey:
     """Ends the use of a key after its last receipt, and begins that of another."""
     assert current is not None
-    last = Receipt._base_manager.filter(key=current).order_by("-received_at").values_list("received_at", flat=True)
+    last = Receipt.objects.filter(key=current).order_by("-received_at").values_list("received_at", flat=True)
     began = [current.began_at] if current.began_at else []
     begins_at = max([at, *(before + timedelta(microseconds=1) for before in [*last[:1], *began])])
     SigningKey.objects.filter(pk=current.pk).update(ended_at=begins_at)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from agents.account_errors import RELEASE_REFUSED
 from agents.models import Decision, Elicitation, Task
 from cohorts.weeks import WEEK, week_start
 from foundation.models import Alert, AlertItem
@@ -35,10 +36,13 @@ def refresh_task_alerts(*, at: datetime) -> None:
 
 
 def _refresh_failed(day: datetime, at: datetime) -> None:
-    failed = [
+    tasks = [
         *_decisions(status=Task.Status.FAILED, universe__week_start=day),
         *_elicitations(status=Task.Status.FAILED, batch__question_set__day=day),
     ]
+    failed = [
+        task for task in tasks if not task.error.startswith(RELEASE_REFUSED)
+    ]  # of which its release's alert tells
     subject, items = f"{day:%Y-%m-%d}", _items(failed)
     clear_others(FAILED, items, subject=subject, at=at)
     if not failed:
@@ -54,6 +58,7 @@ def _refresh_failed(day: datetime, at: datetime) -> None:
         remedy="Remove the cause that the message names (402: add credit at the gateway; spend cap: run "
         "reconcile_costs, or raise the limit on the dashboard). Every run within 24 hours of the freeze asks again; "
         "Retry on the dashboard asks at once.",
+        repeated=True,
     )
     Alert.objects.open().filter(kind=FAILED, subject=subject).exclude(message=message).update(message=message)
 
@@ -79,9 +84,9 @@ def _refresh_left_out(at: datetime) -> None:
 
 
 def _raise_missed(at: datetime) -> None:
-    """Raises an alert for each day with tasks that were newly missed."""
+    """Raises an alert for each day with tasks that were newly missed; it names those of its day that nobody closed."""
     since = at - MISSED_WITHIN
-    subjects = set(AlertItem.objects.filter(kind=MISSED).values_list("subject", flat=True))
+    items = dict(AlertItem.objects.filter(kind=MISSED).order_by("pk").values_list("subject", "cleared_at"))
     oldest = since - MOST_WEEKS * WEEK
     missed: list[Decision | Elicitation] = [
         *_decisions(status=Task.Status.MISSED, cohort__week_start__range=(oldest, at)),
@@ -89,9 +94,11 @@ def _raise_missed(at: datetime) -> None:
     ]
     tasks_by_day: dict[datetime, list[Decision | Elicitation]] = defaultdict(list)
     for task in missed:
-        if since <= _day(task) <= at and _key(task) not in subjects:
+        if since <= _day(task) <= at and items.get(_key(task)) is None:
             tasks_by_day[_day(task)].append(task)
     for day, tasks in sorted(tasks_by_day.items()):
+        if all(_key(task) in items for task in tasks):
+            continue
         raise_alert(
             kind=MISSED,
             subject=f"{day:%Y-%m-%d}",
@@ -101,6 +108,7 @@ def _raise_missed(at: datetime) -> None:
             path=_path(tasks),
             remedy="Their window is over: they are not asked again. Acknowledge the alert once the cause is removed.",
             urgent=False,
+            repeated=True,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Concat
 
-from agents.models import Decision, Elicitation, Instruction, ModelCall, RefusedForecast, Task
+from agents.models import Decision, Elicitation, Envelope, Instruction, ModelCall, RefusedForecast, Task
 from agents.records import FORECAST, TRADING, sha256
 from foundation.json_lines import instant_text, json_number
 
@@ -31,6 +31,7 @@ def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
     for row in calls:
         row["raw_response"] = sha256(row["raw_response"])
     common = {
+        "nonce": task.nonce,
         "prompt": call.prompt_sha256 if call else None,
         "answer": sha256(call.raw_response) if call else None,
         "refusals": task.refusals,
@@ -43,8 +44,38 @@ def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
     return common | _elicitation_record(task)
 
 
+def envelope_record(envelope: Envelope) -> dict[str, Any]:
+    """The canonical record of a sealed answer."""
+    task = envelope.task
+    common = {
+        "nonce": envelope.nonce,
+        "number": envelope.number,
+        "answer": sha256(envelope.call.raw_response),
+        "prompt": envelope.call.prompt_sha256,
+        "verdict": envelope.verdict,
+        "received_at": instant_text(envelope.received_at),
+        "sealed_until": instant_text(envelope.sealed_until),
+        "methodology": task.methodology.version,
+        "model": task.model_id,
+    }
+    if isinstance(task, Decision):
+        family = task.agent.family.slug
+        return common | {"protocol": TRADING, "family": family, "cohort": task.cohort.number, "week": task.week}
+    assert isinstance(task, Elicitation)
+    batch, questions = task.batch, task.batch.question_set
+    return common | {
+        "protocol": FORECAST,
+        "family": task.family.slug,
+        "day": instant_text(questions.day),
+        "part": questions.part,
+        "batch": batch.number,
+        "arm": batch.arm,
+        "sample": task.sample,
+    }
+
+
 def _decision_record(decision: Decision) -> dict[str, Any]:
-    """The part of a decision's record that an elicitation's has not: the replicate is named from the second on."""
+    """The part of a decision's record that an elicitation's has not."""
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
     instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
@@ -59,7 +90,6 @@ def _decision_record(decision: Decision) -> dict[str, Any]:
         for name in TRADE_AMOUNTS:
             trade[name] = json_number(trade[name])
     return {
-        **({"replicate": agent.replicate} if agent.replicate > 1 else {}),
         "protocol": TRADING,
         "cohort": cohort.number,
         "week": decision.week,

@@ -15,7 +15,6 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents.api.ledger import AgentRecordSerializer
 from agents.api.tasks import TaskCostSerializer
-from arena_site.api_schema.existing_values import Values, existing_values, with_values
 from arena_site.api_schema.rules import describe_component, describe_operation
 from foundation.rest.problems import PROBLEM_SCHEMA, PROBLEM_TYPE
 from foundation.rest.serializers import ReadSerializer, StrictSerializer
@@ -61,11 +60,10 @@ EXAMPLES_BY_FORMAT = {"date-time": "2026-03-08T00:05:00Z", "decimal": "1250.00",
 
 
 class CachedSchemaView(SpectacularAPIView):
-    """The schema, generated once per process, since only the code can change it, with the values that exist now."""
+    """The schema, generated once per process, since only the code can change it."""
 
-    _document: ClassVar[dict[str, Any]] = {}
-    _rendered: ClassVar[dict[str, tuple[Values, bytes]]] = {}
-    """The last values and contents in each media type."""
+    _rendered: ClassVar[dict[str, bytes]] = {}
+    """The contents in each media type."""
     _generator_lock = Lock()
     """drf-spectacular loads its extensions in place, which two threads at once would break."""
 
@@ -74,17 +72,13 @@ class CachedSchemaView(SpectacularAPIView):
             return super()._get_schema_response(request)  # type: ignore[no-any-return]
         renderer = request.accepted_renderer
         with self._generator_lock:
-            if not self._document:
-                self._document.update(super()._get_schema_response(request).data)
-        values = existing_values(self._document)
-        rendered, contents = self._rendered.get(renderer.media_type, (None, b""))
-        if rendered != values:
-            contents = renderer.render(with_values(self._document, values), renderer.media_type, {})
-            self._rendered[renderer.media_type] = values, contents
+            if renderer.media_type not in self._rendered:
+                document = super()._get_schema_response(request).data
+                self._rendered[renderer.media_type] = renderer.render(document, renderer.media_type, {})
         filename = self._get_filename(request, None)
         charset = f"; charset={renderer.charset}" if renderer.charset else ""
         return HttpResponse(
-            contents,
+            self._rendered[renderer.media_type],
             content_type=f"{renderer.media_type}{charset}",
             headers={"Content-Disposition": f'inline; filename="{filename}"'},
         )

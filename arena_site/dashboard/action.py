@@ -139,6 +139,9 @@ class Action:
         """The effect it would have where there is no obstacle. Changes nothing."""
         raise NotImplementedError
 
+    def prepare(self, *, at: datetime) -> None:
+        """Brings up to date what it rests on, before its transaction begins."""
+
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         """Performs it where there is no obstacle; None where somebody else has done so in the meantime."""
         raise NotImplementedError

@@ -10,16 +10,18 @@ from django.db.models import Max
 from agents.services.credit_alerts import CREDITS_LOW
 from agents.services.lineups import PROPOSED_ALERT
 from agents.services.release_check import UNUSABLE_ALERT
+from agents.services.settled_results import RESULT_CHANGED
 from agents.services.settlement import OVERDUE_ALERT
 from agents.services.task_alerts import FAILED
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
+from arena_site.operations.conditions import CONDITIONS
 from arena_site.operations.notices import channels
-from arena_site.operations.resource_alerts import BACKUP_OLD, SPEND_HIGH
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
 from markets.models import Market
-from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
+from markets.services.venue_health import PRICES_STALE, VENUE_DOWN
+from markets.sources.registry import sources_by_service
 
 ALERTS_SHOWN = 12
 BUTTONS = {
@@ -27,8 +29,7 @@ BUTTONS = {
     PRICES_STALE: ("Sync now", "sync_markets"),
     UNUSABLE_ALERT: ("Propose a line-up", "propose-line-up"),
     CREDITS_LOW: ("Reconcile", "reconcile_costs"),
-    SPEND_HIGH: ("Change the cap", "set-cap"),
-    BACKUP_OLD: ("Back up now", "backup"),
+    **{condition.kind: (condition.button, condition.action) for condition in CONDITIONS if condition.action},
 }
 """The action against the cause of an alert by its kind, and its name, where it does not depend on the alert's items."""
 
@@ -42,14 +43,10 @@ class OpenAlert:
     path: str
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.alert.kind, self.alert.subject
-
-    @property
     def venue(self) -> str:
         """The venue of an alert about one, else empty."""
         if self.alert.kind == VENUE_DOWN:
-            return VENUE_OF_SERVICE.get(self.alert.subject, self.alert.subject)
+            return sources_by_service().get(self.alert.subject, self.alert.subject)
         return self.alert.subject if self.alert.kind == PRICES_STALE else ""
 
     @property
@@ -107,6 +104,10 @@ def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
     if alert.kind == OVERDUE_ALERT:
         market = next(filter(None, map(markets.get, subjects)), None)
         return ("Settle", ACTIONS["settle"].path(market=market)) if market else ("", "")
+    if alert.kind == RESULT_CHANGED:
+        source, _, external_id = subjects[0].partition(": ")[0].partition(" ") if subjects else ("", "", "")
+        settled = Market.objects.filter(source=source, external_id=external_id).values_list("pk", flat=True).first()
+        return ("Reverse", ACTIONS["reverse"].path(market=settled)) if settled else ("", "")
     if alert.kind == FAILED:
         tasks: defaultdict[str, list[str]] = defaultdict(list)
         for subject in subjects:

@@ -129,6 +129,7 @@ class ActionCommand(ArenaCommand):
             self.refuse(f"--reason: must be of 1 to {REASON_LENGTH} characters")
         if not form.is_valid():
             self.refuse(" ".join(map(str, chain.from_iterable(form.errors.values()))))
+        self.action.prepare(at=at)
         result = perform_action(self.action, form.cleaned_data, at=at, by=BY, reason=reason)
         self.action.after_commit(form.cleaned_data, result, at=at)
         return CommandResult({"changed": result.changed, "message": result.message})

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from agents.gateway.completions import KEY_LIMIT
+from agents.account_errors import KEY_LIMIT
 from agents.models import Decision, Elicitation
-from agents.services.credit_alerts import CREDITS_LOW
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.actions import ACTIONS
 from arena_site.dashboard.failed_tasks import WeekTasks
@@ -58,11 +57,6 @@ class Cause:
         if self.key == SPEND_CAP:
             return "Change the cap", ACTIONS["set-cap"].path()
         return "Retry", ACTIONS["retry"].path(kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
-
-    @property
-    def alerts(self) -> set[tuple[str, str]]:
-        """Kind and subject of the alerts about the gateway's account that tell of the same."""
-        return {(CREDITS_LOW, CREDITS_LOW)} if self.key in ("402", KEY_LIMIT) else set()
 
     @property
     def path(self) -> str:

@@ -15,9 +15,10 @@ from agents.services.signing_keys import key_problem
 from arena_site.dashboard.action import list_path
 from arena_site.models import Backup, Worker
 from arena_site.operations import operational_metrics
+from arena_site.operations.conditions import BACKUP_AGE
 from arena_site.operations.queue_messages import queue_state
-from arena_site.operations.resource_alerts import BACKUP_AGE
 from foundation.models import Notice
+from foundation.version import VERSION
 
 WORKERS_SHOWN = 12
 DAY = timedelta(days=1)
@@ -68,6 +69,7 @@ class Infrastructure:
     """Queue, workers, notices, tables and disk, at instant `at` of the arena and `now` of the real clock."""
 
     def __init__(self, at: datetime, now: datetime) -> None:
+        self.version = VERSION
         self.workers = list(Worker.objects.all()[:WORKERS_SHOWN])
         self.has_live_worker = any(worker.is_alive(now) for worker in self.workers)
         self.queue = queue_state(now)

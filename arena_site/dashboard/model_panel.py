@@ -11,7 +11,9 @@ from typing import Any
 from django.db.models import Q
 from django.utils.safestring import SafeString
 
+from agents.letters import published
 from agents.models import Family, ModelCall, Release
+from agents.services.call_usage import ACCOUNT_REFUSALS
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.graphics import Bar, bar_chart
 from arena_site.dashboard.state_grid import Cell, decision_grid, forecast_grid
@@ -186,7 +188,7 @@ class ModelPanel:
 def _add_calls(figures_of: dict[str, CallFigures], since: datetime) -> list[str]:
     """Adds the calls since then to the figures of their models. Returns the models that had no figures yet."""
     known_models = set(figures_of)
-    calls = ModelCall.objects.filter(sent_at__gte=since).order_by("sent_at", "pk")
+    calls = published(ModelCall.objects.filter(sent_at__gte=since)).exclude(ACCOUNT_REFUSALS).order_by("sent_at", "pk")
     for call in calls.values_list(*CALL_COLUMNS, named=True).iterator():
         figures = figures_of.setdefault(call.model, CallFigures())
         figures.calls += 1

@@ -6,12 +6,14 @@ For other combinations, create a group of another name or give an account permis
 from arena_site.models import AuditEntry
 
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
+NAMES = (VIEWER, OPERATOR, ADMINISTRATOR)
 ARENA = ("foundation", "markets", "cohorts", "agents", "scoring", "arena_site", "django_q")
 """Apps whose rows every role may view."""
 ACTION_PERMISSIONS = list(dict(AuditEntry._meta.permissions))
 AGENT_PERMISSIONS = ("add_registration", "change_registration", "add_lineup")
 """Admission of external agents and proposal of line-ups; approval is for administrators."""
 ACCOUNTS = ("user", "group")
+"""Models that every role may view. Superusers alone write groups, which could hold permissions outside the roles."""
 PROTECTED = ("django_q",)
 """Apps whose rows only code may write."""
 
@@ -47,5 +49,5 @@ def _administers(app: str, codename: str) -> bool:
     if _views_or_operates(app, codename):
         return True
     if app == "auth":
-        return codename.partition("_")[2] in ACCOUNTS
+        return codename.partition("_")[2] == "user"
     return app in ARENA and app not in PROTECTED

@@ -17,7 +17,7 @@ RUNS_SHOWN = 5
 FALLBACK = "fallback"
 STATES = (
     (Status.FAILED, "bad", "✗"), (Status.MISSED, "bad", "–"), (Status.CLAIMED, "now", "…"),
-    (FALLBACK, "warn", "!"), (Status.COMPLETED, "good", "✓"),
+    (Status.ANSWERED, "now", "✉"), (FALLBACK, "warn", "!"), (Status.COMPLETED, "good", "✓"),
 )  # fmt: skip
 """States with their class and mark: a cell shows the first that occurs in it."""
 

@@ -10,8 +10,8 @@ from arena_site.dashboard.alert_panel import AlertPanel
 from arena_site.operations.operational_metrics import venue_traffic
 from foundation.bulk import rows_by
 from markets.models import Market, VenueTraffic
-from markets.services.venue_health import PRICES_STALE, VENUE_DOWN, VENUE_OF_SERVICE
-from markets.sources.registry import SOURCES
+from markets.services.venue_health import PRICES_STALE, VENUE_DOWN
+from markets.sources.registry import SOURCES, sources_by_service
 
 STATES = {VENUE_DOWN: "down", PRICES_STALE: "prices stale"}
 
@@ -38,11 +38,11 @@ class VenueRow:
 def venue_rows(alerts: AlertPanel) -> list[VenueRow]:
     """The venues of the settings."""
     traffic = rows_by("venue", venue_traffic())
-    troubled: dict[str, str] = {}
+    sources, troubled = sources_by_service(), dict[str, str]()
     for kind, state in STATES.items():
         for alert_row in alerts.of_kind(kind):
             for item in alert_row.alert.concerned:
-                troubled.setdefault(VENUE_OF_SERVICE.get(item.subject, item.subject), state)
+                troubled.setdefault(sources.get(item.subject, item.subject), state)
     rows = []
     for source in settings.ARENA_SOURCES:
         markets = Market.objects.filter(source=source, refreshed_at__isnull=False).order_by("-refreshed_at")

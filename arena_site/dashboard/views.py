@@ -54,6 +54,12 @@ class ActionPage:
             return self._render(form, reason, status=HTTPStatus.BAD_REQUEST)
         data, user = form.cleaned_data, request.user
         assert user.pk is not None
+        try:
+            self.at = clock.recording_now()
+        except clock.ClockAhead as error:
+            messages.error(request, f"Nothing was changed: {error}")
+            return self._render(form, reason, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        action.prepare(at=self.at)
         with transaction.atomic():
             by, why = user.get_username(), reason.cleaned_data["reason"]
             result = perform_action(action, data, at=self.at, by=by, reason=why)

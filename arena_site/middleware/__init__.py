@@ -2,5 +2,6 @@
 
 READS = ("GET", "HEAD")
 ADMIN, API, SUBMISSIONS = "/admin/", "/api/", "/api/v1/submissions/"
-PROBES = ("/healthz", "/readyz", "/metrics")
+METRICS = "/metrics"
+PROBES = ("/healthz", "/readyz", METRICS)
 """Beginnings of addresses that several of them treat apart; probes are what monitors ask."""

@@ -7,45 +7,101 @@ version of a page is the last change of any data; while a run is changing data, 
 
 import hashlib
 import logging
+import threading
+import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db import DatabaseError
 from django.db.models import Max
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.middleware.gzip import re_accepts_gzip
 from django.utils import timezone
 
-from agents.models.sealed_rows import read_seals
 from arena_site.middleware import ADMIN, API, PROBES
+from arena_site.middleware.heavy_reads import busy
 from arena_site.middleware.last_change import last_change
+from arena_site.middleware.read_deadlines import MAX_READ_S
 from cohorts.models import Cohort
-from foundation import clock
 from markets.services.cache_versions import Scope, current_versions
 from scoring.models import Snapshot
 
 LEADERBOARD, PERFORMANCE = "/api/v1/leaderboard/", "/api/v1/performance/"
-CACHED = {
-    LEADERBOARD: ((Scope.LEADERBOARDS,), {"protocol", "methodology", "arm", "fields", "format", "page", "page_size"}),
-    PERFORMANCE: ((Scope.COMPETITION, Scope.SNAPSHOTS), {"range", "cohort", "family"}),
-}
-"""By path: the scopes of data that a response is made from, and the parameters with which it is made of these alone."""
+CACHED = {LEADERBOARD: (Scope.LEADERBOARDS,), PERFORMANCE: (Scope.COMPETITION, Scope.SNAPSHOTS)}
+"""The scopes of data that a response of the API is made from, by path. Unknown parameters are refused."""
+PAST = "as_of"
+"""A parameter with which these responses are made from more."""
 UNCACHED = (ADMIN, API, "/data/", "/og/", "/static/", *PROBES)
 """Beginnings of the addresses that are no pages."""
-PAGE_PARAMETERS = {
-    "action", "all", "arm", "as_of", "asked_from", "asked_to", "category", "closes_from", "closes_to", "cohort",
-    "finding", "first", "from", "gamma", "methodology", "model", "page", "period", "played", "protocol", "q", "range",
-    "second", "sort", "source", "status", "to", "track", "week",
-}  # fmt: skip
-"""Parameters of pages. A page with another is not cached: anyone could fill the cache with them."""
 ACCEPTED = {"", "*/*", "application/json", "application/json, text/plain, */*", "text/csv"}
 """Values of `Accept` with which a response of the API is cached."""
 LIFETIME_S = 600
-"""The longest that a response of the API is cached. A page is cached for PAGE_CACHE_S."""
+"""The longest that a response is cached. A page is given again for PAGE_CACHE_S, later only by a busy process."""
+QUICK_S = 0.15
+"""A request waits for an equal one that is computed for as long as most take, before it needs a place."""
+MOST_WAITING = 2
+"""The requests of a process that wait longer for equal ones: its other threads are left to cached responses."""
+_waiting = threading.BoundedSemaphore(MOST_WAITING)
 
 log = logging.getLogger(__name__)
+
+
+class ReadParameters(QueryDict):
+    """A request's parameters, and the names of those that were read: a page is made from no others."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.read: set[str] = set()
+        super().__init__(*args, **options)
+        self.read.clear()  # filling it asks for the names
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(str(name))
+        return super().__contains__(name)
+
+    def getlist(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().getlist(name, default)
+
+    def dict(self) -> Any:
+        return {name: super(ReadParameters, self).__getitem__(name) for name in self}
+
+
+class CachedResponse(NamedTuple):
+    content: bytes
+    headers: dict[str, str]
+    fresh_until: float
+
+    def as_response(self) -> HttpResponse:
+        return HttpResponse(self.content, headers=self.headers)
+
+
+class Computation:
+    """A response that a thread of this process computes, and that equal requests wait for."""
+
+    def __init__(self) -> None:
+        self.is_done = threading.Event()
+        self.result: CachedResponse | None = None
+
+    def wait(self) -> bool:
+        """Waits for the end; false where too many wait already."""
+        if self.is_done.wait(QUICK_S):
+            return True
+        if not _waiting.acquire(blocking=False):
+            return False
+        try:
+            return self.is_done.wait(MAX_READ_S)
+        finally:
+            _waiting.release()
+
+
+_computations: dict[str, Computation] = {}
 
 
 class CachedResponses:
@@ -61,13 +117,37 @@ class CachedResponses:
             return self.get_response(request)
         key = _key(request, versions)
         cached = _read(key)
-        if cached is not None:
-            content, headers = cached
-            return HttpResponse(content, headers=headers)
-        response = self.get_response(request)
-        if _is_shared(response) and _is_lasting(request):
-            _write(key, (response.content, dict(response.items())), _lifetime_s(request))
-        return response
+        if cached is not None and cached.fresh_until > time.time():
+            return cached.as_response()
+        own = Computation()
+        computation = _computations.setdefault(key, own)  # atomic
+        if computation is own:
+            response = self._compute(request, key, own)
+            is_busy = hasattr(response, "is_busy")
+        elif is_done := computation.wait():
+            if computation.result is not None:
+                return computation.result.as_response()
+            response, is_busy = self.get_response(request), False
+        else:
+            response, is_busy = busy(request), not is_done
+        return cached.as_response() if is_busy and cached is not None else response
+
+    def _compute(self, request: HttpRequest, key: str, computation: Computation) -> HttpResponse:
+        """The response, which is stored even if nobody waits for it any longer."""
+        parameters = ReadParameters(request.META.get("QUERY_STRING", ""), encoding=request.encoding)
+        request.GET = parameters  # type: ignore[assignment]
+        try:
+            response = self.get_response(request)
+            is_known = _is_api_read(request) or parameters.keys() <= parameters.read
+            if is_known and _is_shared(response) and _is_lasting(request):
+                fresh_s = LIFETIME_S if _is_api_read(request) else settings.PAGE_CACHE_S
+                result = CachedResponse(response.content, dict(response.items()), time.time() + fresh_s)
+                computation.result = result
+                _write(key, result)
+            return response
+        finally:
+            del _computations[key]
+            computation.is_done.set()
 
 
 def _versions(request: HttpRequest) -> tuple[str, ...] | None:
@@ -75,24 +155,16 @@ def _versions(request: HttpRequest) -> tuple[str, ...] | None:
     if request.method != "GET":
         return None
     if not request.path_info.startswith(UNCACHED):
-        return _page_versions() if request.GET.keys() <= PAGE_PARAMETERS else None
-    scopes, parameters = CACHED.get(request.path_info, ((), set()))
-    if not scopes or not request.GET.keys() <= parameters or request.META.get("HTTP_ACCEPT", "") not in ACCEPTED:
+        changed = last_change(timezone.now()) if settings.PAGE_CACHE_S else None
+        return None if changed is None else (changed.isoformat(),)
+    scopes = CACHED.get(request.path_info, ())
+    if not scopes or PAST in request.GET or request.META.get("HTTP_ACCEPT", "") not in ACCEPTED:
         return None
     try:
         current = current_versions()
     except DatabaseError:  # the view reports it
         return None
     return tuple(current[scope] for scope in scopes) if current.keys() >= set(scopes) else None
-
-
-def _page_versions() -> tuple[str, ...] | None:
-    """The last change, and the time in steps of PAGE_CACHE_S: a page also tells how old its data is."""
-    if not settings.PAGE_CACHE_S:
-        return None
-    now = timezone.now()
-    changed = last_change(now)
-    return None if changed is None else (changed.isoformat(), str(now.timestamp() // settings.PAGE_CACHE_S))
 
 
 def _is_api_read(request: HttpRequest) -> bool:
@@ -107,24 +179,18 @@ def _key(request: HttpRequest, versions: Sequence[str]) -> str:
     return hashlib.sha256("\n".join([*parts, *negotiated]).encode()).hexdigest()
 
 
-def _read(key: str) -> tuple[bytes, dict[str, str]] | None:
+def _read(key: str) -> CachedResponse | None:
     try:
-        cached: tuple[bytes, dict[str, str]] | None = cache.get(key)
+        cached: CachedResponse | None = cache.get(key)
     except Exception as error:
         log.warning("the cache could not be read: %s", error)
         return None
     return cached
 
 
-def _lifetime_s(request: HttpRequest) -> float:
-    """The time that a response holds: a page as long as its key, none longer than a seal, whose end shows more."""
-    ends = [(until - clock.now()).total_seconds() for _, until in read_seals().one_by_one()]
-    return min([LIFETIME_S if _is_api_read(request) else settings.PAGE_CACHE_S, *ends])
-
-
-def _write(key: str, response: tuple[bytes, dict[str, str]], lifetime_s: float) -> None:
+def _write(key: str, response: CachedResponse) -> None:
     try:
-        cache.set(key, response, lifetime_s)
+        cache.set(key, response, LIFETIME_S)
     except Exception as error:
         log.warning("the cache could not be written: %s", error)
 

@@ -9,8 +9,10 @@ from django.conf import settings
 
 Address = IPv4Address | IPv6Address
 
-SAME_CLIENT_IPV6 = 64
-"""Leading bits that one subscriber's IPv6 addresses share."""
+SUBSCRIBER, CUSTOMER = 64, 48
+"""Leading bits that the IPv6 addresses share of one subscriber, and of all that a provider may give one customer."""
+CUSTOMER_FACTOR = 4
+"""A customer's network may do as much as this many clients."""
 UNKNOWN = "unknown"
 log = logging.getLogger(__name__)
 
@@ -38,14 +40,24 @@ def client_address(meta: dict[str, Any]) -> Address | None:
     return client
 
 
-def client_key(meta: dict[str, Any]) -> str:
-    """The key of rate limits: the IPv4 address, or the /64 network of an IPv6 address."""
+def client_networks(meta: dict[str, Any]) -> list[tuple[str, int]]:
+    """What rate limits count a request by, each with its factor: the IPv4 address, or the /64 and /48 of an IPv6."""
     client = client_address(meta)
-    if client is None:
-        return UNKNOWN
-    if isinstance(client, IPv6Address):
-        return str(ip_network((client, SAME_CLIENT_IPV6), strict=False))
-    return str(client)
+    if not isinstance(client, IPv6Address):
+        return [(UNKNOWN if client is None else str(client), 1)]
+    subscriber, customer = (str(ip_network((client, bits), strict=False)) for bits in (SUBSCRIBER, CUSTOMER))
+    return [(subscriber, 1), (customer, CUSTOMER_FACTOR)]
+
+
+def is_monitor(meta: dict[str, Any]) -> bool:
+    """Whether a request comes from this machine or from a network that ARENA_MONITOR_NETWORKS names, by no proxy.
+
+    A proxy that is not named in ARENA_TRUSTED_PROXIES brings strangers, though it has an address of this machine.
+    """
+    client = client_address(meta)
+    if client is None or (meta.get("HTTP_X_FORWARDED_FOR") and not _trusted(_address(meta.get("REMOTE_ADDR", "")))):
+        return False
+    return client.is_loopback or any(client in network for network in settings.ARENA_MONITOR_NETWORKS)
 
 
 def _address(text: str) -> Address | None:

@@ -1,24 +1,26 @@
 """Delivery of responses: their headers, compression of those without a secret, and 304 for a client that has one."""
 
+import gzip
 from collections.abc import Callable
-from datetime import timedelta
 from http import HTTPStatus
 from typing import cast
 
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.middleware.gzip import GZipMiddleware
+from django.middleware.gzip import GZipMiddleware, re_accepts_gzip
 from django.middleware.http import ConditionalGetMiddleware
 from django.utils import timezone
-from django.utils.cache import set_response_etag
+from django.utils.cache import patch_vary_headers, set_response_etag
 from django.utils.http import http_date
 
-from agents.models.sealed_rows import read_seals
 from arena_site.middleware import ADMIN, API, READS, SUBMISSIONS
 from arena_site.middleware.last_change import last_change
 
 ROWS = "/api/v1/"
 TEXT_TYPES = ("text/", "application/json", "image/svg")
+
+_compressed_files: dict[tuple[str, str, str], bytes] = {}
+"""Static files, compressed once by each process."""
 
 UNUSED = (
     "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture", "encrypted-media", "fullscreen",
@@ -36,15 +38,34 @@ class Compression(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:  # type: ignore[override]
         if _is_text_file(request, response):
-            file = cast(FileResponse, response)  # read whole: a stream that is compressed has no Content-Length
-            response = HttpResponse(file.getvalue(), headers=dict(file.items()))
-            file.close()
+            response = _whole_file(request, cast(FileResponse, response))
+            if response.has_header("Content-Encoding"):
+                return response
         varies = response.get("Vary", "").lower()
         # Parts of a file are counted in its own bytes.
         ranged = response.has_header("Accept-Ranges") or response.has_header("Content-Range")
         if ranged or request.path_info.startswith(ADMIN) or "cookie" in varies or response.cookies:
             return response
         return super().process_response(request, response)  # type: ignore[arg-type]
+
+
+def _whole_file(request: HttpRequest, file: FileResponse) -> HttpResponse:
+    """A static file as a response that has a length, compressed for whom can read that."""
+    headers = dict(file.items())
+    if not re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")):
+        response = HttpResponse(file.getvalue(), headers=headers)
+    else:
+        version = (request.path_info, headers.get("Last-Modified", ""), headers.get("ETag", ""))
+        content = _compressed_files.get(version)
+        if content is None:  # threads that meet here compress the same bytes
+            content = _compressed_files[version] = gzip.compress(file.getvalue(), mtime=0)
+        headers |= {"Content-Encoding": "gzip", "Content-Length": str(len(content))}
+        if etag := headers.get("ETag"):
+            headers["ETag"] = f"W/{etag.removeprefix('W/')}"
+        response = HttpResponse(content, headers=headers)
+    patch_vary_headers(response, ("Accept-Encoding",))
+    file.close()
+    return response
 
 
 def _is_text_file(request: HttpRequest, response: HttpResponseBase) -> bool:
@@ -96,8 +117,6 @@ class ResponseHeaders:
             # To be cached, but revalidated each time: without this, a browser guesses how long it need not ask.
             response["Cache-Control"] = "no-cache"
         if changed is not None:
-            if read_seals():  # a second earlier: when they end, a client that holds this response asks anew
-                changed -= timedelta(seconds=1)
             response["Last-Modified"] = http_date(changed.timestamp())
         if not response.has_header("ETag") and "no-store" not in response.get("Cache-Control", ""):
             set_response_etag(response)

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from select import POLLIN, poll
+from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
@@ -17,8 +19,10 @@ from foundation.rest.problems import Problem
 WITHOUT_DATABASE = (*PROBES, "/static/")
 """Paths that answer without it, or say themselves that it is gone."""
 GONE = "the database is not available; try again in a moment"
-RETRY_S = 1
-"""For this time after a failure others are answered without another try, which may take as long."""
+SILENT_S = 1.5
+"""The time for an answer to an empty query: more than a server at work needs, less than a reader waits."""
+RETRY_S = 3
+"""For this time after a failure others are answered without another try: a connection to a silent server takes 2 s."""
 
 
 class DatabaseGone(OperationalError):
@@ -50,13 +54,9 @@ class DatabaseOutages:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path_info.startswith(WITHOUT_DATABASE):
             return self.get_response(request)
-        if time.monotonic() - _Outage.found_s < RETRY_S:
-            return unavailable(request)
         try:
             check_connection()
-        except (OperationalError, InterfaceError) as error:
-            log.warning("the database is gone: %s", type(error.__cause__ or error).__name__)
-            _Outage.found_s = time.monotonic()
+        except (OperationalError, InterfaceError):
             return unavailable(request)
         return self.get_response(request)
 
@@ -71,10 +71,41 @@ class DatabaseOutages:
 
 
 def check_connection() -> None:
-    """Opens this thread's connection, or checks it. Raises OperationalError where the database is gone."""
+    """Opens or checks this thread's connection. Raises OperationalError where the database is, or was just, gone."""
+    if time.monotonic() - _Outage.found_s < RETRY_S:
+        raise OperationalError(GONE)
+    try:
+        _connect()
+    except (OperationalError, InterfaceError) as error:
+        log.warning("the database is gone: %s", type(error.__cause__ or error).__name__)
+        _Outage.found_s = time.monotonic()
+        raise
+
+
+def _connect() -> None:
     if connection.vendor == "sqlite":
         _check_file()
+    elif connection.connection is not None:
+        _check_server(connection.connection.pgconn)
     connection.ensure_connection()
+    connection.health_check_done = True  # type: ignore[attr-defined] # Django's would wait for a silent server
+
+
+def _check_server(libpq: Any) -> None:
+    """Closes a connection that the server has ended, or that is silent. Raises OperationalError for a silent one."""
+    try:
+        with connection.wrap_database_errors:
+            answer = poll()
+            answer.register(libpq.socket, POLLIN)
+            libpq.send_query(b"")
+            is_silent = not answer.poll(SILENT_S * 1000)
+            has_ended = not is_silent and any(result.error_message for result in iter(libpq.get_result, None))
+    except OperationalError:
+        is_silent, has_ended = False, True
+    if is_silent or has_ended:
+        connection.close()
+    if is_silent:
+        raise OperationalError("the database server does not answer")
 
 
 def _check_file() -> None:

@@ -34,7 +34,7 @@ class ReadDeadline:
     """The instant, on the monotonic clock, at which a request's statements on one connection are ended."""
 
     def __init__(self, database: Any, seconds: float) -> None:
-        self.database, self.seconds, self.at = database, seconds, time.monotonic() + seconds
+        self.database, self.at = database, time.monotonic() + seconds
         self.lock = threading.Lock()
 
     @property
@@ -45,11 +45,6 @@ class ReadDeadline:
         """Lets later statements run. Waits for a cancellation under way, which could hit one of them."""
         with self.lock:
             self.at = float("inf")
-
-    def restart(self) -> None:
-        """Begins anew, after a wait in which no statement ran."""
-        with self.lock:
-            self.at = time.monotonic() + self.seconds
 
     def check(self, execute: Callable[..., Any], *statement: Any) -> Any:
         """Executes a statement if there is time left."""

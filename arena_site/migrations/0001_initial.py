@@ -8,15 +8,6 @@ class Migration(migrations.Migration):
     dependencies = []
 
     operations = [
-        migrations.CreateModel('RateLimitCounter', [
-            ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-            ('limit_name', models.CharField(max_length=20)),
-            ('client', models.CharField(max_length=50)),
-            ('window_end', models.BigIntegerField(db_index=True, help_text='In seconds since 1970.')),
-            ('count', models.BigIntegerField()),
-        ], {
-            'constraints': [models.UniqueConstraint(fields=('limit_name', 'client', 'window_end'), name='one_counter_per_window')],
-        }),
         migrations.CreateModel('AuditEntry', [
             ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
             ('at', models.DateTimeField(db_index=True, help_text='Wall-clock time, in replays too.')),

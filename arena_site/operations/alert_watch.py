@@ -4,9 +4,8 @@ import logging
 import threading
 from datetime import datetime
 
-from agents.services.signing_keys import refresh_signing_key_alert
+from arena_site.operations.conditions import refresh_conditions
 from arena_site.operations.notices import send_notices
-from arena_site.operations.resource_alerts import refresh_resource_alerts
 from arena_site.operations.worker_watch import start_watch
 from markets.services.venue_health import refresh_stale_prices
 
@@ -24,8 +23,7 @@ def ensure_started() -> None:
 def watch_alerts(*, now: datetime) -> None:
     """Raises and clears what only time tells, and sends what is due."""
     refresh_stale_prices(at=now)
-    refresh_resource_alerts(now=now)
-    refresh_signing_key_alert(now=now)
+    refresh_conditions(now=now)
     _, failures = send_notices(now=now)
     for failure in failures:
         log.warning("%s", failure)

@@ -23,6 +23,7 @@ from arena_site.models import Backup
 from arena_site.operations.host_claims import has_claims_table, release_host
 from cohorts.models import Cohort
 from foundation.commands import BAD_USAGE
+from foundation.layout import LAYOUT, QUERY, StoredLayout, stored_layout_refusal
 from foundation.models import Run
 from foundation.process_names import machine
 
@@ -143,6 +144,12 @@ def temporary_file(file: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def _check_layout(stored: StoredLayout | None, file: Path) -> None:
+    """Raises BackupFailed for a copy of a database that this version may not touch."""
+    if refusal := stored_layout_refusal(stored):
+        raise BackupFailed(f"{file}: {refusal}")
+
+
 # SQLite
 
 
@@ -171,6 +178,7 @@ def _load_sqlite(file: Path) -> None:
         try:
             with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as source:
                 _check_sqlite(source, file)
+                _check_layout(_sqlite_layout(source), file)
                 with closing(sqlite3.connect(unfinished)) as copy:
                     source.backup(copy)
         except sqlite3.Error as error:
@@ -188,6 +196,12 @@ def _check_sqlite(copy: sqlite3.Connection, file: Path) -> None:
         raise BackupFailed(f"{file} is damaged: {integrity}")
     if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [MARKER_TABLE]).fetchone():
         raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARKER_TABLE}")
+
+
+def _sqlite_layout(copy: sqlite3.Connection) -> StoredLayout | None:
+    if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [LAYOUT]).fetchone():
+        return None
+    return next((StoredLayout(*row) for row in copy.execute(QUERY)), None)
 
 
 def _leave_wal_mode(live: Path) -> None:
@@ -217,6 +231,7 @@ def _dump_postgres(to: Path) -> None:
 def _load_postgres(file: Path) -> None:
     _check_postgres(file)
     program = tool("pg_restore", server=_server_version())
+    _check_layout(_postgres_layout(_run(program, "--data-only", "--table", LAYOUT, "--file", "-", str(file))), file)
     connection.close()
     options = ("--clean", "--if-exists", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error")
     _run(program, *options, *_server(), str(file))
@@ -226,6 +241,15 @@ def _check_postgres(file: Path) -> None:
     listing = _run(tool("pg_restore", server=_server_version()), "--list", str(file))
     if f" TABLE DATA public {MARKER_TABLE} " not in listing:
         raise BackupFailed(f"{file} is no copy of an arena: it has no table {MARKER_TABLE}")
+
+
+def _postgres_layout(script: str) -> StoredLayout | None:
+    """The row of a script that would fill the table: COPY with the names of columns, the row, a line that ends it."""
+    copy = re.search(rf"^COPY public\.{LAYOUT} \((.*)\) FROM stdin;\n(.+)\n\\\.$", script, re.MULTILINE)
+    if not copy:
+        return None
+    row = dict(zip(copy[1].split(", "), copy[2].split("\t"), strict=True))
+    return StoredLayout(row["layout"], row["made_by"], row["migrated_by"])
 
 
 def _server() -> tuple[str, str]:

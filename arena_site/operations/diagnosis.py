@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -14,46 +13,37 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.db import DatabaseError, connection
+from django.db.models.functions import Length
 
 from agents import clients
 from agents.gateway.catalogue import ModelCatalogue
 from agents.gateway.completions import GatewayFailure, parse_account_credits, parse_remaining_credits
 from agents.lineup_2026 import LINEUP_2026
 from agents.models import Family, Release
-from agents.services.cost_estimate import PROMPT_CHARACTERS, CostPlan, plan_costs, prompt_tokens
+from agents.services.cost_estimate import CostPlan, plan_costs
 from agents.services.costs import CHARACTERS_PER_TOKEN
+from agents.services.expected_costs import PROMPT_TOKENS
 from agents.services.lineups import effective_from, lineup_releases
-from agents.services.model_calls import TASK_MODELS, cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import approval, unusable_releases
 from agents.services.run_settings import spend_limit
 from agents.services.search_check import check_schema, needs_check, search_condition
+from agents.services.spending import TASK_MODELS, week_spending
 from arena_site.checks import SETTINGS
 from arena_site.operations.health import missing_migrations
+from arena_site.operations.installation import Item, installation_items, item
 from cohorts.methodologies.v2 import V2
 from cohorts.models import Methodology
 from cohorts.weeks import week_start
 from foundation.http import Exchange, HttpService, UpstreamError, one_line, parse_json
-from markets.services.universes import NoMarkets
+from foundation.layout import layout_refusal
+from markets.models import Universe
+from markets.sources.base import base_url_setting
 from markets.sources.evidence.base import SourceUnavailable
 from markets.sources.polymarket import Clob
 from markets.sources.registry import SOURCES, evidence_source
 
 CLOCK_TOLERANCE_S = 60
 EVIDENCE_QUERY = "Who will win the next presidential election?"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """The result of a check; `remedy` is empty where nothing is to be done."""
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str
-
-
-def _item(name: str, ok: bool, detail: str, remedy: str = "") -> Item:
-    return Item(name, ok, detail, "" if ok else remedy)
 
 
 class Diagnosis:
@@ -85,50 +75,55 @@ class Diagnosis:
         yield from self._spending()
         yield self._credits(remaining)
         yield self._clock()
+        yield from installation_items(has_tables=self.has_tables)
 
     def _settings(self) -> Item:
         messages = run_checks(tags=[SETTINGS], include_deployment_checks=True)
         errors = [message for message in messages if message.level >= ERROR]
         remedy = (errors[0].hint or "Correct it in .env.") if errors else ""
-        return _item("settings", not errors, "; ".join(map(attrgetter("msg"), errors)) or "complete", remedy)
+        return item("settings", not errors, "; ".join(map(attrgetter("msg"), errors)) or "complete", remedy)
 
     def _database(self) -> Item:
         try:
             tables = connection.introspection.table_names()
+            refusal = layout_refusal(connection)
             missing = missing_migrations()
         except DatabaseError as error:
-            reason = connection_fault() or one_line(error)
+            reason = connection_fault(error)
             remedy = "Start the database"
             if reason.startswith('database "') and reason.endswith("does not exist"):
                 remedy = "Make it with createdb"
             elif reason.startswith("the folder "):
                 remedy = "Make the folder"
-            return _item("database", False, reason, f"{remedy}, or correct DATABASE_URL in .env.")
+            return item("database", False, reason, f"{remedy}, or correct DATABASE_URL in .env.")
         if not tables:
-            return _item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
+            return item("database", True, "empty: `manage.py arena` and `manage.py migrate` make its tables")
+        if refusal:
+            fault, _, remedy = refusal.partition(": ")
+            return item("database", False, fault, remedy)
         if missing:
-            return _item("database", False, f"{len(missing)} migrations are missing", "uv run manage.py migrate")
+            return item("database", False, f"{len(missing)} migrations are missing", "uv run manage.py migrate")
         self.has_tables = True
-        return _item("database", True, f"{connection.vendor}, migrated")
+        return item("database", True, f"{connection.vendor}, migrated")
 
     def _venue(self, name: str) -> Iterator[Item]:
-        remedy = f"Check the network and {'GAMMA' if name == 'polymarket' else name.upper()}_BASE_URL."
+        remedy = f"Check the network and {base_url_setting(SOURCES[name].services[0])}."
         try:
             with SOURCES[name].client() as client:
                 if isinstance(client, HttpService):
                     self._get(client, "/")
                 page = next(client.catalogue())
         except (UpstreamError, StopIteration) as error:
-            yield _item(name, False, str(error) or "listed nothing", remedy)
+            yield item(name, False, str(error) or "listed nothing", remedy)
             return
         reasons = f", {len(page.skipped)} skipped ({page.skipped[0].reason})" if page.skipped else ""
-        yield _item(name, bool(page.rows), f"{len(page.rows)} markets read{reasons}", remedy)
+        yield item(name, bool(page.rows), f"{len(page.rows)} markets read{reasons}", remedy)
         tokens = [outcome.token_id for row in page.rows[:1] for outcome in row.outcomes if outcome.token_id]
         if name == "polymarket" and tokens:
             with Clob(settings.CLOB_BASE_URL, timeout_s=settings.ARENA_VENUE_TIMEOUT_S) as clob:
                 books = clob.books(tokens)
             detail = "; ".join(books.failed) or f"{len(books.values)} order books read"
-            yield _item("clob", not books.failed, detail, "Check CLOB_BASE_URL.")
+            yield item("clob", not books.failed, detail, "Check CLOB_BASE_URL.")
 
     def _evidence(self) -> Item:
         """A search for one query; of a folder the texts that stand for any question."""
@@ -137,10 +132,10 @@ class Diagnosis:
             with evidence_source() as source:
                 answer = source.texts([EVIDENCE_QUERY], lambda: self.at, settings.ARENA_VENUE_TIMEOUT_S)
         except SourceUnavailable as error:
-            return _item("evidence", False, str(error), remedy)
+            return item("evidence", False, str(error), remedy)
         number = len(answer.texts[EVIDENCE_QUERY])
         detail = f"{number} texts read, {answer.unreadable} not readable"
-        return _item("evidence", bool(number) or (source.is_stored and not answer.unreadable), detail, remedy)
+        return item("evidence", bool(number) or (source.is_stored and not answer.unreadable), detail, remedy)
 
     def _key(self) -> tuple[Item, Decimal | None]:
         """The key's check, and the US dollars that it may still spend, if the gateway states it."""
@@ -153,16 +148,16 @@ class Diagnosis:
         except UpstreamError as error:
             answers, fault = [], str(error)
         if not key:
-            return _item(name, False, "not set", "Put OPENROUTER_API_KEY=… into .env."), None
+            return item(name, False, "not set", "Put OPENROUTER_API_KEY=… into .env."), None
         if not answers:
-            return _item(name, False, fault, "Check the network and OPENROUTER_BASE_URL."), None
+            return item(name, False, fault, "Check the network and OPENROUTER_BASE_URL."), None
         status = answers[0].status
         if status in (401, 403):
-            return _item(name, False, f"refused with {status}", "Make a new key at the gateway."), None
+            return item(name, False, f"refused with {status}", "Make a new key at the gateway."), None
         limits, account = map(_parsed, answers)
         amounts = (parse_remaining_credits(limits), parse_account_credits(account))
         balances = [amount for amount in amounts if amount is not None]
-        return _item(name, True, "accepted" if status == HTTPStatus.OK else "set"), min(balances, default=None)
+        return item(name, True, "accepted" if status == HTTPStatus.OK else "set"), min(balances, default=None)
 
     def _catalogue(self) -> tuple[ModelCatalogue, Item]:
         name, empty = "catalogue", ModelCatalogue({}, 0)
@@ -170,18 +165,19 @@ class Diagnosis:
             catalogue = clients.model_catalogue()
         except GatewayFailure as failure:
             remedy = "Check OPENROUTER_BASE_URL; for a gateway without a catalogue set ARENA_LINEUP=unchecked."
-            return empty, _item(name, False, failure.reason, remedy)
+            return empty, item(name, False, failure.reason, remedy)
         if catalogue is None:
-            return empty, _item(name, True, "not read: ARENA_LINEUP=unchecked")
+            return empty, item(name, True, "not read: ARENA_LINEUP=unchecked")
         read = f"{len(catalogue.models)} models read, {catalogue.skipped} rows skipped"
-        return catalogue, _item(name, True, read)
+        return catalogue, item(name, True, read)
 
     def _releases(self, catalogue: ModelCatalogue) -> Iterator[Item]:
         """An item per release of the coming line-up, each with the catalogue's terms; plans what they cost."""
         releases, methodology = self._line_up()
         max_tokens, weeks = methodology.max_tokens, methodology.decision_weeks
         week = effective_from(at=self.at) if self.has_tables else week_start(self.at)
-        prompt, measured = self._prompt_tokens()
+        frozen_prompt = self._frozen_prompt_tokens()
+        prompt = frozen_prompt or PROMPT_TOKENS
         read_catalogue = catalogue if catalogue.models else None
         unusable = unusable_releases(releases, read_catalogue, week=week, weeks=weeks)
         faults = {fault.release.model_id: str(fault) for fault in unusable}
@@ -189,15 +185,15 @@ class Diagnosis:
         for release in releases:
             name, listed = f"release {release.model_id}", catalogue.models.get(release.model_id)
             if fault := faults.get(release.model_id):
-                yield _item(name, False, fault, renewal)
+                yield item(name, False, fault, renewal)
             elif not catalogue.models:
-                yield _item(name, settings.ARENA_LINEUP == "unchecked", "not looked up", "Mend the catalogue first.")
+                yield item(name, settings.ARENA_LINEUP == "unchecked", "not looked up", "Mend the catalogue first.")
             elif listed and listed.context_length and prompt + max_tokens > listed.context_length:
                 detail = f"{listed.context_length:,} tokens do not hold {prompt:,} of prompt, {max_tokens:,} of answer"
-                yield _item(name, False, detail, f"uv run manage.py approve_lineup {release.family.slug}=MODEL")
+                yield item(name, False, detail, f"uv run manage.py approve_lineup {release.family.slug}=MODEL")
             else:
-                basis = "today's" if measured else "an assumed"
-                yield _item(name, True, f"listed; {basis} prompt of {prompt:,} tokens fits")
+                basis = "the newest" if frozen_prompt else "an assumed"
+                yield item(name, True, f"listed; {basis} prompt of {prompt:,} tokens fits")
         shipped = None if self.has_tables else methodology
         self.plan = plan_costs(
             at=self.at, releases=releases, methodology=shipped, catalogue=catalogue, stored=self.has_tables
@@ -210,12 +206,12 @@ class Diagnosis:
         if methodology is None or condition is None:
             if self.tests_search:
                 detail = "no condition with a search tool is on"
-                yield _item("search", False, detail, "Put ARENA_SEARCH=true into .env, and publish methodology v3.")
+                yield item("search", False, detail, "Put ARENA_SEARCH=true into .env, and publish methodology v3.")
             return
         untested = [release for release in self._line_up()[0] if needs_check(release)]
         if not self.tests_search:
             detail = f"{len(untested)} models whose answer's schema is not tested beside it"
-            yield _item("search", True, f"{detail}: doctor --test-search asks each once, for money")
+            yield item("search", True, f"{detail}: doctor --test-search asks each once, for money")
             return
         with clients.gateway() as gateway:
             for release in untested:
@@ -224,8 +220,8 @@ class Diagnosis:
                 words = {True: "keeps to the schema", False: "is asked without it", None: "not known"}[keeps_schema]
                 cost = "" if check.cost_usd is None else f"; cost ${check.cost_usd:.4f}, in no cap"
                 detail = f"{words}: {check.detail}{cost}"
-                yield _item(f"search {release.model_id}", keeps_schema is not None, detail, "Run this again later.")
-        yield _item("search", True, f"{len(untested)} models asked")
+                yield item(f"search {release.model_id}", keeps_schema is not None, detail, "Run this again later.")
+        yield item("search", True, f"{len(untested)} models asked")
 
     def _line_up(self) -> tuple[list[Release], Methodology]:
         if self.has_tables:
@@ -233,14 +229,10 @@ class Diagnosis:
         shipped = [Release(family=Family(slug=entry.slug), **entry.release_fields) for entry in LINEUP_2026]
         return shipped, Methodology(**V2)
 
-    def _prompt_tokens(self) -> tuple[int, bool]:
-        """The tokens of today's prompt, and whether it could be made."""
-        try:
-            if self.has_tables:
-                return prompt_tokens(Methodology.objects.current(), self.at), True
-        except NoMarkets:
-            pass
-        return int(PROMPT_CHARACTERS / CHARACTERS_PER_TOKEN), False
+    def _frozen_prompt_tokens(self) -> int:
+        """The tokens of the newest frozen markets; 0 without any."""
+        newest = Universe.objects.order_by("-week_start") if self.has_tables else Universe.objects.none()
+        return int((newest.values_list(Length("market_block"), flat=True).first() or 0) / CHARACTERS_PER_TOKEN)
 
     def _cost(self) -> Item:
         plan, default = self.plan, settings.ARENA_SPEND_LIMIT_USD
@@ -249,26 +241,24 @@ class Diagnosis:
         ok = plan.decisions_usd <= trading and plan.forecasts_usd <= forecasts
         limits = f"${trading:.2f}" if trading == forecasts else f"${trading:.2f} and ${forecasts:.2f}"
         detail = f"{plan}; limit {limits} for each protocol's week"
-        return _item("a week's cost", ok, detail, "Raise ARENA_SPEND_LIMIT_USD in .env, or the cap on the dashboard.")
+        return item("a week's cost", ok, detail, "Raise ARENA_SPEND_LIMIT_USD in .env, or the cap on the dashboard.")
 
     def _spending(self) -> Iterator[Item]:
         """An item for each protocol that has cost anything this week."""
         for protocol in TASK_MODELS if self.has_tables else ():
-            spend = spend_in_week(protocol, week_start(self.at))
-            limit = spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
-            if spend.counted:
-                ok = spend.counted < limit
-                parts = f"${spend.billed:.2f} billed, ${spend.booked:.2f} booked and not billed yet"
-                detail = f"{parts}; limit ${limit:.2f}" if ok else cap_message(spend, limit)
-                yield _item(f"{protocol} spend this week", ok, detail, cap_remedy(spend))
+            spending = week_spending(protocol, week_start(self.at))
+            if spending.spent:
+                parts = f"${spending.billed:.2f} billed, ${spending.booked:.2f} booked and not billed yet"
+                detail = spending.message if spending.is_reached else f"{parts}; limit ${spending.cap:.2f}"
+                yield item(f"{protocol} spend this week", not spending.is_reached, detail, spending.remedy)
 
     def _credits(self, remaining: Decimal | None) -> Item:
         name = "gateway credits"
         if remaining is None:
-            return _item(name, True, "the gateway states no limit")
+            return item(name, True, "the gateway states no limit")
         week = self.plan.week_usd if self.plan else Decimal(0)
         detail = f"${remaining:.2f} left; a week takes about ${week:.2f}"
-        return _item(name, remaining >= week, detail, "Buy credits, or raise the key's limit at the gateway.")
+        return item(name, remaining >= week, detail, "Buy credits, or raise the key's limit at the gateway.")
 
     def _get(self, service: HttpService, path: str) -> Exchange:
         """The response of any status, its `Date` compared with this machine's clock."""
@@ -282,26 +272,20 @@ class Diagnosis:
 
     def _clock(self) -> Item:
         if not self.clocks:
-            return _item("clock", False, "no service stated its time", "Make a service reachable, then run this again.")
+            return item("clock", False, "no service stated its time", "Make a service reachable, then run this again.")
         service, seconds = max(self.clocks.items(), key=lambda clock: abs(clock[1]))
         ok = abs(seconds) <= CLOCK_TOLERANCE_S
         detail = f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} {service}'s"
-        return _item("clock", ok, detail, "Set this machine's clock (NTP).")
+        return item("clock", ok, detail, "Set this machine's clock (NTP).")
 
 
-def connection_fault() -> str:
-    """Why there is no connection, in one line, where the driver does not say: a pool says only that it waited."""
-    if connection.vendor == "sqlite":
-        folder = Path(str(connection.settings_dict["NAME"])).parent
-        return "" if folder.is_dir() else f"the folder {folder} is missing"
-    import psycopg
-
-    try:
-        psycopg.connect(**connection.get_connection_params()).close()
-    except psycopg.Error as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return one_line(lines[-1].rpartition("FATAL:")[2]) if lines else type(error).__name__
-    return ""
+def connection_fault(error: DatabaseError) -> str:
+    """Why there is no connection, in one line: what the server says last, or the folder that SQLite misses."""
+    folder = Path(str(connection.settings_dict["NAME"])).parent
+    if connection.vendor == "sqlite" and not folder.is_dir():
+        return f"the folder {folder} is missing"
+    lines = list(filter(str.strip, str(error).splitlines()))
+    return one_line(lines[-1].rpartition("FATAL:")[2]) if lines else type(error).__name__
 
 
 def _parsed(answer: Exchange) -> Any:

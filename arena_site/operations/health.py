@@ -17,17 +17,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from agents.letters import published
 from agents.models import Agent, Decision, Elicitation, ModelCall
 from arena_site import jobs
 from arena_site.middleware.outages import check_connection
 from arena_site.models import Backup, Worker
 from arena_site.operations import operational_metrics
+from arena_site.operations.conditions import CONDITIONS, UNGUARDED
 from arena_site.operations.notices import unsent_notices
 from arena_site.operations.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
 from foundation.bulk import rows_by
+from foundation.layout import layout_id, layout_refusal
 from foundation.models import Alert, Run
+from foundation.version import VERSION
 from markets.models import Market, Outcome, Question
 from scoring.models import Leaderboard, Snapshot
 
@@ -39,7 +43,7 @@ Family = type[CounterMetricFamily | GaugeMetricFamily]
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
     """Liveness: the process answers. Does not touch the database."""
-    return JsonResponse({"status": OK})
+    return JsonResponse({"status": OK, "version": VERSION})
 
 
 @require_safe
@@ -55,6 +59,8 @@ def readiness() -> dict[str, str]:
     """The result of each check: "ok" or the fault, without the driver's message, which may hold credentials."""
     try:
         check_connection()
+        if refusal := layout_refusal(connection):
+            return {"database": refusal, "migrations": "unknown"}
         missing = missing_migrations()
     except DatabaseError as error:
         return {"database": f"can not be reached or read ({type(error).__name__})", "migrations": "unknown"}
@@ -116,7 +122,7 @@ def _counts() -> Iterator[Metric]:
 
 def _calls_and_runs() -> Iterator[Metric]:
     """Model calls by result, and the last runs of each kind."""
-    calls = ModelCall.objects.order_by().values_list("result").annotate(n=Count("pk"))
+    calls = published(ModelCall.objects.all()).order_by().values_list("result").annotate(n=Count("pk"))
     yield _labelled("arena_model_calls", "Requests to models.", "result", calls, CounterMetricFamily)
     now, ends = timezone.now(), Run.objects.exclude(finished_at=None).order_by().values_list("kind")
     successes = ends.filter(status=Run.Status.SUCCEEDED).annotate(Max("finished_at"))
@@ -164,6 +170,7 @@ def _operation() -> Iterator[Metric]:
     now = timezone.now()
     queue = queue_state(now)
     alerts = dict(Alert.objects.open().order_by().values_list("kind").annotate(n=Count("pk")))
+    findings = {condition.kind: list(condition.find(now)) for condition in CONDITIONS}
     for name, text, number in (
         ("workers_alive", "Workers with a heartbeat.", Worker.objects.alive(now).count()),
         ("queue_depth", "Jobs that wait for a worker.", queue.depth),
@@ -172,8 +179,14 @@ def _operation() -> Iterator[Metric]:
         ("schedules_paused", "Schedules that are paused.", Schedule.objects.filter(repeats=jobs.PAUSED).count()),
         ("notices_unsent", "Notices of alerts that are still to be sent.", unsent_notices().count()),
         ("open_alerts", "Alerts that are not cleared.", sum(alerts.values())),
+        ("record_unguarded", "Tables of the record that lack a guard trigger.", len(findings[UNGUARDED])),
     ):
         yield GaugeMetricFamily(f"arena_{name}", text, number)
+    held = [(kind, len(of_kind)) for kind, of_kind in findings.items()]
+    yield _labelled("arena_condition", "Things that need an operator, found by looking.", "kind", held)
+    info = GaugeMetricFamily("arena_info", "The version, and the layout of its database.", labels=["version", "layout"])
+    info.add_metric([VERSION, layout_id()], 1)
+    yield info
     backup = Backup.objects.first()
     age = (now - backup.taken_at).total_seconds() if backup else float("nan")
     yield GaugeMetricFamily("arena_backup_age_seconds", "Age of the newest backup; NaN where there is none.", age)
@@ -213,23 +226,22 @@ def _pending_work() -> Iterator[Metric]:
 
 def _spending() -> Iterator[Metric]:
     """The week's spending and its limit, and the violations found by the last ledger verification."""
-    from agents.services.model_calls import TASK_MODELS, spend_in_week  # loads the gateway
-    from agents.services.run_settings import spend_limit
+    from agents.services.spending import TASK_MODELS, week_spending  # loads the venues' clients
 
     week = week_start(timezone.now())
-    spends = {protocol: spend_in_week(protocol, week) for protocol in TASK_MODELS}
+    spends = {protocol: week_spending(protocol, week) for protocol in TASK_MODELS}
     text = "What models cost this week, in US dollars: billed, or booked until the gateway tells what it billed."
     by_kind = GaugeMetricFamily("arena_spend_usd", text, labels=["protocol", "kind"])
     for protocol, spend in spends.items():
         by_kind.add_metric([protocol, "billed"], float(spend.billed))
         by_kind.add_metric([protocol, "booked"], float(spend.booked))
     yield by_kind
-    costs = [(protocol, float(spend.counted)) for protocol, spend in spends.items()]
+    costs = [(protocol, float(spend.spent)) for protocol, spend in spends.items()]
     text = "Cost that counts against a protocol's limit this week, in US dollars."
     yield _labelled("arena_spend_this_week_usd", text, "protocol", costs)
     limit = settings.ARENA_SPEND_LIMIT_USD
     yield GaugeMetricFamily("arena_spend_limit_usd", "The most a protocol may cost in a week by default.", float(limit))
-    limits = [(protocol, float(spend_limit(protocol, limit))) for protocol in TASK_MODELS]
+    limits = [(protocol, float(spend.cap)) for protocol, spend in spends.items()]
     text = "The most a protocol may cost in a week: what an operator set, else the default."
     yield _labelled("arena_spend_cap_usd", text, "protocol", limits)
     run = operational_metrics.last_verification()

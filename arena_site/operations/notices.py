@@ -1,14 +1,9 @@
-"""Delivery of alerts by mail and webhook: each is sent once when it is raised and once when it is resolved.
-
-Urgent alerts leave at once. What can wait leaves outside the quiet hours, or once a day where ARENA_ALERT_DIGEST_HOUR
-is set, by mail as one digest.
-"""
+"""Delivery of alerts by mail and webhook: each is sent once when it is raised and once when it is resolved."""
 
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
@@ -21,7 +16,6 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 """The pause between two tries doubles from the first to the longest."""
 TIMEOUT_S = 20
 SUBJECT = 120
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 log = logging.getLogger(__name__)
 
@@ -50,44 +44,20 @@ def send_notices(*, now: datetime, kinds: Sequence[str] = ()) -> tuple[int, list
     for channel in channels():
         for status in Notice.Status:
             alerts = _unnoticed(channel, status)
+            notices = []
             for alert in alerts.filter(kind__in=kinds) if kinds else alerts:
-                start = now if alert.urgent else next_quiet_end(now)
-                Notice.objects.bulk_create(
-                    [Notice(alert=alert, channel=channel, status=status, next_try_at=start)], ignore_conflicts=True
-                )
+                notices.append(Notice(alert=alert, channel=channel, status=status, next_try_at=now))
+            Notice.objects.bulk_create(notices, ignore_conflicts=True)
     pending = _due(now).select_related("alert").prefetch_related("alert__items").order_by("pk")
-    digest: list[Notice] = []
-    groups = []
+    number, faults = 0, []
     for notice in pending.filter(alert__kind__in=kinds) if kinds else pending:
         if not _claim(notice, now):
             continue
-        if notice.channel == Notice.Channel.MAIL and not notice.alert.urgent:
-            digest.append(notice)
-        else:
-            groups.append([notice])
-    number, faults = 0, []
-    for group in [digest, *groups] if digest else groups:
-        if fault := _send(group, now):
+        if fault := _send(notice, now):
             faults.append(fault)
         else:
-            number += len(group)
+            number += 1
     return number, faults
-
-
-def next_quiet_end(now: datetime) -> datetime:
-    """The first instant from `now` on at which what can wait is sent."""
-    digest, quiet = settings.ARENA_ALERT_DIGEST_HOUR, settings.ARENA_ALERT_QUIET_HOURS
-    if digest is not None:
-        today = now.replace(hour=digest, minute=0, second=0, microsecond=0)
-        return today if today >= now else today + DAY
-    hour = now
-    while quiet and _is_quiet(hour.hour, *quiet):
-        hour = hour.replace(minute=0, second=0, microsecond=0) + HOUR
-    return hour
-
-
-def _is_quiet(hour: int, start: int, end: int) -> bool:
-    return start <= hour < end if start < end else hour >= start or hour < end
 
 
 def _is_current() -> Q:
@@ -116,19 +86,18 @@ def _claim(notice: Notice, now: datetime) -> bool:
     return bool(unclaimed.update(tries=F("tries") + 1, next_try_at=now + pause))
 
 
-def _send(notices: list[Notice], now: datetime) -> str:
-    """Sends notices of one channel together; the fault if they could not be sent, else empty."""
+def _send(notice: Notice, now: datetime) -> str:
+    """Sends a notice; the fault if it could not be sent, else empty."""
     import httpx  # loads rich and click
 
-    rows = Notice.objects.filter(pk__in=list(map(attrgetter("pk"), notices)))
+    row = Notice.objects.filter(pk=notice.pk)
     try:
-        SENDERS[notices[0].channel](notices)
+        SENDERS[notice.channel](notice)
     except (OSError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: an address of no host
         reason = _describe(error)
-        rows.update(error=reason)
-        names = ", ".join(str(notice.alert_id) for notice in notices)
-        return f"{notices[0].channel}: alert {names} was not sent: {reason}"
-    rows.update(sent_at=now, error="")
+        row.update(error=reason)
+        return f"{notice.channel}: alert {notice.alert_id} was not sent: {reason}"
+    row.update(sent_at=now, error="")
     return ""
 
 
@@ -141,17 +110,14 @@ def _describe(error: Exception) -> str:
     return type(error).__name__
 
 
-def _mail(notices: Sequence[Notice]) -> None:
-    first = notices[0]
-    resolved = "resolved: " if first.status == Notice.Status.RESOLVED else ""
-    summary = f"{len(notices)} notices" if len(notices) > 1 else resolved + first.alert.message
-    subject = f"[arena] {' '.join(summary.split())}"[:SUBJECT]
-    body = "\n\n".join(map(_text, notices))
-    send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, list(settings.ARENA_ALERT_EMAIL))
+def _mail(notice: Notice) -> None:
+    resolved = "resolved: " if notice.status == Notice.Status.RESOLVED else ""
+    subject = f"[arena] {resolved}{' '.join(notice.alert.message.split())}"[:SUBJECT]
+    send_mail(subject, _text(notice), settings.DEFAULT_FROM_EMAIL, list(settings.ARENA_ALERT_EMAIL))
 
 
 def _text(notice: Notice) -> str:
-    """An alert as a paragraph of a mail."""
+    """The text of a mail."""
     alert = notice.alert
     names = f"{alert.count} affected: {'; '.join(alert.names)}" if alert.count > 1 else ""
     resolved = f"resolved {alert.cleared_at:%Y-%m-%d %H:%M} UTC" if notice.status == Notice.Status.RESOLVED else ""
@@ -183,13 +149,13 @@ def _url(alert: Alert) -> str:
     return f"{settings.ARENA_SITE_URL}{alert.path or f'/admin/foundation/alert/{alert.pk}/change/'}"
 
 
-def _post(notices: Sequence[Notice]) -> None:
+def _post(notice: Notice) -> None:
     import httpx
 
-    (notice,) = notices
-    key = {"Idempotency-Key": f"alert-{notice.alert_id}-{notice.status}"}
+    repeat = f"-{notice.repeats}" if notice.repeats else ""
+    key = {"Idempotency-Key": f"alert-{notice.alert_id}-{notice.status}{repeat}"}
     address = str(settings.ARENA_ALERT_WEBHOOK)
     httpx.post(address, json=payload(notice), headers=key, timeout=TIMEOUT_S).raise_for_status()
 
 
-SENDERS: dict[str, Callable[[Sequence[Notice]], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}
+SENDERS: dict[str, Callable[[Notice], None]] = {Notice.Channel.MAIL: _mail, Notice.Channel.WEBHOOK: _post}

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.db.models import Avg, Count, Model, Q, QuerySet, Subquery, Sum
 
+from agents.letters import published
 from agents.models import ModelCall, Position
+from agents.services.call_usage import ACCOUNT_REFUSALS
 from agents.services.lineups import lineup_releases
 from agents.services.settlement import OVERDUE_AFTER
 from foundation.bulk import rows_by
@@ -56,8 +58,8 @@ class ModelFigures:
 
 def model_figures(now: datetime) -> dict[str, ModelFigures]:
     """The figures of each model of the line-up, and of each that was ever asked."""
-    failed = Q(result__in=(ModelCall.Result.FAILED, ModelCall.Result.LOST))
-    calls = ModelCall.objects.order_by().values("model").annotate(
+    failed = Q(result__in=(ModelCall.Result.FAILED, ModelCall.Result.LOST)) & ~ACCOUNT_REFUSALS
+    calls = published(ModelCall.objects.all()).order_by().values("model").annotate(
         latency=Avg("latency_ms", filter=Q(sent_at__gt=now - LATENCY_PERIOD)),
         failures=Count("pk", filter=failed),
         cost=Sum("cost_usd"),
@@ -85,8 +87,8 @@ def unresolved_markets() -> QuerySet[Market]:
 
 
 def overdue_markets(at: datetime) -> QuerySet[Market]:
-    """Traded markets whose resolution is overdue."""
-    return unresolved_markets().filter(closed_at__lte=at - OVERDUE_AFTER)
+    """Traded markets that are closed without a resolution, or unreadable, for too long."""
+    return Market.objects.traded().overdue(at - OVERDUE_AFTER)
 
 
 def last_verification() -> Run | None:

@@ -4,11 +4,11 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 LOCK_ID = int.from_bytes(b"arena", "big")
 POLL_S = 0.2
@@ -43,6 +43,8 @@ def _postgres_lock() -> Iterator[None]:
             time.sleep(POLL_S)
         yield
     finally:
+        with suppress(DatabaseError):
+            lock.rollback()  # the pool logs a warning where a connection returns in a transaction
         lock.close()
 
 

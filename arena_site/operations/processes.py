@@ -15,7 +15,7 @@ from types import FrameType
 
 PROJECT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 25
-"""The time that a process may take to stop before it is killed."""
+"""The time that a process may take to stop before it is killed, besides that for answers under way."""
 POLL_S = 0.2
 ALLOCATION_THRESHOLD = 10_000
 """New objects between two collections; Python's default of 700 suits small programs."""
@@ -30,13 +30,11 @@ def manage_command(*arguments: str) -> list[str]:
 
 
 def web_server(port: int, *, host: str = "127.0.0.1", workers: int = 2) -> list[str]:
-    """gunicorn with threads and buffers, so that neither a slow client nor a long job stalls the pages."""
-    bind = f"{host}:{port}"
+    """gunicorn with threads. A slow client holds one of them: a front that buffers stands before an open port."""
     return [
-        *(sys.executable, "-m", "gunicorn", "arena_site.wsgi", "--preload"),
-        *("--worker-class", "arena_site.operations.web_worker.BufferingWorker"),
-        *("--workers", str(workers), "--threads", "8"),
-        *("--no-control-socket", "--bind", bind, "--access-logfile", "/dev/null", "--log-level", "warning"),
+        *(sys.executable, "-m", "gunicorn", "arena_site.wsgi", "--preload", "--worker-class", "gthread"),
+        *("--workers", str(workers), "--threads", "8", "--no-control-socket", "--bind", f"{host}:{port}"),
+        *("--access-logfile", "/dev/null", "--log-level", "warning"),
     ]
 
 
@@ -56,12 +54,12 @@ def start(command: Sequence[str], env: Mapping[str, str] | None = None, **option
     )
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> None:
     """Asks a process to stop; what is left of its session after a while is killed."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_S)
+            process.wait(patience_s)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

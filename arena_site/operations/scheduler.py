@@ -20,13 +20,14 @@ from django_q.models import OrmQ
 from django_q.queues import Queue
 from django_q.scheduler import scheduler
 
-from agents.services import answer_storage
 from arena_site import jobs
 from arena_site.middleware.outages import check_connection
 from arena_site.operations import alert_watch, queue_messages
 from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.processes import end_with_parent, watch_parent
+from arena_site.operations.queue_watch import QueueWatch
 from arena_site.operations.worker_heartbeats import WorkerHeartbeat
+from foundation import draining
 from foundation.services.runs import mark_lost_runs
 
 SCHEDULER_INTERVAL_S = 5
@@ -48,6 +49,8 @@ class SchedulerBroker(ORM):
         """The messages that this cluster's workers have, by id."""
         self.refusal = ""
         """Why this host may not work on the database, as logged last."""
+        self.watch: QueueWatch | None = None
+        """In the processes of a cluster."""
 
     def timeout(self, task: object) -> datetime:
         """When a message that was delivered, but that no worker has started, may be delivered to another cluster."""
@@ -57,13 +60,14 @@ class SchedulerBroker(ORM):
         """Called in the process that then forks the workers: they learn from its event when the cluster is to stop."""
         arguments = getattr(multiprocessing.current_process(), "_args", ())
         if arguments and isinstance(arguments[0], multiprocessing.synchronize.Event):
-            answer_storage.is_stopping = arguments[0].is_set
+            draining.is_stopping = arguments[0].is_set
             arguments[0].wait = partial(_sleep_until_next_look, arguments[0])  # type: ignore[method-assign]
             watch_parent(arguments[0].set)  # the cluster's main process, which may be killed
             os.register_at_fork(after_in_child=end_with_parent)
+            self.watch = QueueWatch()
         return bool(super().ping())
 
-    def dequeue(self) -> list[tuple[int, str]] | None:
+    def dequeue(self) -> list[tuple[int, str]] | list[tuple[None, str]] | None:
         """The next message; None, after a pause, where there is none or the database is unreachable."""
         try:
             check_connection()
@@ -79,6 +83,8 @@ class SchedulerBroker(ORM):
                 mark_lost_runs(now=timezone.now())
                 queue_messages.drop_abandoned_messages(timezone.now())
                 self.heartbeat.beat()
+            if self.watch and (probe := self.watch.due_probe()):
+                return probe
             if _is_message_waiting_for_a_worker():
                 time.sleep(BUSY_PAUSE_S)
                 return None

@@ -21,6 +21,7 @@ from foundation.services.alerts import clear_alert, raise_alert
 from foundation.services.runs import mark_lost_runs
 
 NO_WORKER = "no-worker"
+REMEDY = "Start it again: systemctl restart arena-worker, docker compose up -d worker, or manage.py qcluster."
 INTERVAL_S = 15
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def check_workers(*, now: datetime, since: datetime) -> bool:
         message=f"No worker has been seen {absence}: no job runs, and no decision is asked for.",
         at=now,
         path="/admin/",
-        remedy="Start it again: systemctl restart arena-worker, docker compose up -d worker, or manage.py qcluster.",
+        remedy=REMEDY,
     )
     send_notices(now=now)  # no worker will
     return False

@@ -42,13 +42,13 @@ def brier_figure(
         tied=headline.tied if headline else [],
     )
     title = "Brier scores of the models so far." if models else "No question with a forecast has resolved yet."
-    note = f"{title_name} and 95 % interval, lower is better."
+    note = "With 95 % intervals; lower is better."
     if baselines:
         lines = ", ".join(f"{name.lower()} {score(value)}" for name, value in baselines.items())
-        note += f" Vertical lines: {lines}."
+        note += f" Lines: {lines}."
     if headline:
         title = leader_title(headline, f"has the lowest {name}")
-        note += " The bracket marks the models that are statistically tied with the leader." if headline.tied else ""
+        note += " The bracket marks who is statistically tied with the leader." if headline.tied else ""
     data = board.report.get("data", {})
     source = (
         f"{count(data.get('forecasts'))} forecasts of {count(data['questions'])} resolved questions"
@@ -82,20 +82,24 @@ def agents_figure(
 ) -> Figure:
     """The score of each ranked agent with its interval, and the baselines of its protocol; families by slug."""
     ranked = sorted((e for e in board.entries if e["rank"] is not None), key=lambda entry: entry["rank"])
-    is_forecast = board.protocol == FORECAST
+    by_alpha = bool(ranked) and ranked[0].get("ranked_by") == "alpha"
     lines = {e["display_name"]: e["score"] for e in board.entries if e["reference"] and e["score"] is not None}
-    chart = interval_chart(
-        ranked,
-        "score",
-        families,
-        x_title="Adjusted Brier score (0 is best)" if is_forecast else "Mean return (%)",
-        unit="score" if is_forecast else "percent",
-        baselines=lines if is_forecast else {"Break-even": 0.0},
-        tied=headline.tied if headline else [],
+    if by_alpha:
+        key, unit, baselines, x_title = "alpha", "signed_score", {"Market": 0.0}, "Alpha (above 0 beats the market)"
+        lead, note = "highest alpha", "Alpha, the market’s Brier score less the agent’s"
+    elif board.protocol == FORECAST:
+        key, unit, baselines, x_title = "score", "score", lines, "Adjusted Brier score (0 is best)"
+        lead, note = "lowest adjusted Brier score", "Adjusted Brier score"
+    else:
+        key, unit, baselines, x_title = "score", "percent", {"Break-even": 0.0}, "Mean return (%)"
+        lead, note = "highest mean return", "Mean return on paper money"
+    tied = headline.tied if headline else []
+    chart = interval_chart(ranked, key, families, x_title=x_title, unit=unit, baselines=baselines, tied=tied)
+    title = (
+        leader_title(headline, f"has the {lead} of the external agents")
+        if headline
+        else "No external agent is ranked yet."
     )
-    lead = f"has the {'lowest adjusted Brier score' if is_forecast else 'highest mean return'} of the external agents"
-    title = leader_title(headline, lead) if headline else "No external agent is ranked yet."
-    note = "Adjusted Brier score" if is_forecast else "Mean return on paper money"
     return Figure("scores", title, chart, f"{note} and 95 % interval.", at=board.computed_at, **options)
 
 

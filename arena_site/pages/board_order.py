@@ -27,11 +27,11 @@ FORECAST_COLUMNS = {
 AGENT_COLUMNS = {
     "rank": "rank", "name": NAME, "score": "score", "brier": "brier", "skill": "bss_uniform", "alpha": "alpha",
     "value": "total_value", "wins": "win_rate", "answered": "answered", "coverage": "coverage", "failed": "failed",
-    "refused": "refused", "missed": "missed", "late": "late", "reported": "reported",
+    "refused": "refused", "missed": "missed", "late": "late",
 }  # fmt: skip
 TRADING_COLUMNS = {
     "rank": "rank", "name": NAME, "return": "return_percent", "without-largest-bet": "return_without_largest_bet",
-    "after-costs": "return_after_costs", "value": "total_value", "bet-sizing": "brier",
+    "after-costs": "return_after_costs", "cohorts": "cohorts", "bet-sizing": "brier",
     "wins": "win_rate", "cost": "cost_usd",
 }  # fmt: skip
 
@@ -87,15 +87,6 @@ class BoardOrder:
         """The query string that sorts by a column, the other way if it sorts already."""
         value = f"-{column}" if self.direction(column) == "ascending" else column
         return "?" + urlencode({**self.parameters, PARAMETER: value})
-
-
-def named_pairs(entries: Sequence[Mapping[str, Any]], pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The tests of pairs of forecasters, with the names of both."""
-    names = {entry["forecaster"]: entry["display_name"] for entry in entries}
-    rows: list[Mapping[str, Any]] = []
-    for pair in pairs:
-        rows.append({**pair, "first_name": names.get(pair["first"]), "second_name": names.get(pair["second"])})
-    return rows
 
 
 def _value(entry: Mapping[str, Any], field: str) -> float | str | None:

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import escape
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.utils import timezone
 
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.filters import exact_iso
 from arena_site.pages.headlines import Headline
 from arena_site.pages.selection import PageSelection
+from foundation.clock import present
 from scoring.selectors.competition import last_competition_index
 
 PUBLISHER = "Forecaster Arena"
@@ -65,7 +66,7 @@ def publisher() -> str:
 def citation(
     request: HttpRequest, selection: PageSelection, title: str, headline: Headline | None, at: datetime | None
 ) -> Citation | None:
-    """The citation of the leaderboard that a page shows, as of its instant; None while there is no leaderboard."""
+    """The citation of the leaderboard that a page shows, as it was published at an instant; None without one."""
     if at is None:
         return None
     at = at.astimezone(UTC)
@@ -82,18 +83,21 @@ def citation(
 def chart_citation(request: HttpRequest, figure: Figure) -> Citation:
     """The citation of a chart as its page shows it."""
     url = request.build_absolute_uri(f"{request.path}{dated_query(figure)}#{figure.name}")
-    at = (figure.at or timezone.now()).astimezone(UTC)
+    at = (figure.at or present()).astimezone(UTC)
     return Citation(figure.title.rstrip("."), "", url, at, methodologies_of(figure))
 
 
-def dated_query(figure: Figure) -> str:
-    """The query that shows a chart later on as it is now: its choices, its instant, and its methodology if it is one.
+def image_code(request: HttpRequest, figure: Figure) -> str:
+    """The HTML that shows a chart's SVG on another site, with a link to its page."""
+    query = dated_query(figure)
+    image = escape(request.build_absolute_uri(f"{request.path}charts/{figure.name}.svg{query}"))
+    page = escape(request.build_absolute_uri(f"{request.path}{query}#{figure.name}"))
+    return f'<a href="{page}"><img src="{image}" alt="{escape(figure.title)}" width="100%" loading="lazy"></a>'
 
-    A chart that has an instant of its own in `dated` keeps it.
-    """
-    values = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
-    if figure.at is not None:
-        values.setdefault("as_of", exact_iso(figure.at))
+
+def dated_query(figure: Figure) -> str:
+    """The query of a chart's page: its choices, the instant of its board, and its methodology if it is one."""
+    values = dict(parse_qsl((figure.page_query or figure.query).removeprefix("?")))
     versions = methodologies_of(figure)
     if len(versions) == 1:
         values.setdefault("methodology", versions[0])
@@ -102,7 +106,7 @@ def dated_query(figure: Figure) -> str:
 
 def methodologies_of(figure: Figure) -> Sequence[str]:
     """The methodology that a chart is narrowed to, or those of all cohorts."""
-    in_address = dict(parse_qsl((figure.dated or figure.query).removeprefix("?")))
+    in_address = dict(parse_qsl((figure.page_query or figure.query).removeprefix("?")))
     version = figure.methodology or in_address.get("methodology")
     return [version] if version else methodologies_in_play()
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.template import defaultfilters
 from django.templatetags.static import static
-from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
 from jinja2 import ChainableUndefined, Environment, Undefined, pass_context
@@ -16,11 +15,12 @@ from jinja2.runtime import Context
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
-from arena_site.pages.charts.embeds import embed_code
-from arena_site.pages.citations import chart_citation, dated_query
+from arena_site.pages.citations import chart_citation, dated_query, image_code
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
 from arena_site.pages.navigation import SECTIONS, section_of
+from arena_site.pages.selection import shown_query
+from foundation.clock import present
 
 
 @pass_context
@@ -48,10 +48,11 @@ GLOBALS = {
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
     "dated_query": dated_query,
-    "embed_code": embed_code,
-    "page_time": timezone.now,
+    "image_code": image_code,
+    "page_time": present,
     "page_url": filters.page_url,
     "section_of": section_of,
+    "shown_query": shown_query,
     "static": static,
     "term": term,
 }

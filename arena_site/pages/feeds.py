@@ -1,6 +1,5 @@
-"""Atom feeds of the latest decisions, of the latest resolutions, and of the chain heads of each day."""
+"""Atom feeds of the latest decisions and of the latest resolutions."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,7 +12,7 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
-from agents.models import AgentVersion, DailyAnchor, Decision, Position, Trade
+from agents.models import Decision, Position, Trade
 from arena_site.pages.citations import PUBLISHER, publisher
 from arena_site.pages.filters import money, number, page_url, price, signed_money, single_line
 from markets.models import Market
@@ -137,48 +136,3 @@ def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
     for row in rows:
         groups[row[0]].append(row)
     return groups
-
-
-class AgentFeed(AtomFeed):
-    """The external agents that joined, and their later versions."""
-
-    topic = "external agents"
-    subtitle = "New external agents, and new versions of those that take part."
-
-    def link(self) -> str:
-        return reverse("agents-board")
-
-    def items(self) -> list[FeedItem]:
-        items = []
-        for version in AgentVersion.objects.select_related("family").order_by("-began_at", "-pk")[:MAXIMUM_ITEMS]:
-            agent = version.family
-            title = f"{agent.display_name}, version {version.number}"
-            lines = [version.note, f"Track: {agent.track}"]
-            items.append(
-                FeedItem(page_url("external-agent", agent.slug), title, lines, version.began_at, [agent.track])
-            )
-        return items
-
-
-class ChainFeed(AtomFeed):
-    """The signed heads of the hash chains, one entry a day."""
-
-    topic = "chain heads"
-    subtitle = (
-        "The heads of the hash chains of each day, signed. Keep them: they prove that nothing before was changed."
-    )
-
-    def link(self) -> str:
-        return f"{reverse('methodologies')}#chains"
-
-    def items(self) -> list[FeedItem]:
-        items = []
-        for anchor in DailyAnchor.objects.all()[:MAXIMUM_ITEMS]:
-            lines = []
-            for name, head in anchor.document["chains"].items():
-                lines.append(f"{name}: {head['length']} link{'' if head['length'] == 1 else 's'}, head {head['head']}")
-            lines.append(f"SHA-256 of the file: {hashlib.sha256(anchor.contents).hexdigest()}")
-            lines.append(f"Signature: {anchor.document['signature']}")
-            path = reverse("daily-chain-heads", args=[anchor.day.isoformat()])
-            items.append(FeedItem(path, str(anchor), lines, anchor.made_at, ()))
-        return items

@@ -1,10 +1,11 @@
 """The findings in sentences that can be quoted as they stand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from arena_site.pages.comparison_sentences import plural, too_few
 from arena_site.pages.filters import count, fraction, number, p_value, score, signed_percent
-from arena_site.pages.headlines import unfinished_words
+from arena_site.pages.headlines import MINIMUM_EVENTS, unfinished_words
 from scoring.selectors.findings import Finding
 
 
@@ -21,7 +22,21 @@ class Statement(NamedTuple):
 def statement(finding: Finding) -> Statement:
     """The finding in words; where the data does not support it, the sentence says so and what is missing."""
     heading, page, method = HEADINGS[finding.topic]
-    return Statement(finding.topic, heading, SENTENCES[finding.topic](finding), method, page)
+    write = _untested if finding.p is None else SENTENCES[finding.topic]
+    return Statement(finding.topic, heading, write(finding), f"{method} {FAMILY}", page)
+
+
+def nothing_yet(events: int) -> str:
+    """Why no comparison is supported, by the number of resolved events."""
+    if events < MINIMUM_EVENTS:
+        return f"{plural(events, 'event')} resolved so far; comparisons are made from {MINIMUM_EVENTS} on."
+    return "No comparison is significant so far."
+
+
+def _untested(f: Finding) -> str:
+    """That no test is possible, and the least data that one needs; no estimate."""
+    lack = f.shortage
+    return f"{HEADINGS[f.topic][0]}: {too_few(lack) if lack else 'no test yet, since all differences are alike'}."
 
 
 def _against_market(f: Finding) -> str:
@@ -62,7 +77,7 @@ def _difference(
 
 
 def _prices(f: Finding) -> str:
-    basis = f"{_interval(f, score)} on {count(f.number)} resolved questions"
+    basis = f"{_interval(f, score)} on {count(f.number)} resolved questions{_p(f)}"
     if f.supported:
         effect = "better" if f.estimate > 0 else "worse"
         less = "lower" if f.estimate > 0 else "higher"
@@ -77,50 +92,43 @@ def _prices(f: Finding) -> str:
 
 
 def _stakes(f: Finding) -> str:
-    basis = f"{_interval(f, _points)} on {count(f.number)} bets"
+    basis = f"{_interval(f, _points)} on {count(f.number)} bets{_p(f)}"
     if not f.supported:
         return (
             "No model’s stakes differ significantly from Kelly’s rule at the prices it paid and its own forecasts"
-            f" {f.details['condition']}: the largest mean difference is that of {f.first}, {_points(abs(f.estimate))}"
+            f" {f.details['condition']}: the clearest mean difference is that of {f.first}, {_points(abs(f.estimate))}"
             f" percentage points of cash ({basis})."
         )
-    less = "less" if f.estimate < 0 else "more"
+    less, alike = ("less", f.details["below"]) if f.estimate < 0 else ("more", f.details["above"])
     return (
-        f"{f.details['alike']} of {f.details['models']} models stake significantly {less} than Kelly’s rule would at"
-        f" the prices they paid and their own forecasts {f.details['condition']}, most of all {f.first}: a bet takes"
+        f"{len(alike)} of {f.details['models']} models stake significantly {less} than Kelly’s rule would at"
+        f" the prices they paid and their own forecasts {f.details['condition']}, most clearly {f.first}: a bet takes"
         f" {fraction(f.details['stake'])} of its cash on average, Kelly’s rule {fraction(f.details['kelly'])}"
         f" (difference {_points(abs(f.estimate))} percentage points, {basis})."
     )
 
 
 def _profit(f: Finding) -> str:
+    """Who earns and who loses, by name: those whose corrected interval leaves out 0; else that none is shown to."""
     ends = f"{signed_percent(f.low)} to {signed_percent(f.high)}"
-    basis = f"95 % interval, corrected for all models, {ends} over {_plural(f.number, 'cohort')}"
+    basis = f"95 % interval, corrected for all models, {ends} over {plural(f.number, 'cohort')}"
     if ages := unfinished_words(f.details["ages"]):
         basis += f", {ages}"
-    if f.supported:
-        verb = "earns" if f.estimate > 0 else "loses"
-        mean = signed_percent(f.estimate)
-        trader = f"{f.first}, the model with the highest mean return,"
-        return f"{trader} {verb} money on paper: its mean return is {mean} ({basis})."
-    return (
-        f"No model is shown to earn money: the mean return of {f.first}, the highest, is"
-        f" {signed_percent(f.estimate)}, and its interval includes 0 ({basis}); only more cohorts can tell."
-    )
+    mean = f"the mean return of {f.first} is {signed_percent(f.estimate)} ({basis}{_p(f)})"
+    clauses = []
+    for names, one, several in (
+        (f.details.get("above", ()), "earns", "earn"),
+        (f.details.get("below", ()), "loses", "lose"),
+    ):
+        if names:
+            clauses.append(f"{_listed(names)} {one if len(names) == 1 else several} money on paper")
+    if f.supported and clauses:
+        return f"{' and '.join(clauses)}: {mean}."
+    return f"No model is shown to earn or to lose money: {mean}; only more cohorts can tell."
 
 
-def _calibration(f: Finding) -> str:
-    bin_row = f.details
-    span = f"{fraction(bin_row['from'], 0)} to {fraction(bin_row['to'], 0)} {bin_row['condition']}"
-    basis = (
-        f"95 % interval {fraction(bin_row['low'])} to {fraction(bin_row['high'])}, {count(f.number)} probabilities,"
-        f" mean forecast {fraction(bin_row['forecast'])}"
-    )
-    happens = f"Of what {f.first} forecasts at {span}, {fraction(bin_row['outcome'])} happens ({basis})"
-    if not f.supported:
-        return f"{happens}: this does not differ significantly from its forecasts."
-    often = "more" if f.estimate > 0 else "less"
-    return f"{happens}: {often} often than it forecasts there, by an interval that is too short for related events."
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
 
 
 def _interval(f: Finding, write: Callable[[float], str]) -> str:
@@ -130,8 +138,6 @@ def _interval(f: Finding, write: Callable[[float], str]) -> str:
 
 
 def _p(f: Finding) -> str:
-    if f.p is None:
-        return ""
     return f", corrected p {p_value(f.p)}"
 
 
@@ -142,6 +148,8 @@ def _needed(f: Finding) -> str:
     if not f.questions_more:
         return ". With this many questions we would probably have noticed a gap of 0.01; we did not"
     more = f"about {count(f.questions_more)} more resolved questions are needed"
+    if f.weeks_more is not None:
+        more += f" ({plural(f.weeks_more, 'week')} at the pace of the last four)"
     return f"; {more} to find a true difference of 0.01 with a probability of 80 %"
 
 
@@ -149,15 +157,13 @@ def _points(value: float) -> str:
     return number(100 * value, 1)
 
 
-def _plural(value: int, noun: str) -> str:
-    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
-
-
 PAIRED = (
     "Paired test on the questions that both answered, clustered by event. The interval and p are corrected for the"
     " number of pairs of models."
 )
-ALPHA = "Difference of Brier scores on the same questions; the interval resamples events."
+ALPHA = "Difference of Brier scores on the same questions, clustered by event."
+FAMILY = "Interval and p are corrected for the other claims of this page too (Holm)."
+"""One page is one family of claims."""
 HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "market": (
         "The best model and the market", "leaderboard",
@@ -167,24 +173,20 @@ HEADINGS: Mapping[str, tuple[str, str, str]] = {
     "worst": ("The best and the worst model", "forecasts", PAIRED),
     "prices": (
         "Forecasts with and without prices", "forecasts",
-        "The same model, question and day under both prompt conditions; the mean over models, events resampled.",
+        "The same model, question and day under both prompt conditions; the mean over models, clustered by event.",
     ),
     "ensemble": ("The mean of the models and the market", "forecasts", ALPHA),
     "stakes": (
         "Bets and forecasts of the same model", "calibration",
         "Stake minus Kelly’s stake at the probability that the model stated for the side and the price that it paid, as"
-        " shares of cash. Kelly stakes nothing without an edge and at most the largest legal bet; events resampled."
-        " Intervals are corrected for the number of models.",
+        " shares of cash. Kelly stakes nothing without an edge and at most the largest legal bet; clustered by event."
+        " Interval and p are corrected for the number of models.",
     ),
     "profit": (
-        "The highest mean return", "trading",
+        "Who earns money", "trading",
         "Mean over cohorts; interval over calendar weeks, since cohorts share weeks and markets, corrected for the"
         " number of models. With fewer than about"
         " twelve cohorts one rare shared win can still fall outside.",
-    ),
-    "calibration": (
-        "Calibration of the best model", "calibration",
-        "Its largest group of forecasts above 50 %. The interval treats forecasts as independent, so it is too short.",
     ),
     "runner-up": ("The best model and the next", "forecasts", PAIRED),
 }  # fmt: skip
@@ -196,6 +198,5 @@ SENTENCES: Mapping[str, Callable[[Finding], str]] = {
     "ensemble": _ensemble,
     "stakes": _stakes,
     "profit": _profit,
-    "calibration": _calibration,
     "runner-up": _pair,
 }

@@ -1,19 +1,22 @@
 """The instants of the leaderboards: past ones by address, the next decisions, and since when updates are missing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from operator import attrgetter
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db.models import Max
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
+from arena_site.pages.filters import exact_iso
 from cohorts.models import Cohort
 from cohorts.weeks import GRID, WEEK, week_start
+from foundation.clock import present
 from foundation.models import Run
 from foundation.rest.filters import InstantField, InvalidValue
 from scoring.models import Snapshot
-from scoring.selectors.competition import CompetitionIndex
+from scoring.selectors.published_boards import first_publication, published_boards
 
 DECISIONS_AFTER = timedelta(minutes=5)
 """Time of a week's decision run after the week's start."""
@@ -23,14 +26,51 @@ PAST_SUNDAYS = 8
 """Dates of past leaderboards that a page links to."""
 
 
-def requested_instant(request: HttpRequest, now: datetime) -> datetime | None:
-    """The instant of the leaderboards (`as_of`). Raises Http404 for an unreadable one, and for one in the future."""
+View = Callable[..., HttpResponse]
+
+
+class OtherInstant(Exception):
+    """A requested instant at which no board was published: the last one before it stands at another address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+def dated(view: View) -> View:
+    """The view of a page whose boards have dated addresses: other instants are led to the last published one."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
+        try:
+            return view(request, **parts)
+        except OtherInstant as other:
+            return HttpResponseRedirect(other.address)
+
+    return wrapped
+
+
+def requested_instant(request: HttpRequest, protocol: str, **selection: str) -> datetime | None:
+    """The instant of the published board that a page shows (`as_of`); None for the current one.
+
+    Raises OtherInstant where none was published at just this instant, and Http404 for an unreadable or future one and
+    for one before the first publication.
+    """
     try:
         at = InstantField(required=False).clean(request.GET.get("as_of", ""))
     except InvalidValue as error:
         raise Http404(f"as_of: {error}") from error
-    if at is not None and at > now:
+    if at is None:
+        return None
+    if at > present():
         raise Http404("as_of: the instant lies in the future")
+    instant = published_boards(protocol, **selection).filter(at__lte=at).values_list("at", flat=True).first()
+    if instant is None:
+        raise Http404("as_of: no board had been published by then")
+    if instant != at:
+        query = request.GET.copy()
+        query["as_of"] = exact_iso(instant)
+        raise OtherInstant(f"{request.path}?{query.urlencode()}")
     return at
 
 
@@ -48,7 +88,12 @@ class Pause(NamedTuple):
 
 
 def current_pause(cohorts: Iterable[Cohort], now: datetime) -> Pause | None:
-    """The pause of active cohorts that lack snapshots or a decision run; None where neither is overdue."""
+    """The pause of active cohorts that lack snapshots or a decision run; None where neither is overdue.
+
+    A demo has none: its season is played on a coarser grid, and then stands still.
+    """
+    if settings.ARENA_DEMO:
+        return None
     starts = [cohort.started_at for cohort in cohorts if cohort.status == Cohort.Status.ACTIVE]
     if not starts:
         return None
@@ -67,15 +112,10 @@ def weeks_over(cohort: Cohort, now: datetime) -> int:
     return min(max(0, (now - first) // WEEK + 1), cohort.weeks_begun(now))
 
 
-def instants(competition: CompetitionIndex, now: datetime, pause: Pause | None) -> dict[str, str]:
-    """The instants of a leaderboard that a page links to, with labels: now, or the last update, and past Sundays."""
+def instants(protocol: str, now: datetime, pause: Pause | None, **selection: str) -> dict[str, str]:
+    """The instants of a selected board that a page links to, with labels: now, or the last update, and past Sundays."""
     current = "now" if pause is None else f"last updated {pause.last_updated:%-d %b %Y, %H:%M} UTC"
-    return {"": current, **past_sundays(competition, now)}
-
-
-def past_sundays(competition: CompetitionIndex, now: datetime) -> dict[str, str]:
-    """The last Sundays since the first cohort, newest first: labels by date."""
-    first = min(map(attrgetter("week_start"), competition.cohorts.values()), default=now)
+    first = first_publication(protocol, **selection)
     last = week_start(now).astimezone(UTC)
     sundays = [last - week * WEEK for week in range(PAST_SUNDAYS)]
-    return {f"{day:%Y-%m-%d}": f"{day.day} {day:%b}" for day in sundays if day > first}
+    return {"": current, **{f"{day:%Y-%m-%d}": f"{day.day} {day:%b}" for day in sundays if first and day >= first}}

@@ -49,17 +49,15 @@ SCORES: Mapping[str, Term] = {
         " the market’s prices.",
         "score-alpha",
     ),
-    "skill-score": Term(
-        "Skill score",
-        "1 minus the forecaster’s score divided by a baseline’s score. Above 0 the forecaster is better than the"
-        " baseline; 1 is perfect.",
-        "score-bss_market",
+    "share-of-market": Term(
+        "Share of the market’s score",
+        "1 minus the forecaster’s Brier score divided by that of the market’s prices. Above 0 the forecaster is better"
+        " than the prices; 1 is perfect.",
     ),
     "skill-percent": Term(
         "Skill",
         "100 × (1 − Brier score / Brier score of equal probabilities on the same questions): 0 is no better than equal"
         " probabilities, 100 is perfect, below 0 is worse. The market’s own stands beside it.",
-        "score-bss_market",
     ),
     "risk-free-profit": Term(
         "Risk-free profit",
@@ -87,11 +85,6 @@ SCORES: Mapping[str, Term] = {
         "Log wealth",
         "The mean natural logarithm of what $1 becomes on a question, when part of it may be held as cash."
         " With stakes by Kelly’s rule it measures long-term growth; above 0 the wealth grows.",
-    ),
-    "kelly-stakes": Term(
-        "Kelly stakes",
-        "The share of a bankroll that makes it grow fastest in the long run, if the stated probability is right."
-        " Half Kelly stakes half as much.",
     ),
     "calibration": Term(
         "Calibration",
@@ -180,14 +173,6 @@ SCORES: Mapping[str, Term] = {
         "Return after costs",
         "The return if each trade had walked the order book captured at the freeze and paid the venue’s fee. What a"
         " book could not fill counts as not traded.",
-    ),
-    "sharpe-ratio": Term(
-        "Sharpe ratio",
-        "The mean weekly return divided by the standard deviation of the weekly returns: what is earned for the risk.",
-    ),
-    "locked-capital": Term(
-        "Return on locked capital",
-        "The profit for each dollar that was locked in positions for a week, at cost.",
     ),
     "odds-bettor": Term(
         "Bettor at the market’s odds",

@@ -1,13 +1,9 @@
-"""Model calls, links of the hash chains and seals, as the pages of a decision or a forecast show them."""
+"""Model calls and links of the hash chains, as the pages of a decision or a forecast show them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-
-from agents.models import Family, ModelCall, Task
+from agents.models import ModelCall, Task
 from agents.services.task_records import task_record
 
 TOTALS = ("tokens_input", "tokens_output", "cost_usd", "latency_ms")
@@ -27,15 +23,6 @@ def task_context(task: Task) -> dict[str, Any]:
         "link": link,
         "record": task_record(task, answer) if link else None,
     }
-
-
-def sealed_answer(
-    request: HttpRequest, task: Task, family: Family, *, heading: str, json_path: str, until: datetime | None
-) -> HttpResponse:
-    """The page of a task whose answer is sealed until an instant: that it exists, and its hash in the chain."""
-    link = getattr(task, "link", None)
-    context = {"task": task, "family": family, "heading": heading, "json_path": json_path, "link": link}
-    return render(request, "sealed_answer.html", context | {"sealed_until": until})
 
 
 def _total(calls: Sequence[ModelCall], name: str) -> Any:

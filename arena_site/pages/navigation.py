@@ -17,34 +17,34 @@ class Section:
         return page == self.page or page in self.pages or page in self.parts.values()
 
 
+LEADERBOARD_PARTS = {"Forecasts and trading": "leaderboard", "Findings": "findings"}
+TRADING_PARTS = {"Leaderboard": "trading", "Luck and risk": "risk", "Cohorts": "cohorts"}
 FORECAST_PARTS = {
     "Leaderboard": "forecasts",
-    "Comparisons": "comparisons",
     "Conditions": "conditions",
     "Calibration": "calibration",
     "Against the market": "disagreements",
     "Time": "time",
     "Costs": "costs",
-    "Releases": "releases",
-    "Consistency": "consistency",
-    "People and other sources": "imports",
 }
-TRADING_PARTS = {"Leaderboard": "trading", "Luck and risk": "risk", "Comparisons": "comparisons"}
-METHODOLOGY_PARTS = {"Versions": "methodologies", "Pitfalls": "pitfalls", "Glossary": "glossary"}
+MODEL_PARTS = {"Models": "families", "Comparisons": "comparisons", "External agents": "agents-board"}
+EVIDENCE_PARTS = {"Markets": "markets", "Questions": "questions", "Decisions": "decisions"}
+DATA_PARTS = {
+    "Archives": "data",
+    "Datasets": "datasets",
+    "Methodology": "methodologies",
+    "Glossary": "glossary",
+    "About": "about",
+}
+OF_MODELS = frozenset({"family", "comparison", "external-agent", "new-agent"})
+OF_EVIDENCE = frozenset({"market", "universe", "universe-entry", "question", "forecast", "decision"})
 SECTIONS = (
-    Section("Leaderboard", "leaderboard"),
-    Section("Findings", "findings"),
-    Section("Forecasts", "forecasts", FORECAST_PARTS, frozenset({"comparison", "forecast", "import"})),
-    Section("Trading", "trading", TRADING_PARTS),
-    Section("Models", "families", pages=frozenset({"family"})),
-    Section("Agents", "agents-board", pages=frozenset({"external-agent"})),
-    Section("Cohorts", "cohorts", pages=frozenset({"cohort", "agent"})),
-    Section("Markets", "markets", pages=frozenset({"market", "universe"})),
-    Section("Questions", "questions", pages=frozenset({"question"})),
-    Section("Decisions", "decisions", pages=frozenset({"decision"})),
-    Section("Data", "data", pages=frozenset({"datasets"})),
-    Section("Methodology", "methodologies", METHODOLOGY_PARTS, frozenset({"methodology"})),
-    Section("About", "about"),
+    Section("Leaderboard", "leaderboard", LEADERBOARD_PARTS),
+    Section("Trading", "trading", TRADING_PARTS, frozenset({"cohort", "agent", "trades"})),
+    Section("Forecasts", "forecasts", FORECAST_PARTS),
+    Section("Models", "families", MODEL_PARTS, OF_MODELS),
+    Section("Evidence", "markets", EVIDENCE_PARTS, OF_EVIDENCE),
+    Section("Data and method", "data", DATA_PARTS, frozenset({"methodology", "kit", "corrections"})),
 )
 
 

@@ -5,9 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
-from django.utils import timezone
 
-from arena_site.pages.freshness import requested_instant
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from arena_site.pages.stored_boards import stored_boards
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
@@ -23,7 +21,6 @@ class SelectedPart(NamedTuple):
     selection: PageSelection
     competition: CompetitionIndex
     filters: Sequence[Any]
-    as_of: datetime | None
 
     @property
     def condition(self) -> str:
@@ -46,16 +43,17 @@ def selected_part(request: HttpRequest, name: str) -> SelectedPart:
     competition = competition_index()
     conditions = competition.conditions
     names = conditions.names(request.GET.get("methodology", ALL_METHODOLOGIES))
-    selection = PageSelection.dated(request, {"arm": names, "methodology": [ALL_METHODOLOGIES, *stored.versions]})
-    as_of = requested_instant(request, timezone.now())
+    selection = PageSelection.from_request(
+        request, {"arm": names, "methodology": [ALL_METHODOLOGIES, *stored.versions]}
+    )
     filters = selection.filter_links(
         [
             ("Prompt condition", "arm", condition_labels(conditions, selection, stored.arms)),
             ("Methodology", "methodology", all_or_one("all versions", stored.versions, minimum=2)),
         ]
     )
-    figures, at = report_part(name, arm=selection["arm"], methodology=selection["methodology"], at=as_of)
-    return SelectedPart(figures, at, selection, competition, filters, as_of)
+    figures, at = report_part(name, arm=selection["arm"], methodology=selection["methodology"])
+    return SelectedPart(figures, at, selection, competition, filters)
 
 
 def listing(names: Sequence[str]) -> str:

@@ -57,6 +57,11 @@ class PageSelection:
         """The query string of the page with all its choices; empty where all are defaults."""
         return self.query() if self.chosen else ""
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """The choices other than the defaults that change what a page shows, and not only its order."""
+        return {name: value for name, value in self.chosen.items() if name != "sort"}
+
     def links(self, name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """A link for each value of a parameter."""
         links = []
@@ -71,6 +76,14 @@ class PageSelection:
             if len(labels) > 1:
                 link_rows.append({"caption": caption, "links": self.links(name, labels)})
         return link_rows
+
+
+def shown_query(selection: PageSelection | None, page: int) -> str:
+    """The query string that shows what a page shows: its filters, its instant and the number of the page of a list."""
+    values = selection.shown if selection else {}
+    if page > 1:
+        values["page"] = str(page)
+    return f"?{urlencode(values)}" if values else ""
 
 
 def condition_labels(conditions: Conditions, selection: PageSelection, arms: Collection[str]) -> dict[str, str]:

@@ -4,12 +4,12 @@ from datetime import datetime
 
 from django.conf import settings
 from django.template.loader import render_to_string
-from django.utils import timezone
 
 from arena_site.pages.board_figures import agents_figure, brier_figure, return_figure
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
 from arena_site.pages.headlines import HEADLINE_PARTS, agents_headline, forecast_headline, trading_headline
+from foundation.clock import present
 from markets.services.cache_versions import Scope, current_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
@@ -32,7 +32,7 @@ def share_image(name: str, extension: str, address: str) -> tuple[str, str | byt
         return None
     versions = current_versions()
     version = "-".join(str(versions.get(scope)) for scope in (Scope.LEADERBOARDS, Scope.COMPETITION))
-    svg = svg_image(FIGURES[name](timezone.now()), address)
+    svg = svg_image(FIGURES[name](present()), address)
     return version, png_image(svg, SIZE) if extension == "png" else svg
 
 

@@ -20,10 +20,10 @@ FILE_SIZE = 1_000
 
 
 class StaticSitemap(Sitemap):  # type: ignore[type-arg]
-    """The pages without arguments: those of the navigation, and the data sets, to which the page of data leads."""
+    """The pages without arguments: those of the navigation, and two to which others lead."""
 
     def items(self) -> list[str]:
-        return [*linked_pages(), "datasets"]
+        return [*linked_pages(), "kit", "corrections"]
 
     def location(self, item: str) -> str:
         return reverse(item)

@@ -170,8 +170,8 @@ V3 = {
         "begins with the next day.",
         "Evidence is what a source gave before the freeze; where it gave nothing, no condition with evidence is asked "
         "on that day, and the day is marked.",
-        "An answer that rests on results of an excluded host, and a question of which a snippet states the outcome, "
-        "count on no board of that condition, and stay on record.",
+        "An answer that rests on results of an excluded host, one that searched and shows no results, and a question "
+        "of which a snippet states the outcome, count on no board of that condition, and stay on record.",
         "The spread, and the volume of the last 24 hours, are shown where prices are shown.",
     ],
 }

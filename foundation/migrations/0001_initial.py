@@ -3,6 +3,15 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
+from foundation.layout import layout_id
+from foundation.version import VERSION
+
+
+def record_layout(apps, schema_editor):
+    """In the same transaction as the tables, so that a database which has these has its layout."""
+    values = {"layout": layout_id(), "made_by": VERSION, "migrated_by": VERSION}
+    apps.get_model("foundation", "DatabaseLayout").objects.get_or_create(pk=1, defaults=values)
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -16,7 +25,7 @@ class Migration(migrations.Migration):
             ('message', models.TextField()),
             ('remedy', models.TextField(blank=True, help_text='What the operator should do.')),
             ('path', models.CharField(blank=True, help_text='Page that shows the cause.', max_length=200)),
-            ('urgent', models.BooleanField(default=True, help_text='Sent at once, in quiet hours too.')),
+            ('urgent', models.BooleanField(default=True, help_text='Critical; otherwise it can wait.')),
             ('raised_at', models.DateTimeField()),
             ('cleared_at', models.DateTimeField(blank=True, null=True)),
         ], {
@@ -61,6 +70,7 @@ class Migration(migrations.Migration):
             ('tries', models.PositiveSmallIntegerField(default=0)),
             ('next_try_at', models.DateTimeField(help_text='Wall-clock time, in replays too.')),
             ('sent_at', models.DateTimeField(blank=True, null=True)),
+            ('repeats', models.PositiveSmallIntegerField(default=0, help_text='How often it was sent again, since more joined.')),
             ('error', models.TextField(blank=True, help_text='Error of the last attempt.')),
         ], {
             'ordering': ['-pk'],
@@ -68,4 +78,14 @@ class Migration(migrations.Migration):
             'indexes': [models.Index(condition=models.Q(('sent_at', None)), fields=['next_try_at'], name='notice_to_send')],
             'constraints': [models.UniqueConstraint(fields=('alert', 'channel', 'status'), name='one_notice_per_alert_and_status')],
         }),
+        migrations.CreateModel('DatabaseLayout', [
+            ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+            ('layout', models.CharField(help_text='Hash over the initial migrations.', max_length=12)),
+            ('made_by', models.CharField(help_text='Version that made the database.', max_length=20)),
+            ('migrated_by', models.CharField(help_text='Version that migrated it last.', max_length=20)),
+        ], {
+            'default_permissions': ('view',),
+            'constraints': [models.CheckConstraint(condition=models.Q(('pk', 1)), name='one_layout')],
+        }),
+        migrations.RunPython(record_layout, migrations.RunPython.noop),
     ]

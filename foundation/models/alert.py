@@ -27,7 +27,7 @@ class Alert(models.Model):
     message = models.TextField()
     remedy = models.TextField(blank=True, help_text="What the operator should do.")
     path = models.CharField(max_length=200, blank=True, help_text="Page that shows the cause.")
-    urgent = models.BooleanField(default=True, help_text="Sent at once, in quiet hours too.")
+    urgent = models.BooleanField(default=True, help_text="Critical; otherwise it can wait.")
     raised_at = models.DateTimeField()
     cleared_at = models.DateTimeField(null=True, blank=True)
 
@@ -98,6 +98,7 @@ class Notice(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
     sent_at = models.DateTimeField(null=True, blank=True)
+    repeats = models.PositiveSmallIntegerField(default=0, help_text="How often it was sent again, since more joined.")
     error = models.TextField(blank=True, help_text="Error of the last attempt.")
 
     class Meta:

@@ -157,7 +157,7 @@ class ReferenceFilter(SingleValueFilter, filters.ModelChoiceFilter):
     def __init__(self, model: type[models.Model], field_name: str | None = None, by: str = "pk", **options: Any):
         noun, key = model._meta.verbose_name, {"pk": "id"}.get(by, by)
         super().__init__(
-            queryset=model._base_manager.all(),  # whoever makes the filter: it is kept for all later requests
+            queryset=model._default_manager.all(),
             field_name=field_name,
             to_field_name=None if by == "pk" else by,
             error_messages={"invalid_choice": f"no {noun} has the {key} %(value)s"},

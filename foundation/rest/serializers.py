@@ -1,7 +1,6 @@
 """Serializers of read-only rows: exact decimals as strings, empty text as null, and the parameter `fields`."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import chain
@@ -98,26 +97,6 @@ def limit_related_fields(rows: QuerySet[Any], *related: str) -> Any:
     return joined.only(*map(attrgetter("attname"), rows.model._meta.concrete_fields), *related)
 
 
-def _datetime_text(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-FAST_REPRESENTATIONS: dict[Any, Callable[[Any], Any]] = {
-    serializers.CharField.to_representation: str,
-    serializers.ChoiceField.to_representation: _unchanged,
-    serializers.IntegerField.to_representation: int,
-    serializers.FloatField.to_representation: float,
-    serializers.BooleanField.to_representation: bool,
-    serializers.JSONField.to_representation: _unchanged,
-    serializers.DateTimeField.to_representation: _datetime_text,
-}
-"""DRF's `to_representation` methods, each with a shorter function of the same result for values from the database."""
-
-
 class StrictSerializer(serializers.Serializer):
     """A request's body, refused where it holds a field that is not known."""
 
@@ -147,51 +126,21 @@ class ReadSerializer(serializers.ModelSerializer):
         return {name: field for name, field in fields.items() if self.names is None or name in self.names}
 
     @cached_property
-    def _selected_fields(self) -> list[Any]:
-        return _named_fields(type(self), self.names)
-
-    @cached_property
-    def _readers(self) -> list[tuple[str, Callable[[Any], Any]]]:
-        """Each field's name and the function that reads it off an instance, found once for all rows of a page."""
-        return [(field.field_name, self._reader(field)) for field in self._selected_fields]
-
-    def _reader(self, field: Any) -> Callable[[Any], Any]:
-        kind = type(field)
-        if kind is serializers.SerializerMethodField:
-            method: Callable[[Any], Any] = getattr(self, field.method_name)
-            return method
-        represent = _representation(field)
-        if kind is serializers.PrimaryKeyRelatedField and len(field.source_attrs) == 1:
-            get = attrgetter(f"{field.source}_id")
-        elif kind.get_attribute is serializers.Field.get_attribute:
-            get = attrgetter(field.source)
-        else:
-            get = field.get_attribute
-
-        def read(instance: Any) -> Any:
-            value = get(instance)
-            return None if value is None else represent(value)
-
-        return read
-
-    @cached_property
-    def _tuple_readers(self) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
-        """The names of a tuple's columns, and the conversions of those that are not represented as they are."""
-        names, conversions = [], []
-        for field in self._selected_fields:
-            names.append(field.field_name)
-            if (represent := _representation(field)) is not _unchanged:
-                conversions.append((field.field_name, represent))
-        return names, conversions
+    def _conversions(self) -> list[tuple[str, Callable[[Any], Any] | None]]:
+        """The name of each column of a tuple and the function for a value that is not null; None for an id."""
+        conversions = []
+        for field in _named_fields(type(self), self.names):
+            is_id = isinstance(field, serializers.PrimaryKeyRelatedField) and len(field.source_attrs) == 1
+            conversions.append((field.field_name, None if is_id else field.to_representation))
+        return conversions
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         if not isinstance(instance, tuple):
-            return {name: read(instance) for name, read in self._readers}
-        names, conversions = self._tuple_readers
-        row = dict(zip(names, instance, strict=True))
-        for name, represent in conversions:
-            if (value := row[name]) is not None:
-                row[name] = represent(value)
+            represented: dict[str, Any] = super().to_representation(instance)
+            return represented
+        row = {}
+        for (name, convert), value in zip(self._conversions, instance, strict=True):
+            row[name] = value if value is None or convert is None else convert(value)
         return row
 
     def get_extra_kwargs(self) -> dict[str, Any]:
@@ -231,11 +180,3 @@ def _column(field: Any) -> str:
         return "pk"
     path = "__".join(field.source_attrs)
     return f"{path}_id" if isinstance(field, serializers.PrimaryKeyRelatedField) else path
-
-
-def _representation(field: Any) -> Callable[[Any], Any]:
-    """The function that a field applies to a value that is not null."""
-    if isinstance(field, serializers.PrimaryKeyRelatedField) and len(field.source_attrs) == 1:
-        return _unchanged
-    represent: Callable[[Any], Any] = field.to_representation
-    return FAST_REPRESENTATIONS.get(type(field).to_representation, represent)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
-from foundation.models import Alert, AlertItem
+from foundation.models import Alert, AlertItem, Notice
 from foundation.models.alert import NAMES_SHOWN
 
 MESSAGE = 1000
@@ -23,15 +23,20 @@ def raise_alert(
     path: str = "",
     remedy: str = "",
     urgent: bool = True,
+    repeated: bool = False,
+    escalates: bool = False,
 ) -> Alert | None:
     """Raises one alert for the `items` (names by subject) that no open alert of the kind holds; None if all are held.
 
-    They join the open alert of the same kind and `subject`, by default the first item's, and its message is renewed.
+    They join the open alert of the same kind and `subject`, by default the first item's, and its message is renewed;
+    `repeated` sends it again then. One that `escalates` becomes urgent when it is raised a second time.
     """
     with transaction.atomic():
         open_items = AlertItem.objects.filter(kind=kind, subject__in=list(items), cleared_at=None)
         new = items.keys() - set(open_items.values_list("subject", flat=True))
         if not new:
+            if escalates:
+                _escalate(Alert.objects.open().filter(kind=kind, items__in=open_items, urgent=False), at)
             return None
         first = next(name for name in items if name in new)
         fields = {"message": message[:MESSAGE], "remedy": remedy, "path": path, "urgent": urgent}
@@ -40,6 +45,8 @@ def raise_alert(
         )
         if not created:
             Alert.objects.filter(pk=alert.pk).update(**fields)
+            if repeated:
+                _send_again([alert.pk], at)
         rows = []
         for key, name in items.items():
             if key in new:
@@ -49,6 +56,19 @@ def raise_alert(
             alert.delete()
             return None
     return alert
+
+
+def _escalate(alerts: QuerySet[Alert], at: datetime) -> None:
+    ids = list(alerts.values_list("pk", flat=True).distinct())
+    Alert.objects.filter(pk__in=ids).update(urgent=True)
+    _send_again(ids, at)
+
+
+def _send_again(alerts: list[int], at: datetime) -> None:
+    """Lets the notices that were sent of these open alerts be sent once more; others are still to be sent."""
+    notices = Notice.objects.filter(alert__in=alerts, status=Notice.Status.OPEN)
+    notices.filter(sent_at=None).update(next_try_at=at)
+    notices.exclude(sent_at=None).update(sent_at=None, tries=0, next_try_at=at, repeats=F("repeats") + 1)
 
 
 def clear_alert(kind: str, subjects: Iterable[str], *, at: datetime) -> int:

@@ -34,7 +34,7 @@ from markets.models import (
 
 
 def _overdue(rows: Any, now: datetime, hours: int) -> Any:
-    return rows.tracked().filter(status=Market.Status.CLOSED, closed_at__lte=now - timedelta(hours=hours))
+    return rows.traded().overdue(now - timedelta(hours=hours))
 
 
 class OutcomeInline(ReadOnlyTabularInline):
@@ -47,8 +47,8 @@ class MarketAdmin(ReadOnlyAdmin):
     list_display = ("question", "source", "kind", "status", "category", "volume", "closes_at", "winning_outcome")
     list_filter = (
         preset_filter(
-            FilterPreset("closed-24h", "unresolved 24 hours after closing", lambda rows, now: _overdue(rows, now, 24)),
-            FilterPreset("closed-72h", "unresolved 72 hours after closing", lambda rows, now: _overdue(rows, now, 72)),
+            FilterPreset("closed-24h", "closed or unreadable for 24 hours", lambda rows, now: _overdue(rows, now, 24)),
+            FilterPreset("closed-72h", "closed or unreadable for 72 hours", lambda rows, now: _overdue(rows, now, 72)),
             FilterPreset("stale", "traded, at a stale price", lambda rows, now: rows.traded().filter(
                 Exists(Outcome.objects.filter(market=OuterRef("pk"), price_stale=True)))),
             FilterPreset("resolved", "resolved or cancelled in the last 24 hours", lambda rows, now: rows.filter(
@@ -189,10 +189,10 @@ class SnippetInline(ReadOnlyTabularInline):
 
 @admin.register(QuestionEntry)
 class QuestionEntryAdmin(ReadOnlyAdmin):
-    list_display = ("question_set", "position", "question", "batch", "reason", "prices", "duplicate")
+    list_display = ("question_set", "position", "question", "batch", "reason", "prices")
     list_filter = ("reason",)
-    list_select_related = ("question_set", "question", "duplicate")
-    list_defer = ("question__rules", "duplicate__rules")
+    list_select_related = ("question_set", "question")
+    list_defer = ("question__rules",)
     search_fields = ("question__text",)
     ordering = ("-question_set_id", "position")
     inlines = (SnippetInline,)

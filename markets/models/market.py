@@ -10,6 +10,7 @@ from django.db.models import Max, Q
 
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import MoneyField, PriceField, RateField
+from markets.sources.base import PROPOSED
 from markets.sources.registry import SOURCES, source_choices
 
 YES, NO = "YES", "NO"
@@ -32,6 +33,20 @@ class MarketQuerySet(TimedQuerySet["Market"]):
         newest = markets.aggregate(newest=Max("listed_at"))["newest"]
         return markets.open().filter(listed_at__gte=newest - LISTING_SLACK) if newest else self.none()
 
+    def offered(self, source: str, at: datetime, *, replay: bool) -> MarketQuerySet:
+        """Listed markets that are neither over nor have a result proposed or disputed: to be bet on and asked about."""
+        return self.listed(source, at if replay else None).filter(Q(over_since=None) | Q(over_since__gt=at))
+
+    def deciding_exclusive_events(self, at: datetime) -> MarketQuerySet:
+        """Markets that settle their exclusive event, or may: the winner, and those over at `at` without a result.
+
+        A closed market that nothing depends on is left out, since its result is never read.
+        """
+        has_result = Q(resolved_at__lte=at)
+        won = Q(has_result, winning_outcome__side=YES)
+        is_read = Q(status=Market.Status.ACTIVE) | Q(traded=True) | Q(has_questions=True)
+        return self.filter(won | Q(~has_result, is_read, over_since__lte=at), event_exclusive=True)
+
     def traded(self) -> MarketQuerySet:
         """Unsettled markets that an agent has traded."""
         return self.unsettled().filter(traded=True)
@@ -45,6 +60,11 @@ class MarketQuerySet(TimedQuerySet["Market"]):
 
     def awaiting_resolution(self) -> MarketQuerySet:
         return self.filter(status=Market.Status.CLOSED)
+
+    def overdue(self, before: datetime) -> MarketQuerySet:
+        """Unsettled ones that were closed, or could not be read, since before an instant."""
+        closed = Q(status=Market.Status.CLOSED, closed_at__lte=before)
+        return self.unsettled().filter(closed | Q(unreadable_since__lte=before))
 
     def newest_instant(self) -> datetime | None:
         """The newest instant at which a source was read."""
@@ -84,11 +104,19 @@ class Market(ChangeTime):
     unresolved_reason = models.TextField(
         blank=True, default="", help_text="Why the closed market did not count as resolved when it was last checked."
     )
+    unreadable_since = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its venue's row of it can not be read; null while it can."
+    )
+    over_since = models.DateTimeField(
+        null=True, blank=True,
+        help_text="Since when it is over at its venue, or has a result proposed or disputed: held and sold only.",
+    )  # fmt: skip
     volume = MoneyField(default=Decimal(0))
     volume_24h = MoneyField(null=True, blank=True, help_text="US dollars traded in the last 24 hours, if stated.")
     liquidity = MoneyField(null=True, blank=True)
     fee_rate = RateField(null=True, blank=True, help_text="Of the venue's fee for takers; null if it states none.")
     fee_exponent = RateField(null=True, blank=True)
+    fee_unknown = models.BooleanField(default=False, help_text="The venue takes a fee whose terms can not be read.")
     closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
     created_at = models.DateTimeField(
         null=True, blank=True, help_text="When its venue created it, as the venue states."
@@ -104,6 +132,9 @@ class Market(ChangeTime):
     )
     closed_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
+    result_read_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its venue's result was last read again after its settlement."
+    )
     winning_outcome = models.ForeignKey(
         "markets.Outcome", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -140,6 +171,11 @@ class Market(ChangeTime):
     @property
     def is_open(self) -> bool:
         return self.status == self.Status.ACTIVE and self.accepts_orders
+
+    @property
+    def is_result_proposed(self) -> bool:
+        """Whether its oracle has had a result proposed, disputed or decided."""
+        return self.oracle_status in PROPOSED
 
     @property
     def is_final(self) -> bool:

@@ -6,16 +6,29 @@ from datetime import datetime
 from typing import Any
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.row_hashes import RowHashField
 from markets.models.market import Market, Outcome
-from markets.models.universe import Universe
+from markets.models.universe import SEALED_AFTER_FREEZE, Universe
 from markets.sources.registry import source_choices
 
 NONE_OF_THESE = "None of these"
 """The option that completes an exclusive list; venues do not state that a list is complete."""
+
+
+def frozen_before_close(prefix: str = "") -> Q:
+    """The entries of questions that were frozen before these closed: forecasts of others count on no board.
+
+    A question closes as its venue states, or where it is seen closed before. `prefix` leads to the entry.
+    """
+    frozen_at = F(f"{prefix}question_set__frozen_at")
+    condition = Q()
+    for close in ("closes_at", "closed_at"):
+        field = f"{prefix}question__{close}"
+        condition &= Q(**{field: None}) | Q(**{f"{field}__gt": frozen_at})
+    return condition
 
 
 class QuestionQuerySet(TimedQuerySet["Question"]):
@@ -133,6 +146,11 @@ class QuestionSet(models.Model):
         help_text="On the day of the week's decisions, the universe whose prices the set uses.",
     )  # fmt: skip
     frozen_at = models.DateTimeField()
+    sealed_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="The end of the last window of an external agent that may answer; null without any.",
+    )
     sha256 = models.CharField(max_length=64)
     evidence_sha256 = models.CharField(
         max_length=64, blank=True, help_text="SHA-256 over its evidence; empty where none was gathered."
@@ -148,8 +166,10 @@ class QuestionSet(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["day", "methodology", "part"], name="one_question_set_per_day_methodology_and_part"
-            )
+            ),
+            models.CheckConstraint(condition=SEALED_AFTER_FREEZE, name="question_set_is_sealed_after_its_freeze"),
         ]
+        indexes = [models.Index(fields=["sealed_until"], name="question_set_by_seal")]
         ordering = ["-day", "part"]
 
     def __str__(self) -> str:
@@ -209,10 +229,6 @@ class QuestionEntry(models.Model):
     closes_on = models.DateField(
         null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it."
     )
-    duplicate = models.ForeignKey(
-        Question, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
-        help_text="The same question at another venue, which is not asked.",
-    )  # fmt: skip
 
     class Meta:
         constraints = [

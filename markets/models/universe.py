@@ -5,10 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 
 from django.db import models
+from django.db.models import F, Q
 
 from foundation.fields import RateField
 from foundation.row_hashes import RowHashField
 from markets.models.market import Market, Outcome
+
+SEALED_AFTER_FREEZE = Q(sealed_until=None) | Q(sealed_until__gt=F("frozen_at"))
 
 
 class Universe(models.Model):
@@ -17,13 +20,20 @@ class Universe(models.Model):
     week_start = models.DateTimeField()
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
     frozen_at = models.DateTimeField()
+    sealed_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="The end of the last window of an external agent that may answer; null without any.",
+    )
     sha256 = models.CharField(max_length=64)
     market_block = models.TextField(help_text="The MARKETS block of every prompt of the run, byte for byte.")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["week_start", "methodology"], name="one_universe_per_week_and_methodology")
+            models.UniqueConstraint(fields=["week_start", "methodology"], name="one_universe_per_week_and_methodology"),
+            models.CheckConstraint(condition=SEALED_AFTER_FREEZE, name="universe_is_sealed_after_its_freeze"),
         ]
+        indexes = [models.Index(fields=["sealed_until"], name="universe_by_seal")]
         ordering = ["-week_start"]
 
     def __str__(self) -> str:
@@ -69,6 +79,7 @@ class OrderBook(models.Model):
     asks = models.JSONField(help_text="[[price, shares], …], the lowest price first.")
     fee_rate = RateField(null=True, blank=True, help_text="Of the taker's fee; null where the venue states none.")
     fee_exponent = RateField(null=True, blank=True)
+    fee_unknown = models.BooleanField(default=False, help_text="The venue takes a fee whose terms can not be read.")
     row_sha256 = RowHashField()
 
     class Meta:

@@ -6,8 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import chain
 
-from foundation.bulk import rows_by
-from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.models import Market
 from markets.models.question import NONE_OF_THESE
 from markets.question_selection import CandidateOption, QuestionCandidate
@@ -16,16 +14,28 @@ from markets.sources.registry import SOURCES
 MAX_RULES = 4000
 """Characters of its venue's rules that a question contains at most."""
 MAX_NAME = 300
+EVENT_COLUMNS = ("source", "event_id")
 
 
 def open_candidates(at: datetime, *, replay: bool) -> list[QuestionCandidate]:
-    """All candidate questions: a market alone, or the markets of an event as one list of options."""
+    """All candidate questions: a market alone, or the markets of an event as one list of options.
+
+    None is of an exclusive event that one of its markets settles, or may settle: that gives the others away.
+    """
+    settled = {market.event_key for market in Market.objects.deciding_exclusive_events(at).only(*EVENT_COLUMNS)}
     events: dict[str, list[Market]] = defaultdict(list)
     for source in SOURCES:
-        listed = Market.objects.listed(source, at if replay else None)
-        for market in listed.prefetch_related("outcomes").order_by("pk"):
-            events[market.event_key].append(market)
-    return list(chain.from_iterable(map(_event_candidates, events.values())))
+        offered = Market.objects.offered(source, at, replay=replay)
+        for market in offered.prefetch_related("outcomes").order_by("pk"):
+            if not (market.event_exclusive and market.event_key in settled):
+                events[market.event_key].append(market)
+    candidates = chain.from_iterable(map(_event_candidates, events.values()))
+    return [candidate for candidate in candidates if is_before_close(candidate, at)]
+
+
+def is_before_close(candidate: QuestionCandidate, at: datetime) -> bool:
+    """Whether its stated close, if there is one, lies after an instant."""
+    return candidate.closes_at is None or candidate.closes_at > at
 
 
 def single_candidate(market: Market) -> QuestionCandidate:
@@ -36,23 +46,6 @@ def single_candidate(market: Market) -> QuestionCandidate:
         options=tuple(CandidateOption(outcome.side, market.pk, outcome.side) for outcome in market.outcomes.all()),
         volume=market.volume, closes_at=market.closes_at, event=market.event_title, volume_24h=market.volume_24h,
     )  # fmt: skip
-
-
-def duplicate_pairs(candidates: Sequence[QuestionCandidate]) -> list[tuple[str, QuestionCandidate]]:
-    """Pairs of an original's key and its duplicate, from a source that stands later in the registry."""
-    by_key = rows_by("key", candidates)
-    originals: list[VenueQuestion] = []
-    pairs: list[tuple[str, QuestionCandidate]] = []
-    for source in SOURCES:
-        listed: dict[str, VenueQuestion] = {}
-        for candidate in candidates:
-            if candidate.source == source:
-                listed[candidate.key] = _venue_question(candidate)
-        for original, duplicate in duplicate_questions(originals, list(listed.values())):
-            listed.pop(duplicate, None)
-            pairs.append((original, by_key[duplicate]))
-        originals += listed.values()
-    return pairs
 
 
 def _event_candidates(markets: Sequence[Market]) -> Iterable[QuestionCandidate]:
@@ -102,8 +95,3 @@ def _rules(markets: Sequence[tuple[str, Market]]) -> str:
 
 def _truncated(text: str) -> str:
     return text if len(text) <= MAX_RULES else f"{text[: MAX_RULES - 1]}…"
-
-
-def _venue_question(candidate: QuestionCandidate) -> VenueQuestion:
-    names = tuple(option.name for option in candidate.options if option.market is not None)
-    return VenueQuestion(candidate.key, candidate.text, names, candidate.closes_at)

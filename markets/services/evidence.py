@@ -17,6 +17,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from foundation import draining
 from foundation.json_lines import instant_text
 from foundation.site_hosts import site_hosts
 from markets.evidence_filters import UNREADABLE, EvidenceFilter
@@ -41,7 +42,7 @@ class EvidenceUnavailable(Exception):
 
 
 class EvidenceClaimed(Exception):
-    """Another worker is gathering the evidence of the day."""
+    """The evidence of the day is left to another worker, or to a later run."""
 
 
 @contextmanager
@@ -102,6 +103,8 @@ class EvidenceGatherer:
     def __call__(self, candidates: Sequence[QuestionCandidate]) -> Evidence:
         """The evidence for candidates. Raises EvidenceUnavailable if the source fails, or gave nothing to show."""
         queries = {candidate.key: self.rule.query.replace("{question}", candidate.text) for candidate in candidates}
+        if draining.is_stopping():
+            raise EvidenceClaimed(draining.STOPPING)
         distinct = list(dict.fromkeys(queries.values()))
         if len(distinct) * self.query_usd > max(self.most_usd, Decimal(0)):
             raise EvidenceUnavailable(
@@ -130,6 +133,8 @@ class EvidenceGatherer:
             try:
                 return source.texts(queries, self.clock, EVIDENCE_S)
             except SourceUnavailable as error:
+                if draining.is_stopping():  # which cut it short: a later run gathers
+                    raise EvidenceClaimed(draining.STOPPING) from None
                 raise EvidenceUnavailable(f"the source of evidence is down: {error}") from None
 
 

@@ -14,12 +14,14 @@ from foundation.run_log import FailureLines, ReportLines
 from markets.models import Market, Outcome
 from markets.models.market import NO, YES
 from markets.services.prices import as_price
+from markets.services.unreadable_markets import ReadingResult
 from markets.sources.base import SkippedMarket, VenueMarket, VenueOutcome
+from markets.sources.field_parsers import filled
 
 TEXT_FIELDS = ("question", "condition_id", "slug", "description", "category", "event_id", "event_title", "option")
 DESCRIPTION_FIELDS = (
-    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "fee_rate", "fee_exponent", "closes_at",
-    "created_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
+    *TEXT_FIELDS, "event_exclusive", "volume", "volume_24h", "liquidity", "fee_rate", "fee_exponent", "fee_unknown",
+    "closes_at", "over_since", "created_at", "accepts_orders", "oracle_status", "listed_at", "refreshed_at",
 )  # fmt: skip
 QUOTE_FIELDS = ("quote", "quote_at", "bid", "ask", "token_id")
 CENT = Decimal("0.01")
@@ -40,6 +42,8 @@ class SyncReport:
     updated: int = 0
     closed: int = 0
     skipped: int = 0
+    over: int = 0
+    """Open markets of which the answer is public already."""
     replay: bool = False
     log: ReportLines = field(default_factory=ReportLines)
     failures: FailureLines = field(default_factory=FailureLines)
@@ -74,6 +78,10 @@ class FetchedMarkets:
     """The walk that the listed markets count as shown by."""
     complete: bool = False
     """True if the whole catalogue was walked to its end."""
+    reading: ReadingResult = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reading = ReadingResult(self.source)
 
 
 def store_markets(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
@@ -101,6 +109,7 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     skipped: list[SkippedMarket] = []
     reopened: list[str] = []
     updated = 0
+    public_answers: Counter[str] = Counter()
     for external_id, row in fetched.by_id.items():
         if external_id not in markets:
             if row.closed:
@@ -118,6 +127,7 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
                 pairs = match_outcomes(list(market.outcomes.all()), row.outcomes)
             except OutcomesChanged as error:
                 skipped.append(SkippedMarket(external_id, str(error)))
+                fetched.reading.unreadable[external_id] = str(error)
                 market.refreshed_at = at
                 continue
             updated += 1
@@ -125,6 +135,8 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
                 reopened.append(external_id)
             if market.status == Market.Status.ACTIVE and row.closed:
                 closing.append(market.pk)
+        if reason := row.public_answer(at):
+            public_answers[reason] += 1
         for outcome, quote in pairs:
             _set_quote(outcome, quote, at)
         _set_description(market, row, at)
@@ -135,11 +147,14 @@ def _upsert(fetched: FetchedMarkets, at: datetime, report: SyncReport) -> None:
     created_outcomes.sort(key=lambda outcome: (outcome.market.external_id, outcome.index))
     Market.objects.bulk_create(created, batch_size=200)
     Outcome.objects.bulk_create(created_outcomes, batch_size=500)
-    update_changed(Market, markets.values(), markets_before, DESCRIPTION_FIELDS)
-    update_changed(Outcome, outcomes, outcomes_before, QUOTE_FIELDS)
+    update_changed(markets.values(), markets_before, DESCRIPTION_FIELDS)
+    update_changed(outcomes, outcomes_before, QUOTE_FIELDS)
     # Compare-and-swap: a settlement since the market was read must not be undone.
     active = Market.objects.filter(pk__in=closing, status=Market.Status.ACTIVE)
     report.closed += active.update(status=Market.Status.CLOSED, closed_at=at)
+    for reason, number in public_answers.items():
+        report.over += number
+        report.log.write(f"neither bettable nor asked, since {reason}: {number}")
     report.created += len(created)
     report.updated += updated
     for skip in skipped:
@@ -200,7 +215,10 @@ def _set_description(market: Market, row: VenueMarket, at: datetime) -> None:
         market.volume_24h = row.volume_24h.quantize(CENT, rounding=ROUND_DOWN)
     if row.liquidity is not None:
         market.liquidity = row.liquidity.quantize(CENT, rounding=ROUND_DOWN)
-    market.fee_rate, market.fee_exponent = row.fee_rate, row.fee_exponent
+    market.description = filled(market.description)  # as an earlier version may have stored it
+    market.fee_rate, market.fee_exponent, market.fee_unknown = row.fee_rate, row.fee_exponent, row.fee_unknown
+    if market.status == Market.Status.ACTIVE and not row.closed:
+        market.over_since = (market.over_since or at) if row.public_answer(at) else None
     market.closes_at = row.closes_at or market.closes_at
     market.created_at = market.created_at or row.created_at
     market.accepts_orders = row.accepts_orders

@@ -65,6 +65,7 @@ def capture_order_books(
             asks=stored_levels(levels.asks, depth),
             fee_rate=market.fee_rate,
             fee_exponent=market.fee_exponent,
+            fee_unknown=market.fee_unknown,
         )
         books.append(book)
     OrderBook.objects.bulk_create(books, batch_size=500)

@@ -19,7 +19,6 @@ from markets.pricing import (
     book_midpoint,
     decide_polymarket_price,
     decide_quoted_price,
-    needs_book,
 )
 from markets.sources.base import TopOfBook
 from markets.sources.field_parsers import complement
@@ -120,7 +119,7 @@ def update_prices(markets: Sequence[Market], *, rule: PriceRule, at: datetime, c
             outcomes += market.outcomes.all()
         else:
             _retain_prices(market, result)
-    midpoints, books = _read_clob(quoted, rule, clob, result)
+    midpoints, books = _read_clob(quoted, clob, result)
     candidates: dict[int, Candidates] = {}
     for outcome in quoted:
         book = books.get(outcome.token_id)
@@ -162,10 +161,11 @@ def _decide(
         rule,
         midpoint=candidates.midpoint,
         gamma=candidates.gamma,
-        bid=candidates.bid if book_was_read else None,
-        ask=candidates.ask if book_was_read else None,
+        bid=candidates.bid,
+        ask=candidates.ask,
         last=candidates.last,
         gamma_is_new=is_new,
+        book_is_own=book_was_read,
     )
 
 
@@ -197,7 +197,7 @@ def leading_outcomes(market: Market) -> list[Outcome]:
 
 
 def _read_clob(
-    outcomes: Sequence[Outcome], rule: PriceRule, clob: Clob | None, result: PricingResult
+    outcomes: Sequence[Outcome], clob: Clob | None, result: PricingResult
 ) -> tuple[dict[str, Decimal], dict[str, TopOfBook]]:
     tokens = [outcome.token_id for outcome in outcomes if outcome.token_id]
     if clob is None or not tokens:
@@ -206,13 +206,9 @@ def _read_clob(
     midpoints = {token: as_price(price) for token, price in response.values.items()}
     result.failures += response.failed
     result.requested, result.answered = len(tokens), len(midpoints) + len(response.rejected)
-    doubtful = []
-    for outcome in outcomes:
-        if needs_book(rule, midpoint=midpoints.get(outcome.token_id), gamma=outcome.quote):
-            doubtful.append(outcome.token_id)
-    if not doubtful:
-        return midpoints, {}
-    response_books = clob.books(doubtful)
+    if not midpoints:
+        return {}, {}
+    response_books = clob.books(midpoints)
     result.failures += response_books.failed
     books: dict[str, TopOfBook] = {}
     for token, book in response_books.values.items():
@@ -241,7 +237,7 @@ def _record(outcomes: list[Outcome], result: PricingResult, candidates: dict[int
             if not decision.stale:
                 outcome.price_at = at
         PriceObservation.objects.bulk_create(observations, batch_size=500)
-        update_changed(Outcome, outcomes, stored, ACCEPTED_FIELDS)
+        update_changed(outcomes, stored, ACCEPTED_FIELDS)
 
 
 def _stored_values(outcomes: list[Outcome]) -> dict[int, FieldValues]:

@@ -13,11 +13,6 @@ STATED_FIELDS = ("source", "event_key", "text", "rules", "category", "exclusive"
 """Fields that a question takes over from its candidate."""
 
 
-def draft_question(candidate: QuestionCandidate, at: datetime) -> Question:
-    """A candidate's question, not stored."""
-    return Question(**_question_fields(candidate, at))
-
-
 def _question_fields(candidate: QuestionCandidate, at: datetime) -> dict[str, Any]:
     fields = {name: getattr(candidate, name) for name in STATED_FIELDS}
     return fields | {"market_id": candidate.only_market_id, "first_asked_at": at}

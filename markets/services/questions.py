@@ -15,11 +15,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, prefetch_related_objects
+from django.db.models import Max, Q, prefetch_related_objects
 
 from foundation.bulk import rows_by
 from foundation.failpoints import failpoint
-from foundation.json_lines import json_line, json_number
+from foundation.json_lines import json_number
 from markets.models import (
     EvidenceSnippet,
     Market,
@@ -33,14 +33,19 @@ from markets.models import (
     UniverseEntry,
 )
 from markets.pricing import PriceRule
-from markets.prompt_blocks import evidence_block, question_block, question_line, whole_dollars
+from markets.prompt_blocks import evidence_block, question_block, whole_dollars
 from markets.question_quotes import Quote, Quotes, current_ask, is_priced, option_quotes_of
 from markets.question_selection import QuestionCandidate, market_ids, rank_candidates, select_candidates
-from markets.selectors.question_candidates import duplicate_pairs, open_candidates, single_candidate
+from markets.selectors.question_candidates import (
+    is_before_close,
+    open_candidates,
+    single_candidate,
+)
 from markets.services.evidence import Evidence, EvidenceUnavailable, claim_evidence, evidence_sha256, store_snippets
 from markets.services.prices import PricingResult, is_replay, recorded_prices, spread, update_prices
-from markets.services.question_storage import draft_question, store_questions
+from markets.services.question_storage import store_questions
 from markets.sources.polymarket import Clob
+from markets.sources.registry import SOURCES
 
 if TYPE_CHECKING:
     from markets.selection_rule import Condition, SelectionRule
@@ -59,6 +64,7 @@ class FreezeParameters:
 
     conditions : those that are on; every later part of a day has those of its first part
     gather : the evidence for chosen questions; raises EvidenceUnavailable
+    seal_end : the end of the set's seal, by its freeze
     """
 
     day: datetime
@@ -71,28 +77,32 @@ class FreezeParameters:
     clob: Clob | None
     on_priced: Callable[[PricingResult], None]
     gather: Callable[[Sequence[QuestionCandidate]], Evidence] | None = None
+    seal_end: Callable[[datetime], datetime | None] = lambda frozen_at: None
 
 
 def freeze_question_set(freeze: FreezeParameters, *, traded: Iterable[int] = ()) -> QuestionSet:
-    """The day's questions: the stored set, else a new one that includes every market of `traded` (ids).
+    """The day's questions: the stored set, else a new one of one venue, with every market of `traded` (ids) there.
 
     Raises NoQuestions if no question qualifies, and EvidenceClaimed while another run gathers their evidence.
     """
     stored = QuestionSet.objects.filter(day=freeze.day, methodology=freeze.methodology, part=0).first()
     if stored is not None:
         return stored
-    eligible, pairs = _eligible_candidates(freeze)
-    quotes = _quotes(freeze, [*eligible, *_market_candidates(traded)], replay=is_replay(freeze.at))
-    selected = select_candidates(
-        eligible, freeze.rule, freeze.rule.questions_per_day, usable=partial(is_priced, quotes=quotes)
-    )
-    added = _priced_candidates(_market_candidates(set(traded) - market_ids(selected)), quotes)
+    selected: Sequence[QuestionCandidate] = ()
+    of_trades = _market_candidates(traded, freeze.at)
+    for eligible in [*_eligible_by_venue(freeze), []]:
+        quotes = _quotes(freeze, [*eligible, *of_trades], replay=is_replay(freeze.at))
+        if selected := _selected(freeze, eligible, quotes):
+            of_trades = [candidate for candidate in of_trades if candidate.source == selected[0].source]
+            break
+    asked = market_ids(selected)
+    added = [candidate for candidate in _priced_candidates(of_trades, quotes) if not candidate.market_ids & asked]
     if not selected and not added:
         raise NoQuestions("no open question has usable prices: run sync_markets first")
     failpoint("questions.priced")
     try:
         with _evidence_claim(freeze, 0):
-            return _store(freeze, 0, selected, added, quotes, dict(reversed(pairs)))
+            return _store(freeze, 0, selected, added, quotes)
     except IntegrityError:  # another run stored it first
         return QuestionSet.objects.get(day=freeze.day, methodology=freeze.methodology, part=0)
 
@@ -110,56 +120,63 @@ def extend_question_set(freeze: FreezeParameters, *, traded: Iterable[int]) -> Q
         part = (parts.aggregate(last=Max("part"))["last"] or 0) + 1
         options = QuestionOption.objects.filter(question__entries__question_set__in=parts)
         missing = set(traded) - set(options.values_list("outcome__market", flat=True))
-        candidates = _market_candidates(missing)
+        candidates = _market_candidates(missing, freeze.at)
         quotes = _quotes(freeze, candidates, replay=is_replay(freeze.at))
         added = _priced_candidates(candidates, quotes)
         if not added:
             return None
         try:
             with _evidence_claim(freeze, part):
-                return _store(replace(freeze, conditions=conditions), part, (), added, quotes, {})
+                return _store(replace(freeze, conditions=conditions), part, (), added, quotes)
         except IntegrityError:
             continue  # another run added a part: leave out its questions
 
 
-def draft_question_blocks(freeze: FreezeParameters) -> list[str]:
-    """The prompt blocks of the day's batches as a freeze would store them, at recorded prices. Stores nothing.
+def count_drafted_questions(freeze: FreezeParameters) -> int:
+    """The number of questions that a freeze would choose at recorded prices, without the markets that agents trade."""
+    for eligible in _eligible_by_venue(freeze):
+        if selected := _selected(freeze, eligible, _quotes(freeze, eligible, replay=True)):
+            return len(selected)
+    return 0
 
-    Without the markets that agents trade. Empty if no question qualifies.
+
+def _eligible_by_venue(freeze: FreezeParameters) -> list[list[QuestionCandidate]]:
+    """The candidates to price of each venue, those of the day's venue first: a question set draws on one.
+
+    With a universe that is the venue of its markets; else the venues take turns, day by day.
     """
-    eligible, _ = _eligible_candidates(freeze)
-    quotes = _quotes(freeze, eligible, replay=True)
-    number, size = freeze.rule.questions_per_day, freeze.rule.questions_per_call
-    selected = select_candidates(eligible, freeze.rule, number, usable=partial(is_priced, quotes=quotes))
-    blocks = []
-    for start in range(0, len(selected), size):
-        for condition in freeze.conditions:
-            lines = [json_line(freeze.rule.question_columns)]
-            for place, candidate in enumerate(selected[start : start + size], start=start + 1):
-                entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=place)
-                entry.question = draft_question(candidate, freeze.at)
-                options = [option.name for option in candidate.options]
-                lines.append(question_line(entry, place, options, condition, freeze.rule))
-            blocks.append("\n".join(lines))
-    return blocks
-
-
-def _eligible_candidates(
-    freeze: FreezeParameters,
-) -> tuple[list[QuestionCandidate], list[tuple[str, QuestionCandidate]]]:
-    """The candidates to price, and the pairs of an original's key and its duplicate at another venue."""
     candidates = open_candidates(freeze.at, replay=is_replay(freeze.at))
     ranked = rank_candidates(candidates, freeze.rule, freeze.at)
-    pairs = duplicate_pairs(ranked)
-    unique = rows_by("key", ranked)
-    for _, duplicate in pairs:
-        unique.pop(duplicate.key, None)
-    return select_candidates(list(unique.values()), freeze.rule, freeze.rule.questions_per_day * CANDIDATE_RATIO), pairs
+    sources = {candidate.source for candidate in ranked}
+    limit = freeze.rule.questions_per_day * CANDIDATE_RATIO
+    by_venue = []
+    for venue in venues_by_turn([name for name in SOURCES if name in sources], freeze.day, freeze.universe):
+        of_venue = [candidate for candidate in ranked if candidate.source == venue]
+        by_venue.append(select_candidates(of_venue, freeze.rule, limit))
+    return by_venue
 
 
-def _market_candidates(markets: Iterable[int]) -> list[QuestionCandidate]:
-    rows = Market.objects.filter(pk__in=set(markets)).prefetch_related("outcomes").order_by("pk")
-    return list(map(single_candidate, rows))
+def venues_by_turn(venues: Sequence[str], day: datetime, universe: Universe | None) -> list[str]:
+    """The venues, beginning with the one whose turn it is on a day."""
+    if universe is not None or not venues:
+        return list(venues)
+    turn = day.toordinal() % len(venues)
+    return [*venues[turn:], *venues[:turn]]
+
+
+def _selected(
+    freeze: FreezeParameters, eligible: Sequence[QuestionCandidate], quotes: Quotes
+) -> list[QuestionCandidate]:
+    """The day's questions among candidates, without those that lack a price."""
+    number, usable = freeze.rule.questions_per_day, partial(is_priced, quotes=quotes)
+    return select_candidates(eligible, freeze.rule, number, usable=usable)
+
+
+def _market_candidates(markets: Iterable[int], at: datetime) -> list[QuestionCandidate]:
+    """The questions on these markets, without those of which the answer is public, or whose close has passed."""
+    rows = Market.objects.filter(Q(over_since=None) | Q(over_since__gt=at), pk__in=set(markets))
+    candidates = map(single_candidate, rows.prefetch_related("outcomes").order_by("pk"))
+    return [candidate for candidate in candidates if is_before_close(candidate, at)]
 
 
 def _priced_candidates(candidates: Iterable[QuestionCandidate], quotes: Quotes) -> list[QuestionCandidate]:
@@ -221,7 +238,6 @@ def _store(
     selected: Sequence[QuestionCandidate],
     added: Sequence[QuestionCandidate],
     quotes: Quotes,
-    duplicates: Mapping[str, QuestionCandidate],
 ) -> QuestionSet:
     """Stores the set with its questions, entries and batches. Raises IntegrityError if the part exists."""
     candidates = [*selected, *added]
@@ -229,23 +245,17 @@ def _store(
     conditions = [condition for condition in freeze.conditions if condition.name not in left_out]
     frozen_at = max(freeze.at, evidence.ended_at) if evidence else freeze.at
     with transaction.atomic():
-        with_duplicates = []
-        for candidate in candidates:
-            with_duplicates.append(candidate)
-            if candidate.key in duplicates:
-                with_duplicates.append(duplicates[candidate.key])
-        questions = store_questions(with_duplicates, freeze.at)
+        questions = store_questions(candidates, freeze.at)
         entries: dict[str, QuestionEntry] = {}
         for position, candidate in enumerate(candidates, start=1):
             entry = _entry(candidate, option_quotes_of(candidate, quotes), freeze, position=position)
             entry.question = questions[candidate.key]
             if position > len(selected):
                 entry.reason = QuestionEntry.Reason.TRADED
-            if candidate.key in duplicates:
-                entry.duplicate = questions[duplicates[candidate.key].key]
             entries[candidate.key] = entry
         question_set = QuestionSet(
             day=freeze.day, methodology=freeze.methodology, part=part, universe=freeze.universe, frozen_at=frozen_at,
+            sealed_until=freeze.seal_end(frozen_at),
             sha256=fingerprint(list(entries.values())), left_out=left_out,
         )  # fmt: skip
         if evidence is not None:

@@ -20,6 +20,7 @@ from markets.pricing import PriceRule, has_tight_book
 from markets.services.market_storage import FetchedMarkets, SyncReport, store_markets
 from markets.services.prices import is_replay, update_prices
 from markets.services.question_resolution import update_scheduled_closes
+from markets.services.unreadable_markets import update_unreadable
 from markets.services.venue_health import (
     alert_venue_down,
     clear_venue_down,
@@ -82,6 +83,8 @@ def sync_markets(
         if fetched.by_id:
             store_markets(fetched, at, report)
             failpoint("sync.stored")
+        _tell_unreadable(fetched, at)
+        if fetched.by_id:
             _accept_quotes(fetched, clob=clob, rule=rule, at=at, report=report)
             failpoint("sync.priced")
     update_scheduled_closes()
@@ -101,8 +104,13 @@ def refresh_markets(
     fetched = FetchedMarkets(catalogue.source)
     _look_up(catalogue, markets, fetched, at, report)
     store_markets(fetched, at, report)
+    _tell_unreadable(fetched, at)
     report.finish()
     return fetched.by_id
+
+
+def _tell_unreadable(fetched: FetchedMarkets, at: datetime) -> None:
+    update_unreadable(fetched.reading, fetched.by_id.keys() - fetched.reading.unreadable.keys(), at=at)
 
 
 # ── the catalogue ─────────────────────────────────────────────────────────────────────────────────
@@ -174,7 +182,8 @@ def _add(page: CataloguePage, fetched: FetchedMarkets, rule: PriceRule, report: 
     skipped = list(page.skipped)
     for row in page.rows:
         if not row.closed and not _is_priced(row, rule):
-            skipped.append(SkippedMarket(row.external_id, f"{UNPRICED} within {rule.maximum_spread:f}"))
+            reason = f"{UNPRICED} within {rule.maximum_spread:f}"
+            skipped.append(SkippedMarket(row.external_id, reason, excluded=True))
             continue
         fetched.by_id.setdefault(row.external_id, row)
         if not row.closed:
@@ -182,6 +191,10 @@ def _add(page: CataloguePage, fetched: FetchedMarkets, rule: PriceRule, report: 
     for skip in skipped:
         report.skip(skip)
         fetched.unusable.add(skip.ref)
+        if not skip.excluded:
+            fetched.reading.unreadable[skip.ref] = skip.reason
+            fetched.reading.listed_unreadable += 1
+    fetched.reading.rows += len(page.rows) + len(page.skipped)
     report.seen += len(page.rows) + len(page.skipped)
 
 
@@ -257,6 +270,8 @@ def _look_up(
                 missing.append(market)
         elif isinstance(row, SkippedMarket):
             report.skip(row)
+            if not row.excluded:
+                fetched.reading.unreadable[market.external_id] = row.reason
         else:
             fetched.by_id[row.external_id] = row
     _alert_gone(missing, fetched.by_id.keys(), at)

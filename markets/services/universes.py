@@ -23,6 +23,8 @@ from markets.sources.registry import TRADED_SOURCE
 CANDIDATE_RATIO, MIN_SPARE_CANDIDATES = 1.5, 50
 """Markets priced for each place in the universe, and how many more than places at least: some will lack a price."""
 
+NO_MARKETS = "no open market has usable prices: run sync_markets first"
+
 
 class NoMarkets(Exception):
     """No market qualifies for a universe."""
@@ -57,11 +59,12 @@ def freeze_universe(
     clob: Clob | None,
     columns: MarketColumns = MarketColumns(),
     on_priced: Callable[[PricingResult], None] = lambda pricing: None,
+    seal_end: Callable[[datetime], datetime | None] = lambda frozen_at: None,
 ) -> Universe:
     """The universe of a week and methodology: the stored one, else a new one frozen at `at`.
 
     `held_ids` are the ids of the markets that agents of the run hold; `on_priced` receives the price decisions of a new
-    universe. Raises NoMarkets if no market qualifies.
+    universe; `seal_end` gives the end of its seal by its freeze. Raises NoMarkets if no market qualifies.
     """
     stored = Universe.objects.filter(week_start=week_start, methodology=methodology).first()
     if stored is not None:
@@ -80,6 +83,7 @@ def freeze_universe(
                 week_start=week_start,
                 methodology=methodology,
                 frozen_at=at,
+                sealed_until=seal_end(at),
                 sha256=draft.sha256,
                 market_block=draft.market_block,
             )
@@ -90,6 +94,13 @@ def freeze_universe(
         return Universe.objects.get(week_start=week_start, methodology=methodology)
     failpoint("universe.frozen")
     return universe
+
+
+def require_markets(week_start: datetime, *, at: datetime) -> None:
+    """Raises NoMarkets unless a universe of the week is frozen, or a market is offered at `at`."""
+    is_frozen = Universe.objects.filter(week_start=week_start).exists()
+    if not is_frozen and not Market.objects.offered(TRADED_SOURCE, at, replay=is_replay(at)).exists():
+        raise NoMarkets(NO_MARKETS)
 
 
 def draft_universe(
@@ -115,7 +126,7 @@ def draft_universe(
         elif market.pk in held_ids:
             held_markets.append(market)
     if not bettable:
-        raise NoMarkets("no open market has usable prices: run sync_markets first")
+        raise NoMarkets(NO_MARKETS)
     entries = []
     for position, market in enumerate([*bettable, *held_markets, *further], start=1):
         entry = _entry(market, pricing, at, bettable=position <= len(bettable))
@@ -155,7 +166,7 @@ def fingerprint(entries: Sequence[UniverseEntry], block: str) -> str:
 
 def _candidates(size: int, at: datetime, *, replay: bool) -> list[Market]:
     """Listed markets of the traded source by volume, ties by the venue's id."""
-    listed = Market.objects.listed(TRADED_SOURCE, at if replay else None)
+    listed = Market.objects.offered(TRADED_SOURCE, at, replay=replay)
     ranked = sorted(listed.values_list("volume", "external_id", "pk"), key=lambda row: (-row[0], len(row[1]), row[1]))
     number = max(int(size * CANDIDATE_RATIO), size + MIN_SPARE_CANDIDATES)
     ids = list(map(itemgetter(2), ranked[:number]))

@@ -10,23 +10,29 @@ from django.db.models import F, Max
 from foundation.http import Traffic, take_traffic
 from foundation.services.alerts import clear_alert, clear_others, raise_alert
 from markets.models import Market, Outcome, VenueTraffic
-from markets.sources.registry import SOURCES
+from markets.sources.base import base_url_setting
+from markets.sources.registry import SOURCES, sources_by_service
 
 VENUE_DOWN, PRICES_STALE = "venue-down", "prices-stale"
 STALE_AFTER = timedelta(minutes=30)
 
 
 def alert_venue_down(service: str, reason: str, *, at: datetime) -> None:
-    """Raises the alert of a service that gives no usable answer; its next answer clears it."""
-    venue = SOURCES[VENUE_OF_SERVICE[service]].label
+    """Raises the alert of a service that gives no usable answer; its next answer clears it.
+
+    One failure is a warning: a second one in a row makes it urgent, and sends it again.
+    """
+    venue = SOURCES[sources_by_service()[service]].label
     raise_alert(
         kind=VENUE_DOWN,
         items={service: f"{venue} ({service})"},
         message=f"{venue} can not be read. {reason}",
         at=at,
         path="/admin/#jobs",
-        remedy=f"Look at {venue}'s status page, then at this machine's network and {service.upper()}_BASE_URL "
+        remedy=f"Look at {venue}'s status page, then at this machine's network and {base_url_setting(service)} "
         "(manage.py doctor). Prices stay as they were; the next sync or snapshot that gets an answer resolves this.",
+        urgent=False,
+        escalates=True,
     )
 
 
@@ -63,14 +69,12 @@ def refresh_stale_prices(*, at: datetime) -> None:
         )
 
 
-VENUE_OF_SERVICE = {"gamma": "polymarket", "clob": "polymarket", "kalshi": "kalshi"}
-
-
 def store_venue_traffic() -> None:
     """Adds this run's requests to those of the venues."""
+    sources = sources_by_service()
     by_venue: defaultdict[str, Traffic] = defaultdict(Traffic)
     for service, traffic in take_traffic().items():
-        if venue := VENUE_OF_SERVICE.get(service):
+        if venue := sources.get(service):
             by_venue[venue].requests += traffic.requests
             by_venue[venue].failures += traffic.failures
             by_venue[venue].seconds += traffic.seconds

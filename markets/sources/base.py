@@ -14,6 +14,11 @@ from typing import Any
 from foundation.http import HttpService, UpstreamError
 from markets.sources.field_parsers import first_field, identifier, shown
 
+PROPOSED = ("proposed", "disputed", "challenged", "resolved")
+"""Words of the oracle of an open market that has an answer already."""
+PINNED = Decimal("0.005")
+"""Prices nearer than this to 0 and 1 are final once the game has started."""
+
 
 @dataclass(frozen=True, slots=True)
 class VenueOutcome:
@@ -57,11 +62,17 @@ class VenueMarket:
     fee_rate: Decimal | None = None
     """Of the fee that takers pay: shares × rate × (p(1 − p))^exponent; None if the venue states none."""
     fee_exponent: Decimal | None = None
+    fee_unknown: bool = False
+    """True if the venue takes a fee whose terms can not be read."""
     closes_at: datetime | None = None
     """The nominal deadline, for display only."""
     created_at: datetime | None = None
     oracle_status: str | None = None
     """The oracle's or venue's status of the resolution, in lower case; None if there is none."""
+    ended: bool = False
+    """True if the venue says that what the market is about is over."""
+    starts_at: datetime | None = None
+    """The start of the game that it is about, where it is one."""
     result: str = ""
     """The venue's result (`yes`, `no`, `scalar`); "" if there is none yet."""
 
@@ -69,9 +80,23 @@ class VenueMarket:
     def is_open(self) -> bool:
         return not self.closed and self.accepts_orders
 
+    def public_answer(self, at: datetime) -> str:
+        """Why the answer of an open market is public already, as far as its venue tells; "" where it is not."""
+        if self.closed:
+            return ""
+        if self.oracle_status in PROPOSED:
+            return f"the oracle says {self.oracle_status}"
+        if self.ended:
+            return "over by its venue's word"
+        prices = [outcome.price for outcome in self.outcomes if outcome.price is not None]
+        is_pinned = bool(prices) and all(price < PINNED or price > 1 - PINNED for price in prices)
+        return "started, and its prices are final" if self.starts_at and self.starts_at <= at and is_pinned else ""
+
 
 UNPRICED = "no price: no trade yet, and no book of two sides"
 """The reason to skip an open market that no rule could price."""
+TEMPLATE = "question: a template with an unfilled blank"
+"""The reason to skip an open market without any other question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +105,16 @@ class SkippedMarket:
 
     ref: str
     reason: str
+    excluded: bool = False
+    """True of one that can be read, and is no market for the arena."""
 
 
 class Unusable(ValueError):
     """Raised by parsers of a market that is skipped, with the reason as message."""
+
+
+class Excluded(Unusable):
+    """Raised by parsers of a market that can be read, and is none for the arena."""
 
 
 def parse_row(
@@ -95,7 +126,7 @@ def parse_row(
     try:
         return parse(raw)
     except Unusable as why:
-        return SkippedMarket(first_field(raw, identifier, *id_fields) or ref, str(why))
+        return SkippedMarket(first_field(raw, identifier, *id_fields) or ref, str(why), isinstance(why, Excluded))
 
 
 def parse_nested(
@@ -215,6 +246,13 @@ class Source:
     """The venue's page of a market, by external id and slug; None if they are no part of an address."""
     rule: str
     """The rule of `Catalogue.resolution`, as a phrase on pages."""
+    services: tuple[str, ...]
+    """The names of its `HttpService`s, the catalogue's first; `base_url_setting` names the setting of each address."""
+
+
+def base_url_setting(service: str) -> str:
+    """The name of the setting with a service's address."""
+    return f"{service.upper()}_BASE_URL"
 
 
 URL_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,299}")

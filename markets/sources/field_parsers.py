@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+from arena_verifier.answer_texts import without_nul
+
+NUMBER = re.compile(r"[-+]?(\d+(?:\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 FEE_STEP = Decimal("0.000001")
 LONGEST_NUMBER = 100
 """Characters; the longest price in the captured answers has 40."""
@@ -47,7 +49,7 @@ def line(raw: object) -> str:
     """Text on one line: stripped, without NUL, and with a space for each other control character or line break."""
     if isinstance(raw, str) and raw.isprintable():
         return raw.strip()  # nearly always, and quick
-    return re.sub(r"[\x01-\x1f\x7f-\x9f\u2028\u2029]", " ", storable(raw)).strip()
+    return re.sub(r"[\x01-\x1f\x7f-\x9f\u2028\u2029]", " ", without_nul(raw)).strip()
 
 
 def label(raw: object) -> str:
@@ -59,12 +61,21 @@ def prose(raw: object) -> str:
     """Text of several lines, without control characters other than line breaks and tabs."""
     if isinstance(raw, str) and raw.isprintable():
         return raw.strip()
-    return re.sub(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]", " ", storable(raw).replace("\r\n", "\n")).strip()
+    return re.sub(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]", " ", without_nul(raw).replace("\r\n", "\n")).strip()
 
 
-def storable(raw: object) -> str:
-    # PostgreSQL refuses NUL, and UTF-8 can not encode half a surrogate pair.
-    return re.sub(r"[\ud800-\udfff]", "\ufffd", raw.replace("\0", "")) if isinstance(raw, str) else ""
+PLACEHOLDER = re.compile(
+    r"\|\|[^|\n]{1,60}\|\||\{\{ ?[a-z_][\w ]{0,60}\}\}|<<[^<>\n]{1,60}>>"
+    r"|\[(?:date|time|count|number|amount|price|value|name|team|player|candidate|person|city|country|state|year|month|"
+    r"day|event|threshold|percentage|x|xx)\](?!\()",
+    re.IGNORECASE,
+)
+"""A blank of a template that its venue has not filled in."""
+
+
+def filled(text: str) -> str:
+    """The text, or nothing where it is a template with an unfilled blank."""
+    return "" if PLACEHOLDER.search(text) else text
 
 
 def identifier(raw: object) -> str | None:

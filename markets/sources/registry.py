@@ -32,12 +32,14 @@ SOURCES: dict[str, Source] = {
         client=gamma,
         page_url=lambda external_id, slug: page_under("https://polymarket.com/market", slug),
         rule="by its prices of exactly 1 and 0 with the oracle resolution or the CLOB’s winner flag",
+        services=("gamma", "clob"),
     ),
     "kalshi": Source(
         label="Kalshi",
         client=kalshi,
         page_url=lambda ticker, slug: page_under("https://kalshi.com/markets", ticker.partition("-")[0].lower()),
         rule="by its terminal status and settlement value",
+        services=("kalshi",),
     ),
 }
 """The sources by the name in `Market.source`; the traded one first, so that it never waits for another."""
@@ -50,6 +52,14 @@ TRADED_SOURCE = "polymarket"
 def source_choices() -> list[tuple[str, str]]:
     """Name and label of each source, as the choices of a field."""
     return [(name, source.label) for name, source in SOURCES.items()]
+
+
+def sources_by_service() -> dict[str, str]:
+    """The name of the source to which each service belongs."""
+    sources: dict[str, str] = {}
+    for name, source in SOURCES.items():
+        sources |= dict.fromkeys(source.services, name)
+    return sources
 
 
 @contextmanager

@@ -8,10 +8,8 @@ from django.db.models import Q
 from rest_framework import serializers
 
 from agents.api.ledger import AgentRecordSerializer, AgentRecordViewSet
-from agents.api.sealed import UnsealedViewSet
 from agents.list_filters import position_changed
 from agents.models import Agent, Family, Position
-from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
 from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter
@@ -20,7 +18,7 @@ from foundation.rest.viewsets import ReadOnlyViewSet
 from scoring.models import BrierScore, Snapshot
 from scoring.selectors.after_costs import AgentAfterCosts, stored_after_costs
 from scoring.selectors.competition import attach_competition
-from scoring.selectors.valuations import NO_RECORD, bet_records, sealed_agents, valuations
+from scoring.selectors.valuations import NO_RECORD, bet_records, valuations
 
 
 def agent_changed(since: datetime) -> Q:
@@ -59,13 +57,13 @@ class AgentSerializer(ReadSerializer):
     )  # fmt: skip
     trades_without_book = serializers.IntegerField(
         source="costed.trades_without_book", read_only=True, allow_null=True,
-        help_text="Trades of which no order book was captured.",
+        help_text="Trades without a captured order book or a known fee.",
     )  # fmt: skip
 
     class Meta:
         model = Agent
         fields = (
-            "id", "cohort", "family", "replicate", "release", "model_id", "display_name", "status", "cash",
+            "id", "cohort", "family", "release", "model_id", "display_name", "status", "cash",
             "positions_value", "total_value", "pnl", "pnl_percent", "brier", "resolved_bets", "win_rate",
             "return_after_costs", "liquidation_value", "trades_without_book",
         )  # fmt: skip
@@ -96,10 +94,6 @@ class AgentViewSet(ReadOnlyViewSet):
             values = valuations(agents)
             for agent in agents:
                 agent.valuation = values[agent.pk]
-        if sealed := sealed_agents(seals_in_force()):
-            published = valuations([agent for agent in attach_competition(agents) if agent.pk in sealed])
-            for agent in agents:
-                agent.cash = published[agent.pk].cash if agent.pk in sealed else agent.cash
         if self.is_requested(*RECORD_FIELDS):
             scores = bet_records(agents)
             for agent in agents:
@@ -120,7 +114,7 @@ class SnapshotSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class SnapshotViewSet(UnsealedViewSet, AgentRecordViewSet):
+class SnapshotViewSet(AgentRecordViewSet):
     """Portfolio values on the ten-minute grid, newest first."""
 
     # Prefetched, not joined: for a join the planner may read all snapshots of every agent to find the newest few.
@@ -143,7 +137,7 @@ class BrierScoreSerializer(AgentRecordSerializer):
         )  # fmt: skip
 
 
-class BrierScoreViewSet(UnsealedViewSet, AgentRecordViewSet):
+class BrierScoreViewSet(AgentRecordViewSet):
     """The bet-sizing score of each purchase on a market that resolved with a winner."""
 
     queryset = BrierScore.objects.select_related("agent__cohort", "agent__family")

@@ -1,14 +1,22 @@
 """The boards of external agents."""
 
+from django.http import HttpResponseRedirect
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import INSTANT_SCHEMA, past_instant
+from foundation.rest.filters import INSTANT_SCHEMA
 from foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import ComputedListViewSet, IntervalField, NumberField, SkillField, selected_name
-from scoring.constants import AGENT_PERIODS, CLOSED, FORECAST, TRACKS
-from scoring.selectors.leaderboard_entries import ALL_TIME, PROTOCOLS, read_agents_board
+from scoring.api.base import (
+    ComputedListViewSet,
+    IntervalField,
+    NumberField,
+    SkillField,
+    published_instant,
+    selected_name,
+)
+from scoring.constants import CLOSED, FORECAST, TRACKS
+from scoring.selectors.leaderboard_entries import PROTOCOLS, read_agents_board
 
 
 def _count(help_text: str) -> serializers.IntegerField:
@@ -30,6 +38,15 @@ class AgentsBoardEntrySerializer(serializers.Serializer):
     rank_high = _count("Worst rank within the 95 % range.")
     score = NumberField(help_text="Forecasts: the adjusted Brier score. Trading: the mean return in per cent.")
     score_ci = IntervalField(help_text="95 % interval of the score.")
+    ranked_by = serializers.CharField(
+        allow_null=True,
+        help_text="Of forecasts: adjusted_brier, or alpha where the ranked agents answered different questions.",
+    )
+    price_distance = NumberField(help_text="Mean distance of the probabilities to the market's.")
+    repeats_price = serializers.BooleanField(
+        allow_null=True,
+        help_text="True if it only repeats the price: alpha surely within 0.005 of 0, a distance below 0.02.",
+    )
     answered = _count("Resolved questions answered; completed decisions. Null for models that trade.")
     asked = _count("Resolved questions, or decisions, that were asked since the agent's first answer.")
     coverage = NumberField(help_text="answered / asked.")
@@ -37,7 +54,6 @@ class AgentsBoardEntrySerializer(serializers.Serializer):
     missed = _count("Tasks without an answer in time.")
     refused = _count("Answers that were refused.")
     late = _count("Tasks to which an answer came after the deadline.")
-    reported = _count("Failures that the agent reported.")
     brier = NumberField(help_text="Mean form.")
     brier_ci = IntervalField(help_text="95 % interval of the Brier score.")
     skill_percent = SkillField()
@@ -64,21 +80,19 @@ class AgentsBoardViewSet(ComputedListViewSet):
             query_parameter("track", "Default: closed.", enum=TRACKS),
             query_parameter("protocol", "Default: forecast.", enum=PROTOCOLS),
             query_parameter(
-                "period", "Questions that resolved, or cohorts that began, in the last months. Default: ALL.",
-                enum=list(AGENT_PERIODS),
-            ),
-            query_parameter(
-                "as_of", "The board at a past time, by what was known then.", kind=INSTANT_SCHEMA,
+                "as_of", "The last board published by then: a redirect to its own instant.", kind=INSTANT_SCHEMA,
             ),
         ],
         filters=False,
     )  # fmt: skip
-    def list(self, request: Request) -> Response:
-        self.check_parameters("track", "protocol", "period", "as_of")
-        board = read_agents_board(
-            selected_name(request, "protocol", PROTOCOLS, FORECAST),
-            track=selected_name(request, "track", TRACKS, CLOSED),
-            period=selected_name(request, "period", AGENT_PERIODS, ALL_TIME),
-            at=past_instant(request, "as_of"),
-        )
+    def list(self, request: Request) -> Response | HttpResponseRedirect:
+        self.check_parameters("track", "protocol", "as_of")
+        protocol = selected_name(request, "protocol", PROTOCOLS, FORECAST)
+        track = selected_name(request, "track", TRACKS, CLOSED)
+        at = None
+        if "as_of" in request.query_params:
+            at, elsewhere = published_instant(request, protocol, track=track)
+            if elsewhere is not None:
+                return elsewhere
+        board = read_agents_board(protocol, track=track, at=at)
         return self.page(board.entries)

@@ -1,19 +1,21 @@
 """Bases of the endpoints whose answers are computed, and the checks of the leaderboard that a request selects."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
+from django.http import HttpResponseRedirect
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from cohorts.models import Methodology
-from foundation.rest.filters import INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.rest.filters import check_parameters, past_instant
 from foundation.rest.negotiation import FORMAT_PARAMETER
 from foundation.rest.pagination import StrictPagination
 from foundation.rest.serializers import FIELDS_PARAMETER, field_names, requested_fields, select_fields
@@ -23,10 +25,7 @@ from scoring.constants import ALL_METHODOLOGIES
 from scoring.leaderboard_keys import skill_percent
 from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index
-
-AS_OF = query_parameter(
-    "as_of", "As known at a past time: what had been asked, traded and resolved.", kind=INSTANT_SCHEMA
-)
+from scoring.selectors.published_boards import published_boards
 
 ARM = query_parameter(
     "arm", "Prompt condition (arm) of the forecasts, one of a methodology. Default: that of the methodology's boards."
@@ -108,8 +107,8 @@ class ObjectField(serializers.JSONField):
 
 def selected_arm(request: Request, methodology: str = ALL_METHODOLOGIES) -> str:
     """The query parameter `arm`, by default that of the methodology's boards. Raises ValidationError for another."""
-    conditions, at = competition_index().conditions, past_instant(request, "as_of")
-    return selected_name(request, "arm", conditions.names(), conditions.board(methodology, at))
+    conditions = competition_index().conditions
+    return selected_name(request, "arm", conditions.names(), conditions.board(methodology))
 
 
 def selected_name(request: Request, name: str, values: Iterable[str], default: str) -> str:
@@ -134,3 +133,23 @@ def selected_category(request: Request) -> str:
     if category and not Market.objects.filter(category=category).exists():
         raise ValidationError({"category": [f"no market has the category {category}"]})
     return category
+
+
+def published_instant(
+    request: Request, protocol: str, **selection: str
+) -> tuple[datetime | None, HttpResponseRedirect | None]:
+    """The instant in `as_of`, and a redirect where the last board was published at another one before it.
+
+    Raises NotFound for an instant before the first publication.
+    """
+    at = past_instant(request, "as_of")
+    if at is None:
+        return None, None
+    instant = published_boards(protocol, **selection).filter(at__lte=at).values_list("at", flat=True).first()
+    if instant is None:
+        raise NotFound("as_of: no board had been published by then")
+    if instant == at:
+        return at, None
+    query = request.query_params.copy()
+    query["as_of"] = instant.isoformat().replace("+00:00", "Z")
+    return None, HttpResponseRedirect(f"{request.path}?{query.urlencode()}")

@@ -5,11 +5,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.filters import check_parameters
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import (
     ARM,
-    AS_OF,
     ComputedView,
     IntervalField,
     NumberField,
@@ -124,14 +123,13 @@ class CalibrationView(ComputedView):
             ARM,
             query_parameter("methodology", "A version. Default: over all versions."),
             query_parameter("category", "Forecasts on questions of this category only; trades stay over all."),
-            AS_OF,
         ]
     )
     def get(self, request: Request) -> Response:
-        check_parameters(request, {"arm", "methodology", "category", "as_of"})
+        check_parameters(request, {"arm", "methodology", "category"})
         methodology, category = selected_methodology(request), selected_category(request)
         arm = selected_arm(request, methodology)
-        result = calibration(arm, methodology, category, at=past_instant(request, "as_of"))
+        result = calibration(arm, methodology, category)
         selection = {"arm": arm, "methodology": methodology or None, "category": category or None}
         body = selection | {name: getattr(result, name) for name in ("forecasts", "trades", "stakes")}
         return Response(self.get_serializer(body).data)

@@ -8,10 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Family
-from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.filters import check_parameters
 from foundation.rest.serializers import MoneyStringField
 from foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import AS_OF, ComputedListViewSet, ComputedView, IntervalField, NumberField, selected_name
+from scoring.api.base import ComputedListViewSet, ComputedView, IntervalField, NumberField, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
 from scoring.selectors.comparison import comparison
@@ -21,10 +21,12 @@ from scoring.selectors.condition_differences import ConditionDifference, conditi
 
 class PairedTestSerializer(serializers.Serializer):
     se = NumberField()
+    freedom = NumberField(help_text="Degrees of freedom: the effective number of events or weeks.")
     p = NumberField(help_text="Two-sided.")
     p_holm = NumberField(help_text="Corrected for all pairs of families.")
     margin = NumberField(
         help_text="Half the 95 % interval of the difference, corrected as p_holm is: 0 is outside where p_holm < 0.05."
+        " Null of too little data for a claim: fewer than 10 events or 6 cohorts, or 3 degrees of freedom."
     )
     pairs = serializers.IntegerField(help_text="Pairs that p is corrected for.")
 
@@ -60,10 +62,12 @@ class TradingComparisonSerializer(serializers.Serializer):
 class BrierTestSerializer(PairedTestSerializer):
     """The paired test of the two Brier scores on common forecasts, clustered by event."""
 
-    n = serializers.IntegerField(help_text="Forecasts on the same question on the same day.")
+    n = serializers.IntegerField(help_text="Questions that both forecast on the same day.")
     events = serializers.IntegerField()
     difference = NumberField(help_text="The first's Brier score less the second's.")
-    questions_more = NumberField(help_text="Questions still needed to find a true difference of 0.01.")
+    questions_more = NumberField(
+        help_text="Questions still needed to find a true difference of 0.01, at the level corrected as p_holm is."
+    )
 
 
 class ForecastComparisonSerializer(serializers.Serializer):
@@ -129,10 +133,9 @@ class ComparisonView(ComputedView):
             OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description="A family's slug.")
             for name in ("first", "second")
         ]
-        + [AS_OF]
     )
     def get(self, request: Request, first: str, second: str) -> Response:
-        check_parameters(request, {"as_of"})
+        check_parameters(request, ())
         if first == second:
             raise NotFound("a family can not be compared with itself")
         index = competition_index()
@@ -140,8 +143,7 @@ class ComparisonView(ComputedView):
         for slug in (first, second):
             if slug not in families:
                 raise NotFound(f"there is no family {slug}")
-        at = past_instant(request, "as_of")
-        return Response(self.get_serializer(comparison(families[first], families[second], index, at=at)).data)
+        return Response(self.get_serializer(comparison(families[first], families[second], index)).data)
 
 
 class ConditionDifferenceSerializer(serializers.Serializer):
@@ -165,14 +167,14 @@ class ConditionDifferenceSerializer(serializers.Serializer):
 
 
 class ConditionDifferenceViewSet(ComputedListViewSet):
-    """The differences of each model and pair of conditions, now or at a past time."""
+    """The differences of each model and pair of conditions."""
 
     serializer_class = ConditionDifferenceSerializer
 
-    @extend_schema(parameters=[AS_OF, query_parameter("family", "A family's slug. Default: all.")], filters=False)
+    @extend_schema(parameters=[query_parameter("family", "A family's slug. Default: all.")], filters=False)
     def list(self, request: Request) -> Response:
-        self.check_parameters("as_of", "family")
+        self.check_parameters("family")
         slugs = competition_index().by_slug if "family" in request.query_params else ()
         family = selected_name(request, "family", ["", *slugs], "")
-        differences = condition_figures(at=past_instant(request, "as_of")).differences
+        differences = condition_figures().differences
         return self.page([row for row in differences if family in ("", row.family)])

@@ -1,18 +1,20 @@
 """Disagreements of the models with the market."""
 
+from dataclasses import replace
+
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import past_instant
 from foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import ARM, AS_OF, ComputedListViewSet, NumberField, selected_arm, selected_name
+from scoring.api.base import ARM, ComputedListViewSet, selected_arm, selected_name
+from scoring.constants import LEAST_COMPARED
 from scoring.selectors.competition import competition_index
-from scoring.selectors.market_disagreements import MarketRecord
+from scoring.selectors.market_disagreements import closeness, widest_disagreements
 
 
 class MarketDisagreementSerializer(serializers.Serializer):
-    """The option of a question, and the day, on which a model and the market's price are furthest apart."""
+    """The option of an open question on which a model and the market's price are furthest apart."""
 
     question = serializers.IntegerField(help_text="The question's id.")
     family = serializers.CharField(help_text="The model's slug.")
@@ -20,52 +22,37 @@ class MarketDisagreementSerializer(serializers.Serializer):
     day = serializers.DateTimeField(help_text="The day on which it was asked.")
     option = serializers.CharField(help_text="The option's name.")
     probability = serializers.FloatField(help_text="The model's.")
-    ensemble = NumberField(help_text="The mean of the models' probabilities; null for a resolved question.")
+    ensemble = serializers.FloatField(help_text="The mean of the models' probabilities.")
     price = serializers.FloatField(help_text="The market's, brought to a sum of 1 where options are exclusive.")
     gap = serializers.FloatField(help_text="The width of the difference.")
-    kind_questions = serializers.IntegerField(
-        source="kind.questions",
+    compared = serializers.IntegerField(
+        source="closeness.questions",
         default=None,
         allow_null=True,
-        help_text="Resolved questions of the category on which the model differed as much; null where there is none.",
+        help_text=f"Resolved questions of the model with a price; null below {LEAST_COMPARED}.",
     )
-    kind_model = serializers.IntegerField(
-        source="kind.model", default=None, allow_null=True, help_text="On how many the model's Brier score was lower."
+    model_closer = serializers.IntegerField(
+        source="closeness.model", default=None, allow_null=True, help_text="On how many its mean Brier score was lower."
     )
-    kind_market = serializers.IntegerField(
-        source="kind.market", default=None, allow_null=True, help_text="On how many the market's was lower."
+    market_closer = serializers.IntegerField(
+        source="closeness.market", default=None, allow_null=True, help_text="On how many the market's was lower."
     )
-    happened = serializers.BooleanField(allow_null=True, help_text="Whether the option happened; null without outcome.")
-    forecasts = serializers.IntegerField(allow_null=True, help_text="Days behind the scores.")
-    brier = NumberField(help_text="The model's mean Brier score on the question.")
-    market_brier = NumberField(help_text="The market's on the same days.")
-    lead = NumberField(help_text="The market's less the model's.")
 
 
 class MarketDisagreementViewSet(ComputedListViewSet):
-    """Questions without an outcome by their widest disagreement; of resolved ones the largest wins and losses.
+    """Questions without an outcome by their widest disagreement.
 
-    Without `family`, a question has the model that is furthest from the market, or of the largest win or loss.
-    Resolved ones are sorted by the lead.
+    Without `family`, a question has the model that is furthest from the market.
     """
 
     serializer_class = MarketDisagreementSerializer
 
-    @extend_schema(
-        parameters=[
-            ARM,
-            AS_OF,
-            query_parameter("family", "A family's slug. Default: all."),
-            query_parameter(
-                "resolved", "true for the largest wins and losses. Default: false.", enum=("false", "true")
-            ),
-        ],
-        filters=False,
-    )
+    @extend_schema(parameters=[ARM, query_parameter("family", "A family's slug. Default: all.")], filters=False)
     def list(self, request: Request) -> Response:
-        self.check_parameters("arm", "as_of", "family", "resolved")
+        self.check_parameters("arm", "family")
         families = [family.slug for family in competition_index().families.values()]
         family = selected_name(request, "family", ["", *families], "")
-        record = MarketRecord(selected_arm(request), family, past_instant(request, "as_of"))
-        is_resolved = selected_name(request, "resolved", ("false", "true"), "false") == "true"
-        return self.page([*record.wins, *reversed(record.losses)] if is_resolved else record.unresolved)
+        arm = selected_arm(request)
+        records = closeness(arm)
+        rows = [replace(row, closeness=records.get(row.family)) for row in widest_disagreements(arm, family)]
+        return self.page(rows)

@@ -6,7 +6,6 @@ from django.db.models import Prefetch, Q, QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.api.sealed import SealableSerializer, SealableViewSet
 from agents.api.tasks import ModelCallSerializer, SearchResultSerializer
 from agents.models import Elicitation, Family, Forecast, ModelCall
 from foundation.rest.cursors import StrictCursorPagination
@@ -137,10 +136,7 @@ class ScoreField(NumberField):
         return score and getattr(score, self.field_name or "")
 
 
-class ForecastSerializer(SealableSerializer):
-    open_fields = frozenset(
-        {"id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "made_at"}
-    )
+class ForecastSerializer(ReadSerializer):
     forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the leaderboards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
@@ -156,7 +152,7 @@ class ForecastSerializer(SealableSerializer):
         fields: tuple[str, ...] = (
             "id", "question", "elicitation", "forecaster", "family", "release", "methodology", "arm", "probabilities",
             "normalised", "rationale", "made_at", "samples_asked", "samples_read", "spread", "searches", "excluded",
-            "brier", "log", "spherical", "accuracy", "market_brier", "sealed_until",
+            "brier", "log", "spherical", "accuracy", "market_brier",
         )  # fmt: skip
 
 
@@ -213,7 +209,7 @@ def matching_forecasts(forecasts: QuerySet[Forecast], text: str) -> QuerySet[For
     return with_words(forecasts, text, "question__text", "rationale")
 
 
-class ForecastViewSet(SealableViewSet):
+class ForecastViewSet(ReadOnlyViewSet):
     """Forecasts with their scores, newest first; the detail has the prompt and every call."""
 
     queryset = Forecast.objects.select_related("family")

@@ -1,17 +1,19 @@
 """The leaderboard endpoint of both protocols."""
 
+from django.http import HttpResponseRedirect
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import INSTANT_SCHEMA, past_instant
+from foundation.rest.filters import INSTANT_SCHEMA
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import (
     ARM,
     ComputedListViewSet,
     IntervalField,
     NumberField,
+    published_instant,
     selected_arm,
     selected_category,
     selected_methodology,
@@ -68,6 +70,9 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     return_after_costs = NumberField(
         help_text="Mean return of the same trades after spreads, the depth of the captured books and the venue's fee."
     )
+    return_after_costs_ci = IntervalField(
+        help_text="95 % interval of the mean return after costs over calendar weeks, as that of the return."
+    )
     vanished_share = NumberField(
         help_text="Share of the profit at midpoints over these cohorts that costs take; null without a profit."
     )
@@ -76,14 +81,15 @@ class LeaderboardEntrySerializer(serializers.Serializer):
     )
     cohorts_with_books = serializers.IntegerField(allow_null=True, help_text="Cohorts of which no book is missing.")
     trades_without_book = serializers.IntegerField(
-        allow_null=True, help_text="Trades of which no book was captured; the other figures leave their cohorts out."
+        allow_null=True,
+        help_text="Trades without a book or a known fee; the other figures leave their cohorts out.",
     )
 
 
 class LeaderboardViewSet(ComputedListViewSet):
     """The leaderboard of a protocol, over all methodologies or of one, now or at a past time.
 
-    Trading: by mean return over cohorts. A category narrows Brier scores, skill scores, win rate and number of bets to
+    Trading: by mean return over cohorts. A category narrows bet-sizing scores, win rate and number of bets to
     markets of that category; values, returns and ranks stay those over all categories, since cash is shared.
     With `protocol=forecast`: by Brier score, for one arm.
     """
@@ -109,13 +115,13 @@ class LeaderboardViewSet(ComputedListViewSet):
             ),
             query_parameter(
                 "as_of",
-                "The leaderboard at a past time: the snapshots and resolutions known by then.",
+                "The last board published by then: a redirect to its own instant.",
                 kind=INSTANT_SCHEMA,
             ),
         ],
         filters=False,
     )
-    def list(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response | HttpResponseRedirect:
         self.check_parameters("protocol", "methodology", "arm", "category", "created", "as_of")
         protocol = selected_name(request, "protocol", PROTOCOLS, TRADING)
         methodology, category = selected_methodology(request), selected_category(request)
@@ -124,12 +130,18 @@ class LeaderboardViewSet(ComputedListViewSet):
             arm = selected_arm(request, methodology)
         if arm and protocol == TRADING:
             raise NotFound("arm: the trading protocol has none; ask with protocol=forecast")
-        at = past_instant(request, "as_of")
         after_cutoff = bool(selected_name(request, "created", ("", AFTER_CUTOFF), ""))
         if after_cutoff and protocol == TRADING:
             raise NotFound("created: the trading protocol has no such board; ask with protocol=forecast")
         if after_cutoff and category:
             raise NotFound("created: no such board of a category; ask without one")
+        at = None
+        if "as_of" in request.query_params:
+            if after_cutoff:
+                raise NotFound("created: no such board is published; ask without as_of")
+            at, elsewhere = published_instant(request, protocol, methodology=methodology, arm=arm, category=category)
+            if elsewhere is not None:
+                return elsewhere
         entries = leaderboard_entries(
             protocol, methodology=methodology, arm=arm, category=category, at=at, after_cutoff=after_cutoff
         )

@@ -2,14 +2,14 @@
 
 from dataclasses import asdict
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import ID_SCHEMA, INSTANT_SCHEMA, check_parameters, past_instant
+from foundation.clock import present
+from foundation.rest.filters import ID_SCHEMA, check_parameters
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import ComputedView, selected_methodology, selected_name
 from scoring.selectors.competition import competition_index
@@ -65,11 +65,10 @@ class PerformanceView(ComputedView):
             query_parameter("cohort", "The agents of one cohort, by its number.", kind=ID_SCHEMA),
             query_parameter("family", "One family, by its slug."),
             query_parameter("methodology", "The agents of one version's cohorts, by the version."),
-            query_parameter("as_of", "The curves at a past time, where the range ends.", kind=INSTANT_SCHEMA),
         ]
     )
     def get(self, request: Request) -> Response:
-        check_parameters(request, {"range", "cohort", "family", "methodology", "as_of"})
+        check_parameters(request, {"range", "cohort", "family", "methodology"})
         name = selected_name(request, "range", RANGES, DEFAULT_RANGE)
         index = competition_index()
         agents = index.counted
@@ -84,8 +83,7 @@ class PerformanceView(ComputedView):
             agents = [agent for agent in agents if agent.family.slug == slug]
         if version := selected_methodology(request):
             agents = [agent for agent in agents if agent.cohort.methodology.version == version]
-        at = past_instant(request, "as_of") or timezone.now()
-        curves = performance(agents, span=RANGES[name], at=at)
+        curves = performance(agents, span=RANGES[name], at=present())
         times = [at.isoformat().replace("+00:00", "Z") for at in curves.instants]  # once, not for each family
         series = []
         for slug, values in curves.families.items():

@@ -1,4 +1,4 @@
-"""Scores by the days to the close, by cost, and by the dates of releases."""
+"""Scores by the days to the close, and by cost."""
 
 from typing import ClassVar
 
@@ -6,11 +6,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import check_parameters, past_instant
+from foundation.rest.filters import check_parameters
 from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import (
     ARM,
-    AS_OF,
     ComputedView,
     IntervalField,
     NumberField,
@@ -60,23 +59,6 @@ class DaysAheadSerializer(TimedScoresSerializer):
     days_to = serializers.IntegerField(allow_null=True, help_text="Below so many days; null without an end.")
 
 
-class RevisionsSerializer(serializers.Serializer):
-    """How far a forecaster's beliefs move between its consecutive forecasts of a question."""
-
-    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
-    n = serializers.IntegerField(help_text="Resolved questions asked on several days; each counts once.")
-    revisions = serializers.IntegerField(help_text="Pairs of consecutive forecasts.")
-    events = serializers.IntegerField(help_text="Their events.")
-    revision = NumberField(help_text="Mean absolute change of its probabilities.")
-    revision_ci = IntervalField(help_text="95 %, by events; null below four.")
-    price_move = NumberField(help_text="Mean absolute change of the market's prices between the same days.")
-    price_move_ci = IntervalField(help_text="95 %, by events; null below four.")
-    difference = NumberField(help_text="`revision` less `price_move`; its interval is corrected for their number.")
-    difference_ci = IntervalField(help_text="95 %, by events.")
-    same_direction = NumberField(help_text="Share of revisions that go the price's way, where both moved.")
-    same_direction_ci = IntervalField(help_text="95 %, by events; null below four.")
-
-
 class CostRowSerializer(ForecasterScoreSerializer):
     """A model's score, and what the answers behind it took, by question."""
 
@@ -103,58 +85,6 @@ class CostStepSerializer(serializers.Serializer):
     is_significant = serializers.BooleanField(help_text="Is `p_holm` below 0.05?")
 
 
-class ReleaseScoreSerializer(serializers.Serializer):
-    """A release's dates and its score, of forecasts within 365 days of its first."""
-
-    release = serializers.IntegerField(help_text="The release's id.")
-    model_id = serializers.CharField(help_text="The gateway's id of the model.")
-    display_name = serializers.CharField()
-    family = serializers.CharField(help_text="The family's slug.")
-    released_on = serializers.DateField(
-        allow_null=True, help_text="The day on which the gateway listed the model; null if unknown."
-    )
-    knowledge_cutoff = serializers.DateField(allow_null=True, help_text="The end of what it knows; null if unknown.")
-    cutoff_source = serializers.CharField(allow_null=True, help_text="catalogue or declared.")
-    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
-    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
-    late_forecasts = serializers.IntegerField(help_text="Left out: made more than 365 days after its first.")
-    events = serializers.IntegerField(help_text="Their events.")
-    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
-    brier_ci = IntervalField()
-    difference = NumberField(help_text="Its Brier score less the market's on the same questions.")
-    difference_ci = IntervalField(help_text="95 %, by events.")
-
-
-class TrendPointSerializer(serializers.Serializer):
-    """A point of a trend's line, with the ends of its band."""
-
-    date = serializers.DateField(help_text="The date.")
-    value = serializers.FloatField(help_text="The line's value there.")
-    low = serializers.FloatField(help_text="The lower end of the band.")
-    high = serializers.FloatField(help_text="The upper end of the band.")
-
-
-class ReleaseTrendSerializer(serializers.Serializer):
-    """The least-squares line of `difference` over a date of the releases; its errors are of resampled events."""
-
-    releases = serializers.IntegerField(help_text="Releases with this date and four events.")
-    events = serializers.IntegerField(help_text="Their events.")
-    slope = serializers.FloatField(help_text="Change in a year of the date.")
-    slope_ci = IntervalField(help_text="95 %, events resampled.")
-    parity = serializers.DateField(allow_null=True, help_text="Where a falling line meets the market's score.")
-    parity_ci = serializers.ListField(
-        child=serializers.DateField(), allow_null=True, help_text="95 %; null where it is unbounded."
-    )
-    line = TrendPointSerializer(many=True, help_text="Points of the line and of its band.")
-
-
-class ReleaseTrendsSerializer(serializers.Serializer):
-    """The trends over both dates of releases."""
-
-    released_on = ReleaseTrendSerializer(allow_null=True, help_text="Over the date of release.")
-    knowledge_cutoff = ReleaseTrendSerializer(allow_null=True, help_text="Over the end of knowledge.")
-
-
 class ReportPartSerializer(serializers.Serializer):
     """A part of the report of a forecast leaderboard."""
 
@@ -165,8 +95,6 @@ class ReportPartSerializer(serializers.Serializer):
 
 class TimeReportSerializer(ReportPartSerializer):
     bins = DaysAheadSerializer(many=True, help_text="By days from the forecast to the market's close.")
-    early = TimedScoresSerializer(allow_null=True, help_text="Of the forecasts asked 14 days and more ahead.")
-    revisions = RevisionsSerializer(many=True, help_text="Of each model and agent.")
 
 
 class CostReportSerializer(ReportPartSerializer):
@@ -176,28 +104,23 @@ class CostReportSerializer(ReportPartSerializer):
     steps = CostStepSerializer(many=True, help_text="Along the frontier, from the cheapest model on.")
 
 
-class ReleaseReportSerializer(ReportPartSerializer):
-    rows = ReleaseScoreSerializer(many=True, help_text="By model.")
-    trends = ReleaseTrendsSerializer(help_text="Null for fewer than three different dates.")
-
-
 class ReportPartView(ComputedView):
     """A part of the report of a forecast leaderboard over all categories."""
 
     part: ClassVar[str]
 
-    @extend_schema(parameters=[ARM, query_parameter("methodology", "A version. Default: over all versions."), AS_OF])
+    @extend_schema(parameters=[ARM, query_parameter("methodology", "A version. Default: over all versions.")])
     def get(self, request: Request) -> Response:
-        check_parameters(request, {"arm", "methodology", "as_of"})
+        check_parameters(request, {"arm", "methodology"})
         methodology = selected_methodology(request)
-        arm, at = selected_arm(request, methodology), past_instant(request, "as_of")
-        figures, computed_at = report_part(self.part, arm=arm, methodology=methodology, at=at)
+        arm = selected_arm(request, methodology)
+        figures, computed_at = report_part(self.part, arm=arm, methodology=methodology)
         body = {"arm": arm, "methodology": methodology or None, "computed_at": computed_at, **figures}
         return Response(self.get_serializer(body).data)
 
 
 class TimeView(ReportPartView):
-    """Scores by the days from a forecast to its market's close, and how much beliefs move."""
+    """Scores by the days from a forecast to its market's close."""
 
     part, serializer_class = "time", TimeReportSerializer
 
@@ -206,9 +129,3 @@ class CostsView(ReportPartView):
     """Scores against the gateway's own cost of exactly the calls behind them."""
 
     part, serializer_class = "costs", CostReportSerializer
-
-
-class ReleaseTrendsView(ReportPartView):
-    """Scores by the date of a model's release and by the end of its knowledge, with trends."""
-
-    part, serializer_class = "releases", ReleaseReportSerializer

@@ -4,9 +4,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.rest.filters import past_instant
 from foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import AS_OF, ComputedListViewSet, IntervalField, NumberField, selected_methodology
+from scoring.api.base import ComputedListViewSet, NumberField, selected_methodology
 from scoring.selectors.leaderboard_entries import risk_figures
 
 
@@ -21,14 +20,6 @@ class RiskSerializer(serializers.Serializer):
         help_text="Largest fall of one of its portfolios from its highest value before, in per cent, by Sunday values."
     )
     weekly_volatility = NumberField(help_text="Standard deviation of the weekly returns, in percentage points.")
-    sharpe = NumberField(help_text="Mean weekly return divided by that deviation.")
-    sharpe_ci = IntervalField(help_text="95 %, by a studentised bootstrap over calendar weeks; null below six.")
-    return_on_locked_capital = NumberField(
-        help_text="Profit, in per cent, for a dollar that was locked in positions for a week, at cost."
-    )
-    first_share = NumberField(
-        help_text="Share of 2,000 resamples of the calendar weeks in which its mean return is the highest."
-    )
     resolved_stakes = serializers.IntegerField(help_text="Purchases on markets that resolved with a winner.")
     held_profit = serializers.CharField(allow_null=True, help_text="What they made, held to the end, in dollars.")
     odds_bettor_share = NumberField(
@@ -41,13 +32,11 @@ class RiskSerializer(serializers.Serializer):
 
 
 class RiskViewSet(ComputedListViewSet):
-    """Drawdown, volatility, Sharpe ratio, return on locked capital, and what chance gives, of each family."""
+    """Drawdown, volatility, and what chance gives, of each family."""
 
     serializer_class = RiskSerializer
 
-    @extend_schema(
-        parameters=[query_parameter("methodology", "A version. Default: over all versions."), AS_OF], filters=False
-    )
+    @extend_schema(parameters=[query_parameter("methodology", "A version. Default: over all versions.")], filters=False)
     def list(self, request: Request) -> Response:
-        self.check_parameters("methodology", "as_of")
-        return self.page(risk_figures(selected_methodology(request), at=past_instant(request, "as_of")).rows)
+        self.check_parameters("methodology")
+        return self.page(risk_figures(selected_methodology(request)).rows)

@@ -11,10 +11,11 @@ from typing import Any
 
 import django
 
-from agents.models.sealed_rows import seals_in_force
-from agents.records import ARCHIVE, FORECAST, GENESIS, RECEIPT, TRADING
-from agents.sealing import respecting_seals
+from agents.letters import first_sealed_freeze
+from agents.models import ChainLink
+from agents.records import ARCHIVE, BOARD, FORECAST, GENESIS, RECEIPT, TRADING
 from agents.services.chain import append_archive
+from agents.services.envelopes import open_envelopes
 from agents.services.signing_keys import anchor, chain_heads
 from arena_verifier.standalone import program_text
 from forecast_rank.atomic_folders import atomic_folder
@@ -22,6 +23,7 @@ from forecast_rank.files.checksums import file_sha256, list_files
 from forecast_rank.files.descriptions import Dataset, croissant, data_package
 from foundation.consistent_reads import consistent_reads
 from foundation.json_lines import instant_text
+from foundation.version import VERSION
 from markets.sources.registry import SOURCES
 from scoring.exports.archive_record import ANCHOR, FORMAT_VERSION, MANIFEST, WeeklyRows, archive_record, manifest_text
 from scoring.exports.dictionary import CSV, dictionary_json
@@ -30,7 +32,8 @@ from scoring.exports.table_files import TableWriter
 from scoring.exports.table_rows import methodology_rows, row_batches
 from scoring.exports.tables import TABLES
 from scoring.exports.tables.receipts import RECEIPTS
-from scoring.exports.tables.results import CHAIN
+from scoring.exports.tables.results import CHAIN, PUBLISHED_BOARDS
+from scoring.services.published_boards import publish_for_archive
 
 STANDALONE_VERIFIER = "verify_arena.py"
 """Part of every archive: verifies one with the standard library alone."""
@@ -68,8 +71,9 @@ def build_archive(
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotAnArchive(f"{folder}: holds something else than an archive")
-    with atomic_folder(folder) as draft, respecting_seals(at=at):
-        rows = _write_archive(draft, selection.without_sealed(seals_in_force()), formats, at, progress)
+    open_envelopes(at=at)
+    with atomic_folder(folder) as draft:
+        rows = _write_archive(draft, selection.before(first_sealed_freeze(at)), formats, at, progress)
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return BuiltArchive(sum(rows.values()), len(files), size, file_sha256(folder / MANIFEST))
@@ -83,12 +87,21 @@ def _write_archive(
         (draft / format).mkdir()
     with TableWriter(CHAIN, draft, formats) as chain:
         with consistent_reads():
+            publication = publish_for_archive(at=at) if selection.is_whole else _last_publication()
             tables, weeks = _write_tables(draft, selection, formats, progress)
             heads = chain_heads() | {RECEIPT: _receipt_head(selection)}
             for batch in row_batches(CHAIN, selection, protocol__in=TASK_PROTOCOLS):
                 chain.write_rows(batch)
             _write_documents(draft, selection, at)
+        published = publication.sequence if publication else 0
+        with TableWriter(PUBLISHED_BOARDS, draft, formats) as boards:
+            for batch in row_batches(PUBLISHED_BOARDS, selection, link__sequence__lte=published):
+                boards.write_rows(batch)
+        tables[PUBLISHED_BOARDS.name] = boards.digest()
+        for batch in row_batches(CHAIN, selection, protocol=BOARD, sequence__lte=published):
+            chain.write_rows(batch)
         del heads[ARCHIVE]
+        heads[BOARD] = {"length": published, "head": publication.sha256 if publication else GENESIS}
         link = append_archive(
             archive_record(
                 folder=draft,
@@ -113,8 +126,11 @@ def _write_archive(
 def _write_tables(
     draft: Path, selection: ExportSelection, formats: Sequence[str], progress: Progress
 ) -> tuple[dict[str, dict[str, Any]], WeeklyRows]:
-    """The digest of each table but the chain, after writing each in every format, and the rows by week."""
-    tables = [table for table in TABLES if table is not CHAIN]
+    """The digest of each table of facts, after writing each in every format, and the rows by week.
+
+    The chain and the published boards grow while an archive is written.
+    """
+    tables = [table for table in TABLES if table not in (CHAIN, PUBLISHED_BOARDS)]
     digests, weeks = {}, WeeklyRows()
     for index, table in enumerate(tables):
         progress(index, len(tables), table.name)
@@ -125,6 +141,10 @@ def _write_tables(
         digests[table.name] = written.digest()
     progress(len(tables), len(tables), "")
     return digests, weeks
+
+
+def _last_publication() -> ChainLink | None:
+    return ChainLink.objects.filter(protocol=BOARD).order_by("-sequence").first()
 
 
 def _receipt_head(selection: ExportSelection) -> dict[str, Any]:
@@ -172,6 +192,7 @@ def _manifest(
         "formats": list(formats),
         "chains": heads,
         "versions": {
+            "forecaster-arena": VERSION,
             "python": ".".join(map(str, sys.version_info[:3])),
             "django": django.get_version(),
             **{name: version(name) for name in ("numpy", "polars", "scipy")},

@@ -7,7 +7,7 @@ from operator import itemgetter
 from arena_verifier.forecast_leaderboards import AnsweredEntry, answered_entries
 from arena_verifier.rows import Row, Tables
 from arena_verifier.scores import QuestionRecords
-from scoring.services.forecast_panels import ResolvedEntry, Vector, resolved_entry
+from scoring.selectors.forecast_panels import ResolvedEntry, Vector, resolved_entry
 
 
 class ArchivedForecasts:

@@ -30,7 +30,7 @@ CATEGORIES = ("status", "kind", "side", "action", "arm", "source", "category")
 """Text columns with few different values; dictionary-encoded in Parquet."""
 REFERENCES = {
     "agent": "agents.id", "batch": "question_batches.id", "call": "calls.id", "cohort": "cohorts.number",
-    "decision": "decisions.id", "duplicate": "questions.id", "elicitation": "elicitations.id",
+    "decision": "decisions.id", "elicitation": "elicitations.id", "envelope": "envelopes.id",
     "entry": "question_entries.id", "family": "families.slug", "forecast": "forecasts.id", "market": "markets.id",
     "outcome": "outcomes.id", "position": "positions.id", "question": "questions.id",
     "question_set": "question_sets.id", "release": "releases.id", "settlement": "settlements.id",

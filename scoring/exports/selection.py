@@ -10,8 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db.models import Q, QuerySet
 
-from agents.models import Decision, Elicitation, Forecast, Position, Receipt, Trade
-from agents.models.sealed_rows import Seals, with_sealed_until
+from agents.models import Decision, Elicitation, Envelope, Forecast, Position, Receipt, Trade
 from foundation.json_lines import instant_text
 from markets.models import QuestionEntry, QuestionSet, Universe
 from scoring.exports.dictionary import ArchiveTable
@@ -41,12 +40,11 @@ class ExportSelection:
             "to": self.end and instant_text(self.end),
         }
 
-    def without_sealed(self, seals: Seals) -> ExportSelection:
-        """The selection up to the first freeze whose answers are sealed: an archive holds nothing from then on."""
-        begun_at = seals.begun_at
-        if begun_at is None or (self.end is not None and self.end <= begun_at):
+    def before(self, instant: datetime | None) -> ExportSelection:
+        """The part of the selection before an instant; all of it if that is None."""
+        if instant is None or (self.end is not None and self.end <= instant):
             return self
-        return replace(self, end=begun_at)
+        return replace(self, end=instant)
 
     def within(self, time_field: str) -> Q:
         """A filter for rows whose time is in the window; matches all rows if there is no window."""
@@ -83,13 +81,13 @@ class ExportSelection:
             "releases": Q,
             "agent_versions": Q,
             "chain": Q,
+            "envelopes": self._of_tasks,
+            "published_boards": lambda: Q(pk__in=()),
             "signing_keys": Q,
             "receipts": self._receipts,
             "attempts": lambda: self.within("noted_at") & self._in_cohort("agent__cohort__number"),
             "decisions": lambda: Q(pk__in=self.decisions().values("pk")),
-            "calls": lambda: (
-                Q(decision__in=self.decisions().values("pk")) | Q(elicitation__in=self.elicitations().values("pk"))
-            ),
+            "calls": self._of_tasks,
             "instructions": lambda: Q(call__decision__in=self.decisions().values("pk")),
             "positions": lambda: Q(pk__in=self.positions().values("pk")),
             "universes": lambda: Q(pk__in=self.universes().values("pk")),
@@ -115,22 +113,29 @@ class ExportSelection:
         }
         return filters[name]()
 
+    def _of_tasks(self) -> Q:
+        """Rows of selected decisions and elicitations."""
+        return Q(decision__in=self.decisions().values("pk")) | Q(elicitation__in=self.elicitations().values("pk"))
+
     def _receipts(self) -> Q:
         """The whole register up to the first receipt after the window: like a chain, it has no gaps."""
-        later = Receipt._base_manager.filter(received_at__gte=self.end) if self.end else Receipt.objects.none()
+        later = Receipt.objects.filter(received_at__gte=self.end) if self.end else Receipt.objects.none()
         first = later.order_by("sequence").values_list("sequence", flat=True).first()
         return Q() if first is None else Q(sequence__lt=first)
 
     def decisions(self) -> QuerySet[Decision]:
         """Decisions of the cohort; in a window by the time of their run, or of the freeze if they failed."""
-        run = self._of_run("decided_at", "universe__frozen_at")
+        run = self._of_run("decided_at", "universe__frozen_at") & ~Q(pk__in=self._opened_later("decision"))
         return Decision.objects.filter(self._in_cohort("cohort__number"), run).order_by()
 
+    def _opened_later(self, kind: str) -> QuerySet[Any]:
+        """The tasks of the window whose answers took effect after it."""
+        later = Envelope.objects.filter(opened_at__gte=self.end) if self.end else Envelope.objects.none()
+        return later.filter(**{f"{kind}__isnull": False}).order_by().values(kind)
+
     def positions(self) -> QuerySet[Position]:
-        """Positions of the cohort; of a window those that were open at some time in it. With `sealed_until`."""
-        positions = (
-            with_sealed_until(Position._base_manager.all()).filter(self._in_cohort("agent__cohort__number")).order_by()
-        )
+        """Positions of the cohort; of a window those that were open at some time in it."""
+        positions = Position.objects.filter(self._in_cohort("agent__cohort__number")).order_by()
         if self.end is not None:
             positions = positions.filter(opened_at__lt=self.end)
         if self.start is not None:
@@ -154,7 +159,7 @@ class ExportSelection:
 
     def elicitations(self) -> QuerySet[Elicitation]:
         """Elicitations of the question sets; in a window by the time of their run, or of the freeze if they failed."""
-        run = self._of_run("made_at", "batch__question_set__frozen_at")
+        run = self._of_run("made_at", "batch__question_set__frozen_at") & ~Q(pk__in=self._opened_later("elicitation"))
         return Elicitation.objects.filter(run, batch__question_set__in=self.question_sets().values("pk")).order_by()
 
     def forecasts(self) -> QuerySet[Forecast]:

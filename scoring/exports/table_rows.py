@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
-from agents.models import Agent, Position, Trade
-from agents.models.sealed_rows import seals_in_force
+from agents.models import Agent
 from agents.records import sha256
 from cohorts.models import Methodology
 from foundation.bulk import chunks, mappings_by
@@ -15,22 +14,18 @@ from scoring.exports.dictionary import ArchiveTable
 from scoring.exports.encoding import csv_text, encode
 from scoring.exports.selection import ExportSelection
 from scoring.exports.tables import TABLES_BY_NAME
-from scoring.leaderboard_keys import arms_asked, versions_in_play
+from scoring.leaderboard_keys import versions_in_play
 from scoring.models import Leaderboard
-from scoring.selectors.leaderboard_entries import ALL_TIME
+from scoring.selectors.forecast_panels import family_names, of_category, resolved_entries
 from scoring.selectors.valuations import NO_RECORD, bet_records, valuations
 from scoring.services.after_costs import Figures, agents_after_costs
 from scoring.services.agents_boards import agents_board, board_keys
 from scoring.services.condition_differences import condition_differences
 from scoring.services.forecast_leaderboards import leaderboard_selections
-from scoring.services.forecast_panels import Selection, family_names, of_category, resolved_entries
 from scoring.services.forecast_ranking import SLOW_FIGURES, forecast_leaderboard
-from scoring.services.report_figures import forecast_figures, risk_figures
-from scoring.services.report_parts import stored_parts
-from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
+from scoring.services.trading_leaderboards import trading_leaderboard
 
 Rows = list[tuple[Any, ...]]
-POSITIONS = "positions"
 BLOCKS = (
     ("universes", "markets", "market_block"), ("question_batches", "questions", "block"),
     ("question_batches", "evidence", "evidence_block"),
@@ -43,9 +38,7 @@ FITTED_FIGURES = (*SLOW_FIGURES, "bt_ability", "bt_se", "bt_ability_ci", "pool_w
 def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any) -> Iterator[Rows]:
     """The selected rows of a table as encoded values, in batches; `narrowed` are further filters."""
     rows: Iterable[Sequence[Any]]
-    if table.name == POSITIONS and seals_in_force().universes:
-        rows = _positions_before_seals(selection, table)
-    elif compute := COMPUTED_TABLES.get(table.name):
+    if compute := COMPUTED_TABLES.get(table.name):
         rows = map(itemgetter(*table.names), compute(selection))
     else:
         columns = selection.rows(table).filter(**narrowed).values_list(*(column.path for column in table.columns))
@@ -53,26 +46,6 @@ def row_batches(table: ArchiveTable, selection: ExportSelection, **narrowed: Any
     kinds = [column.kind for column in table.columns]
     for batch in chunks(rows, table.batch_size):
         yield [tuple(map(encode, row, kinds)) for row in batch]
-
-
-def _positions_before_seals(selection: ExportSelection, table: ArchiveTable) -> Iterator[tuple[Any, ...]]:
-    """The positions opened before the seals in force, without what sealed decisions bought or sold."""
-    universes = list(seals_in_force().universes)
-    positions = selection.positions().order_by(*table.order).select_related("outcome")
-    for position in positions.iterator(chunk_size=table.batch_size):
-        if position.sealed_until:  # type: ignore[attr-defined]  # annotated
-            for trade in Trade._base_manager.filter(position=position, decision__universe__in=universes):
-                _take_back(trade, position)
-        yield tuple(attrgetter(column.path.replace("__", "."))(position) for column in table.columns)
-
-
-def _take_back(trade: Trade, position: Position) -> None:
-    """Changes a position to what it was before a trade."""
-    sign = -1 if trade.kind == Trade.Kind.BUY else 1
-    position.shares += sign * trade.shares
-    position.cost_basis += sign * trade.cost_basis
-    position.realized_pnl -= trade.realized_pnl
-    position.status, position.closed_at = Position.Status.OPEN, None
 
 
 def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
@@ -87,7 +60,6 @@ def _agents(selection: ExportSelection) -> Iterator[dict[str, Any]]:
                 "family": agent.family.slug,
                 "release": agent.release_id,
                 "model_id": agent.model_id,
-                "replicate": agent.replicate,
                 "status": agent.status,
                 "starting_balance": valuation.starting_balance,
                 "cash": valuation.cash,
@@ -178,23 +150,13 @@ def _agents_boards(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if not selection.is_whole:
         return
     for key in board_keys():
-        if key.period == ALL_TIME:
-            for entry in agents_board(key).entries:
-                yield {**entry, "track": key.track, "protocol": key.protocol}
+        for entry in agents_board(key).entries:
+            yield {**entry, "ranked_by": entry["ranked_by"] or "", "track": key.track, "protocol": key.protocol}
 
 
 def _condition_differences(selection: ExportSelection) -> Iterator[dict[str, Any]]:
     if selection.is_whole:
         yield from map(asdict, condition_differences())
-
-
-def _report_figures(selection: ExportSelection) -> Iterator[dict[str, Any]]:
-    if not selection.is_whole:
-        return
-    for arm in arms_asked():
-        of_arm = Selection(arm)
-        yield from forecast_figures(arm, stored_parts(of_arm, resolved_entries(of_arm), family_names(of_arm)))
-    yield from risk_figures(board_risk(trading_leaderboard(), ALL_METHODOLOGIES))
 
 
 COMPUTED_TABLES: dict[str, Any] = {
@@ -206,7 +168,6 @@ COMPUTED_TABLES: dict[str, Any] = {
     "leaderboard_agents": _agents_boards,
     "after_costs": _after_costs,
     "condition_differences": _condition_differences,
-    "report_figures": _report_figures,
 }
 
 

@@ -1,16 +1,10 @@
-"""Scores, portfolios over time, leaderboards, imported forecasts and exports."""
+"""Scores, portfolios over time, and leaderboards."""
 
-from scoring.models.boards import AgentsBoard, Leaderboard, LeaderboardSelection, QuestionDifficulty
-from scoring.models.imports import (
-    FORECASTER_LENGTH,
-    OPTION_LENGTH,
-    QUESTION_LENGTH,
-    Export,
-    ForecastImport,
-    ImportCollection,
-    ImportedForecast,
-    ImportedQuestion,
-    ImportLeaderboard,
-    RejectedRow,
+from scoring.models.boards import (
+    AgentsBoard,
+    Leaderboard,
+    LeaderboardSelection,
+    PublishedBoard,
+    QuestionDifficulty,
 )
-from scoring.models.scores import BrierScore, FamilyTotal, ForecastScore, SealableTimedQuerySet, Snapshot
+from scoring.models.scores import BrierScore, FamilyTotal, ForecastScore, Snapshot

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 
+from agents.models import ChainLink
 from markets.models import Question
 
 
@@ -66,16 +67,35 @@ class AgentsBoard(models.Model):
 
     track = models.CharField(max_length=6)
     protocol = models.CharField(max_length=20)
-    period = models.CharField(max_length=3)
     computed_at = models.DateTimeField()
     entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
     report: Any = models.JSONField(encoder=DjangoJSONEncoder, help_text="Pairs, and what they rest on.")
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["track", "protocol", "period"], name="one_agents_board_per_selection")
-        ]
-        ordering = ["track", "protocol", "period"]
+        constraints = [models.UniqueConstraint(fields=["track", "protocol"], name="one_agents_board_per_selection")]
+        ordering = ["track", "protocol"]
 
     def __str__(self) -> str:
-        return f"{self.track} {self.protocol} {self.period}"
+        return f"{self.track} {self.protocol}"
+
+
+class PublishedBoard(LeaderboardSelection):
+    """A board as it stood at an instant. It is never changed: a correction is a board of a later instant."""
+
+    track = models.CharField(max_length=6, blank=True, help_text="Of external agents; leaderboards have none.")
+    at = models.DateTimeField()
+    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
+    report: Any = models.JSONField(encoder=DjangoJSONEncoder, help_text="Tests, and the numbers that they rest on.")
+    sha256 = models.CharField(max_length=64, help_text="Of the canonical JSON of entries and report.")
+    link = models.ForeignKey(
+        ChainLink, on_delete=models.PROTECT, related_name="boards", help_text="Of its publication."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["protocol", "track", "methodology", "arm", "category", "at"],
+                name="one_published_board_per_selection_and_instant",
+            )
+        ]
+        ordering = ["-at", "pk"]

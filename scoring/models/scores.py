@@ -8,14 +8,13 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent, Family, Forecast, Trade
-from agents.models.sealed_rows import SealableQuerySet, SealableRows, Seals, follows_from_sealed_decisions
 from foundation.change_times import ChangeTime, TimedQuerySet
 from foundation.fields import MoneyField
 from markets.models import Market
 
 
-class SealableTimedQuerySet(SealableRows, TimedQuerySet[Any]):
-    """Scores, of which those that follow from sealed answers are left out of public reads."""
+class ScoreQuerySet(TimedQuerySet[Any]):
+    """Scores, whose updates set the time of the change."""
 
 
 class BrierScore(ChangeTime):
@@ -32,7 +31,7 @@ class BrierScore(ChangeTime):
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
 
-    objects = SealableTimedQuerySet.as_manager()
+    objects = ScoreQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -53,10 +52,6 @@ class BrierScore(ChangeTime):
     def __str__(self) -> str:
         return f"{self.score:.4f} for {self.trade}"
 
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return follows_from_sealed_decisions(seals, "resolved_at")
-
 
 class Snapshot(models.Model):
     """An agent's portfolio at an instant of the ten-minute grid."""
@@ -73,8 +68,6 @@ class Snapshot(models.Model):
     open_positions = models.PositiveIntegerField()
     stale_positions = models.PositiveIntegerField(help_text="Positions marked at a price flagged stale.")
 
-    objects = SealableQuerySet.as_manager()
-
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["agent", "taken_at"], name="one_snapshot_per_agent_and_instant"),
@@ -85,10 +78,6 @@ class Snapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent} at {self.taken_at:%Y-%m-%d %H:%M}: {self.total_value}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return follows_from_sealed_decisions(seals, "taken_at")
 
 
 class FamilyTotal(models.Model):
@@ -124,7 +113,7 @@ class ForecastScore(ChangeTime):
     resolved_at = models.DateTimeField()
     scored_at = models.DateTimeField()
 
-    objects = SealableTimedQuerySet.as_manager()
+    objects = ScoreQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -135,7 +124,3 @@ class ForecastScore(ChangeTime):
 
     def __str__(self) -> str:
         return f"{self.brier:.4f} for {self.forecast}"
-
-    @classmethod
-    def sealed_by(cls, seals: Seals) -> Q:
-        return Q(forecast__entry__question_set__in=list(seals.question_sets))

@@ -13,8 +13,8 @@ from scoring.exports.sound_archives import instant
 from scoring.exports.verification.archive_reader import Archive
 from scoring.leaderboard_keys import arms_asked
 from scoring.rehearsals.past import Timeline
+from scoring.selectors.forecast_panels import Selection, forecast_vector, resolved_entries
 from scoring.selectors.valuations import NO_RECORD, bet_records, snapshot_valuations
-from scoring.services.forecast_panels import Selection, forecast_vector, resolved_entries
 from scoring.services.forecast_ranking import forecast_leaderboard
 
 RESULT = ("cohort", "cash", "total_value", "brier", "resolved_bets")

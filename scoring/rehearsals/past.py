@@ -144,7 +144,7 @@ def _load_questions(tables: Archive, timeline: Timeline, texts: Mapping[tuple[st
     questions = set()
     for row in tables.rows("question_entries"):
         if row["question_set"] in sets:
-            questions |= {row["question"], row["duplicate"]}
+            questions.add(row["question"])
     _load(tables, "questions", Question, without=STATE_OF_QUESTIONS, keep=lambda row: row["id"] in questions)
     _load(
         tables, "question_options", QuestionOption, without=["happened"], keep=lambda row: row["question"] in questions

@@ -15,7 +15,8 @@ from agents.models import Decision, Elicitation, Forecast, Position, Registratio
 from agents.services.cohort_start import enrol_agent
 from agents.services.resolutions import Resolution
 from agents.services.settlement import complete_cohorts, settle_markets
-from agents.services.submissions import BatchTarget, SubmissionTarget, open_targets, record_submission
+from agents.services.submission_targets import BatchTarget, SubmissionTarget, open_targets
+from agents.services.submissions import record_submission
 from cohorts.models import Cohort, Methodology
 from markets.models import Market, Outcome, Universe
 from markets.services.cache_versions import Scope, renew_versions
@@ -140,7 +141,7 @@ class Rehearsal:
         while current is not None:
             tries += 1
             try:
-                body = self.player.answer(_task(current), self.seconds)
+                body = self.player.answer(task_message(current), self.seconds)
             except AgentFailure as error:
                 self.report.unanswered += 1
                 self.report.late += isinstance(error, LateAnswer)
@@ -159,7 +160,7 @@ class Rehearsal:
             self.report.reasons.append(reason[:500])
 
 
-def _task(target: SubmissionTarget[Any]) -> dict[str, Any]:
+def task_message(target: SubmissionTarget[Any]) -> dict[str, Any]:
     """The task as the agent's process or URL is handed it, with the words of the API."""
     names = ("batch",) if isinstance(target, BatchTarget) else ("agent", "universe")
     return {

@@ -1,7 +1,6 @@
 """Figures after costs as pages and API read them: those of the stored trading leaderboard."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -29,16 +28,6 @@ def stored_after_costs() -> dict[int, AgentAfterCosts]:
         row["liquidation_value"] = None if value is None else Decimal(value)
         figures[int(pk)] = AgentAfterCosts(**row)
     return figures
-
-
-def entries_after_costs(entries: Sequence[Entry], methodology: str, at: datetime | None) -> Sequence[Entry]:
-    """The entries of a trading leaderboard with their figures after costs, which those of a past instant lack."""
-    if at is None:
-        return entries
-    from scoring.services.trading_leaderboards import past_figures_after_costs
-
-    figures = past_figures_after_costs(methodology, at)
-    return [{**entry, **figures[entry["family"]]} for entry in entries]
 
 
 def entries_with_books(entries: Sequence[Entry]) -> list[Entry]:

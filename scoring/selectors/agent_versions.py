@@ -1,4 +1,4 @@
-"""The record of an external agent by its versions, and its Brier score over time."""
+"""The record of an external agent by its versions."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -37,12 +37,10 @@ class VersionRecord(NamedTuple):
     weekly_return: float | None
 
 
-def scored_answers(family: Family, *, until: datetime | None = None) -> list[ScoredAnswer]:
+def scored_answers(family: Family) -> list[ScoredAnswer]:
     """An agent's answers with forecasts on resolved questions, by time."""
     arm = competition_index().conditions.board()
     forecasts = Forecast.objects.counted().filter(family=family, arm=arm, score__isnull=False)
-    if until is not None:
-        forecasts = forecasts.filter(score__resolved_at__lte=until)
     priced = Q(score__market_brier__isnull=False)
     rows = forecasts.order_by("made_at").values_list("made_at").annotate(
         Count("pk"),
@@ -89,18 +87,6 @@ def version_records(
             )
         )
     return records
-
-
-def running_scores(answers: Sequence[ScoredAnswer]) -> list[tuple[datetime, float, float | None]]:
-    """After each answer the mean Brier score so far, and the market's on the same questions."""
-    running = []
-    forecasts = priced = 0
-    brier = market = 0.0
-    for answer in answers:
-        forecasts, brier = forecasts + answer.forecasts, brier + answer.brier
-        priced, market = priced + answer.priced, market + (answer.market_brier or 0)
-        running.append((answer.at, brier / forecasts, market / priced if priced else None))
-    return running
 
 
 def _place(beginnings: Sequence[Any], at: datetime) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -63,22 +62,12 @@ class Calibration:
     stakes: Sequence[FamilyStakes]
 
 
-def calibration(
-    arm: str, methodology: str = ALL_METHODOLOGIES, category: str = "", *, at: datetime | None = None
-) -> Calibration:
-    """The calibration that the stored leaderboards report, or those of a past instant."""
+def calibration(arm: str, methodology: str = ALL_METHODOLOGIES, category: str = "") -> Calibration:
+    """The calibration that the stored leaderboards report."""
     families = competition_index().by_slug
-    forecasts: Leaderboard | None
-    trades: Leaderboard | None
-    if at is None:
-        leaderboards = Leaderboard.objects.filter(methodology=methodology)
-        forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
-        trades = _stored_bet_calibration(leaderboards.filter(protocol=TRADING, category=""))
-    else:
-        from scoring.services.past_leaderboards import past_bet_calibration, past_forecast_leaderboard
-
-        forecasts = past_forecast_leaderboard(arm, methodology, category, at=at)
-        trades = past_bet_calibration(methodology, at=at)
+    leaderboards = Leaderboard.objects.filter(methodology=methodology)
+    forecasts = leaderboards.filter(protocol=FORECAST, arm=arm, category=category).first()
+    trades = _stored_bet_calibration(leaderboards.filter(protocol=TRADING, category=""))
     return Calibration(
         ProtocolCalibration(forecasts, list(_calibrated_forecasts(forecasts, families)) if forecasts else []),
         ProtocolCalibration(trades, list(_calibrated_trades(trades, families)) if trades else []),

@@ -1,17 +1,15 @@
 """Comparison of two families, for the page and the API; a difference is the first less the second."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from typing import Any, NamedTuple
 
 from agents.models import Family
 from cohorts.models import Cohort
-from foundation.bulk import mappings_by, rows_by
+from foundation.bulk import rows_by
 from scoring.constants import FORECAST, TRADING
-from scoring.leaderboard_keys import Entry, arms_asked
+from scoring.leaderboard_keys import Entry
 from scoring.selectors.competition import CompetitionIndex
 from scoring.selectors.disagreements import Disagreement, PositionDisagreements, disagreements, position_disagreements
 from scoring.selectors.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
@@ -27,6 +25,7 @@ class ReturnTest:
     weeks: int
     difference: float
     se: float | None
+    freedom: float | None
     p: float | None
     p_holm: float | None
     margin: float | None
@@ -85,14 +84,14 @@ class Comparison:
     disagreements: Sequence[Disagreement]
 
 
-def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: datetime | None = None) -> Comparison:
-    """The comparison by the stored leaderboards, or by those of a past instant."""
-    arms = index.conditions.names(at=at)
+def comparison(first: Family, second: Family, index: CompetitionIndex) -> Comparison:
+    """The comparison by the stored leaderboards."""
+    arms = index.conditions.names()
     paths: list[Sequence[str]] = [("returns",), ("pairs",)]
     paths += [reliability_path(first.slug), reliability_path(second.slug)]
     if first.external or second.external:
         paths.append(("weeks",))
-    leaderboards = overall_leaderboards(*paths) if at is None else _past_leaderboards(*paths, at=at)
+    leaderboards = overall_leaderboards(*paths)
     trading = leaderboards.get((TRADING, ""), StoredLeaderboard(None, {}, [None] * len(paths)))
     returns = trading.parts[0] or {}
     cohorts = shared_cohorts(returns.get(first.slug, {}), returns.get(second.slug, {}), index)
@@ -107,27 +106,9 @@ def comparison(first: Family, second: Family, index: CompetitionIndex, *, at: da
         second,
         TradingComparison(entries.get(first.slug), entries.get(second.slug), test, cohorts),
         forecasts,
-        position_disagreements(first, second, at=at),
-        disagreements(first, second, index.conditions.board(at=at), at=at),
+        position_disagreements(first, second),
+        disagreements(first, second, index.conditions.board()),
     )
-
-
-def _past_leaderboards(*paths: Sequence[str], at: datetime) -> dict[tuple[str, str], StoredLeaderboard]:
-    """The leaderboards of `overall_leaderboards`, as of a past instant."""
-    from scoring.services.forecast_panels import Selection
-    from scoring.services.past_leaderboards import past_forecast_contents
-    from scoring.services.trading_leaderboards import trading_leaderboard
-
-    contents_by_key = {(TRADING, ""): trading_leaderboard(at=at)}
-    for arm in arms_asked():
-        contents_by_key[FORECAST, arm] = past_forecast_contents(Selection(arm, until=at))
-    past = {}
-    for key, contents in contents_by_key.items():
-        report = json.loads(json.dumps(contents.report))  # with the text keys of a stored one
-        entries = mappings_by("family", contents.entries)
-        parts = [reduce(lambda part, key: (part or {}).get(key), path, report) for path in paths]
-        past[key] = StoredLeaderboard(at, entries, parts)
-    return past
 
 
 def both_directions(pairs: Iterable[Pair]) -> dict[tuple[str, str], Pair]:
@@ -167,7 +148,7 @@ def return_test(
     test = both_directions(pairs).get((first.slug, second.slug))
     if test is None or not test["cohorts"]:
         return None
-    fields = {name: test[name] for name in ReturnTest.__slots__ if name != "pairs"}
+    fields: dict[str, Any] = {name: test.get(name) for name in ReturnTest.__slots__ if name != "pairs"}
     return ReturnTest(**fields, pairs=len(pairs))
 
 

@@ -6,20 +6,19 @@ renew in the transaction of a change; it saves 3 ms of a page with 140 agents, m
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
-
-from django.utils import timezone
 
 from agents.models import Agent, Family
 from agents.models.family import name_slug
 from cohorts.conditions import Conditions
 from cohorts.models import Cohort, Methodology
 from foundation.bulk import rows_by
+from foundation.clock import present
 from markets.services.cache_versions import Scope, current_versions
 
 
@@ -84,7 +83,7 @@ class CompetitionIndex:
     @cached_property
     def releases(self) -> dict[int, str]:
         """The model id behind each family, by its id, when it was first asked for."""
-        with_release: Any = Family.objects.with_release(timezone.now())
+        with_release: Any = Family.objects.with_release(present())
         return {family.pk: family.release for family in with_release.order_by("pk") if family.release}
 
     @cached_property
@@ -151,9 +150,8 @@ def _read() -> CompetitionIndex:
     for row in Agent.objects.values_list("pk", "family", "cohort", "release", "model_id", "cash", named=True):
         family, cohort = families[row.family], cohorts[row.cohort]
         agents.append(AgentSummary(row.pk, family, cohort, row.release, row.model_id, row.cash))
-    current = None
-    with suppress(Methodology.DoesNotExist):
-        current = Methodology.objects.current()
+    published = filter(attrgetter("published_at"), methodologies.values())
+    current = max(published, key=attrgetter("published_at", "pk"), default=None)
     return CompetitionIndex(families, cohorts, methodologies, agents, current)
 
 

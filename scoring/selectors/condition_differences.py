@@ -1,17 +1,18 @@
 """Paired differences between the conditions of one model, as pages and API read them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cohorts.conditions import Conditions
-from foundation.clock import now
+from foundation.clock import present
 from scoring.constants import SIGNIFICANCE
+from scoring.selectors.claims import LEAST_EVENTS
 from scoring.selectors.forecast_boards import report_part
 
-PARTS = {"prices": ("Prices", ""), "evidence": ("Evidence", "s"), "search": ("A search tool", "s")}
-"""What a condition may show, as the subject of a sentence, and the ending of its verbs."""
+PARTS = {"prices": ("Prices", "are"), "evidence": ("Evidence", "is"), "search": ("A search tool", "is")}
+"""What a condition may show, as the subject of a sentence, and its verb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,19 @@ class ConditionDifference:
         return self.condition_a, self.condition_b
 
     @property
+    def bears_claim(self) -> bool:
+        return self.events >= LEAST_EVENTS
+
+    @property
     def is_significant(self) -> bool:
-        return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
+        return self.bears_claim and self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
 
     def sentence(self, name: str, conditions: Conditions) -> str:
         """The difference in words, for a model of this name."""
         first, second = map(conditions.label, self.pair)
+        if not self.bears_claim:
+            few = f"too few events of common questions for a claim yet, {self.events} of the {LEAST_EVENTS}"
+            return f"{name} {first} and {second}: {few} that it needs."
         basis = f"on {self.n:,} common question{'' if self.n == 1 else 's'}"
         if self.interval is not None and self.p_adjusted is not None:
             low, high = self.interval
@@ -63,42 +71,40 @@ class ConditionDifference:
 
 
 class ConditionFigures(NamedTuple):
-    """The differences of all models and pairs, and the figures of samples, of questions that had resolved by `at`.
-
-    spread, later : see `sample_figures`
-    """
+    """The differences of all models and pairs, of questions that had resolved by `at`."""
 
     differences: list[ConditionDifference]
-    spread: Sequence[Mapping[str, Any]]
-    later: Sequence[Mapping[str, Any]]
     at: datetime
 
 
-def condition_figures(*, at: datetime | None = None) -> ConditionFigures:
-    """The figures that the board reports, or those of a past instant."""
-    report, computed_at = report_part("conditions", arm="", at=at)
+def condition_figures() -> ConditionFigures:
+    """The figures that the board reports."""
+    report, computed_at = report_part("conditions", arm="")
     differences = [ConditionDifference(**values) for values in report["differences"]]
-    return ConditionFigures(differences, report["spread"], report["later"], computed_at or now())
+    return ConditionFigures(differences, computed_at or present())
 
 
 def effects(differences: Sequence[ConditionDifference], conditions: Conditions) -> list[str]:
     """What each block or tool alone does, a sentence for each of which a pair of conditions was compared."""
     sentences = []
-    for part, (subject, ending) in PARTS.items():
+    for part, (subject, be) in PARTS.items():
         for pair in conditions.pairs_apart(part):
             rows = [row for row in differences if row.pair == pair]
             if rows:
-                sentences.append(_effect(rows, subject, ending))
+                sentences.append(_effect(rows, subject, be))
                 break
     return sentences
 
 
-def _effect(rows: Sequence[ConditionDifference], subject: str, ending: str) -> str:
+def _effect(differences: Sequence[ConditionDifference], subject: str, be: str) -> str:
+    rows = [row for row in differences if row.bears_claim]
+    if not rows:
+        return f"{subject}: too few events for a claim yet."
     lowered = sum(row.is_significant and row.difference < 0 for row in rows)
     raised = sum(row.is_significant and row.difference > 0 for row in rows)
     models = f"{lowered or 'none'} of {len(rows)} model{'' if len(rows) == 1 else 's'}"
-    rise = f" and raise{ending} that of {raised}" if raised else ""
-    return f"{subject} lower{ending} the Brier score of {models}{rise}."
+    rise = f" and to raise that of {raised}" if raised else ""
+    return f"{subject} {be} shown to lower the Brier score of {models}{rise}, by corrected paired tests."
 
 
 def _signed(value: float) -> str:

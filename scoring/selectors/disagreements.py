@@ -57,9 +57,9 @@ class Disagreement(NamedTuple):
     cancelled: bool
 
 
-def position_disagreements(first: Family, second: Family, *, at: datetime | None = None) -> PositionDisagreements:
-    """The markets on which the larger stakes of two families (by an instant) are on different sides."""
-    stakes = _largest_stakes((first.pk, second.pk), at)
+def position_disagreements(first: Family, second: Family) -> PositionDisagreements:
+    """The markets on which the larger stakes of two families are on different sides."""
+    stakes = _largest_stakes((first.pk, second.pk))
     first_stakes, second_stakes = stakes[first.pk], stakes[second.pk]
     keys = []
     for key in first_stakes.keys() & second_stakes.keys():
@@ -78,15 +78,15 @@ def position_disagreements(first: Family, second: Family, *, at: datetime | None
             second_stakes[key],
             markets[key],
         )
-        winner = sides.get(market.winning_outcome_id or 0) if market.resolved_by(at) else None
+        winner = sides.get(market.winning_outcome_id or 0) if market.resolved_at is not None else None
         stakes_of_both = (sides[outcome_id], amount, sides[other_outcome_id], other_amount)
         largest.append(PositionDisagreement(market, *stakes_of_both, winner))
     return PositionDisagreements(largest, len(keys))
 
 
-def disagreements(first: Family, second: Family, arm: str, *, at: datetime | None = None) -> list[Disagreement]:
-    """The questions of the newest sets (by an instant) with the most different probabilities, each once."""
-    vectors, questions = _vectors((first.pk, second.pk), arm, at)
+def disagreements(first: Family, second: Family, arm: str) -> list[Disagreement]:
+    """The questions of the newest sets with the most different probabilities, each once."""
+    vectors, questions = _vectors((first.pk, second.pk), arm)
     rows = _widest_gaps(vectors[first.pk], vectors[second.pk], questions)
     columns = ("prices", "question__text", "question__resolved_at", "question_set__day")
     related = ("question", "question_set")
@@ -99,19 +99,17 @@ def disagreements(first: Family, second: Family, arm: str, *, at: datetime | Non
         quoted = (entry.prices.get(option) or {}).get("price")
         price = None if quoted is None else float(quoted)
         resolved_at = entry.question.resolved_at
-        final = resolved_at is not None and (at is None or resolved_at <= at)
+        final = resolved_at is not None
         outcome = happened[entry.question_id, option] if final else None
         values = (entry.question, entry.question_set.day, option, first_probability, second_probability, price)
         listed.append(Disagreement(*values, outcome, cancelled=final and outcome is None))
     return listed
 
 
-def _largest_stakes(families: Iterable[int], at: datetime | None) -> dict[int, dict[int, Stake]]:
+def _largest_stakes(families: Iterable[int]) -> dict[int, dict[int, Stake]]:
     """The largest stake of each family on one side, by market; of equal ones that on the first outcome."""
     stakes: dict[int, dict[int, Stake]] = {family: {} for family in families}
     purchases = Trade.objects.filter(kind=Trade.Kind.BUY, agent__family__in=list(stakes))
-    if at is not None:
-        purchases = purchases.filter(executed_at__lte=at)
     rows = purchases.order_by().values("agent__family", "market", "outcome").annotate(amount=Sum("amount"))
     bought = rows.values_list("agent__family", "market", "outcome", "amount", named=True)
     for row in bought:
@@ -121,19 +119,14 @@ def _largest_stakes(families: Iterable[int], at: datetime | None) -> dict[int, d
     return stakes
 
 
-def _vectors(
-    families: Iterable[int], arm: str, at: datetime | None
-) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
+def _vectors(families: Iterable[int], arm: str) -> tuple[dict[int, dict[int, Vector]], dict[int, int]]:
     """The last vector of each family by entry of the newest question sets, and the question of each entry."""
-    question_sets = QuestionSet.objects.all() if at is None else QuestionSet.objects.filter(frozen_at__lte=at)
-    sets = question_sets.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
+    sets = QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS]
     batches = QuestionBatch.objects.filter(question_set__in=sets, arm=arm).order_by().values("pk")
     tasks = Elicitation.objects.filter(
         batch__in=batches, family__in=list(families), status=Elicitation.Status.COMPLETED
     )
     forecasts = Forecast.objects.counted().filter(elicitation__in=tasks.order_by()).order_by("pk")
-    if at is not None:
-        forecasts = forecasts.filter(made_at__lte=at)
     vectors: dict[int, dict[int, Vector]] = defaultdict(dict)
     questions: dict[int, int] = {}
     for row in forecasts.values_list("family", "entry", "question", "probabilities", named=True):

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import accumulate, chain
 from operator import attrgetter, sub
@@ -15,7 +15,6 @@ from django.db import connection
 
 from agents.models import Agent, Family
 from agents.models.ledger import to_cents
-from agents.models.sealed_rows import seals_in_force
 from cohorts.models import Cohort
 from foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.models import FamilyTotal, Snapshot
@@ -43,7 +42,6 @@ def snapshot_ranges(agents: Iterable[Agent | AgentSummary], until: datetime) -> 
     end = f"(SELECT taken_at FROM {snapshot} WHERE agent_id = {agent}.id AND taken_at <= %s ORDER BY taken_at"  # noqa: S608 - our own names
     rows_of = f"{agent} WHERE family_id IN ({listed}) ORDER BY id"
     sql = f"SELECT family_id, id, {end} LIMIT 1), {end} DESC LIMIT 1) FROM {rows_of}"  # noqa: S608
-    until = _published(until)
     with connection.cursor() as cursor:
         cursor.execute(sql, [until, until])
         rows = cursor.fetchall()
@@ -246,7 +244,6 @@ def newest_values(agents: Sequence[int], instants: Sequence[datetime]) -> Iterat
 
 def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
     """The instants with their indexes as a table `edge` of a statement, and its parameters."""
-    instants = list(map(_published, instants))
     # One parameter for all: to parse a statement with hundreds of them takes longer than to execute it.
     if connection.vendor == "postgresql":
         rows = "SELECT place - 1, instant FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS edges(instant, place)"
@@ -254,12 +251,6 @@ def _edges(instants: Sequence[datetime]) -> tuple[str, list[Any]]:
         return f"WITH edge(place, instant) AS ({rows})", [f"{{{','.join([at.isoformat() for at in instants])}}}"]
     texts = [instant.astimezone(UTC).isoformat(" ").removesuffix("+00:00") for instant in instants]
     return "WITH edge(place, instant) AS (SELECT key, value FROM json_each(%s))", [json.dumps(texts)]
-
-
-def _published(instant: datetime) -> datetime:
-    """The instant, or in a public read the last one before a freeze whose decisions are sealed."""
-    begun_at = seals_in_force().trading_begun_at
-    return instant if begun_at is None else min(instant, begun_at - timedelta(microseconds=1))
 
 
 def _mean(values: Values) -> Decimal | None:

@@ -4,16 +4,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
 
-from foundation.bulk import mappings_by
+from agents.models import Family
+from foundation.bulk import mappings_by, rows_by
 from foundation.raw_sql import parse_timestamp
-from scoring.constants import AGENT_PERIODS, ALL_METHODOLOGIES, CLOSED, FORECAST, TRADING
+from scoring.constants import ALL_METHODOLOGIES, CLOSED, FORECAST, TRADING
 from scoring.leaderboard_keys import Entry
 from scoring.models import AgentsBoard, Leaderboard
-from scoring.selectors.competition import last_competition_index
+from scoring.selectors.forecast_boards import forecast_board
+from scoring.selectors.published_boards import published_board
 
 PROTOCOLS = (TRADING, FORECAST)
 
@@ -27,26 +30,11 @@ def leaderboard_entries(
     at: datetime | None = None,
     after_cutoff: bool = False,
 ) -> list[dict[str, Any]]:
-    """The entries of a leaderboard: the stored ones if there are any, else computed for the category or the instant."""
-    if after_cutoff:
-        from scoring.selectors.forecast_boards import forecast_board
-
-        board = forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=True)
-        return list(map(dict, board.entries))
-    arm = "" if protocol == TRADING else arm or last_competition_index().conditions.board(methodology, at)
-    if protocol == TRADING and (at is not None or category):
-        from scoring.services.trading_leaderboards import category_entries, trading_leaderboard
-
-        if at is None:
-            return category_entries(methodology, category)
-        return trading_leaderboard(methodology, at=at, category=category).entries
-    if at is not None:
-        from scoring.services.forecast_panels import Selection
-        from scoring.services.past_leaderboards import past_forecast_contents
-
-        return past_forecast_contents(Selection(arm, methodology, at), category).entries
-    leaderboards = Leaderboard.objects.filter(protocol=protocol, methodology=methodology, arm=arm, category=category)
-    return leaderboards.values_list("entries", flat=True).first() or []
+    """The entries of a leaderboard: the current one, or with `at` the last one published by then."""
+    if protocol == TRADING:
+        return trading_board(methodology=methodology, category=category, at=at)[0]
+    board = forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=after_cutoff)
+    return list(map(dict, board.entries))
 
 
 def trading_board(
@@ -54,15 +42,26 @@ def trading_board(
 ) -> tuple[list[dict[str, Any]], Sequence[Mapping[str, Any]]]:
     """The entries of a trading leaderboard, and the paired tests of the families' returns."""
     if at is not None:
-        from scoring.services.trading_leaderboards import trading_leaderboard
-
-        contents = trading_leaderboard(methodology, at=at, category=category)
-        return contents.entries, contents.report["pairs"]
+        board = published_board(TRADING, at, methodology=methodology, category=category)
+        return (board.entries, board.report.get("pairs", [])) if board else ([], [])
     stored = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     entries, pairs = stored.values_list("entries", "report__pairs").first() or ([], [])
-    if category:
-        entries = leaderboard_entries(TRADING, methodology=methodology, category=category)
-    return entries, pairs or []
+    return category_entries(methodology, category) if category else entries, pairs or []
+
+
+def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
+    """The entries of the stored leaderboard, their SCORED fields narrowed to bets on markets of a category."""
+    leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
+    return narrowed_entries(leaderboard.values_list("entries", flat=True).first() or [], methodology, category)
+
+
+def narrowed_entries(entries: Sequence[Entry], methodology: str, category: str) -> list[dict[str, Any]]:
+    """Entries of a trading leaderboard, their SCORED fields narrowed to bets on markets of a category."""
+    from scoring.selectors.scored_bets import scored_fields  # loads NumPy
+
+    families = rows_by("slug", Family.objects.filter(slug__in=list(map(itemgetter("family"), entries))))
+    scored = scored_fields(methodology, None, category, families.values())
+    return [{**entry, **scored[families[entry["family"]].pk]} for entry in entries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +105,15 @@ def reliability_path(forecaster: str) -> Sequence[str]:
     return "curves", "reliability", "forecasters", forecaster
 
 
-ALL_TIME = next(iter(AGENT_PERIODS))
-
-
-def read_agents_board(
-    protocol: str, *, track: str = CLOSED, period: str = ALL_TIME, at: datetime | None = None
-) -> AgentsBoard:
-    """The board now or as of an instant; one without entries, not stored, where no agent is in the track."""
-    rows = AgentsBoard.objects.filter(track=track, protocol=protocol, period=period)
+def read_agents_board(protocol: str, *, track: str = CLOSED, at: datetime | None = None) -> AgentsBoard:
+    """The board now, or the last one published by an instant; one without entries where there is none."""
+    key = {"track": track, "protocol": protocol}
     if at is not None:
-        rows = rows.filter(computed_at=at)  # the stored board is the one as of its own instant
-    if stored := rows.first():
-        return stored
-    key = {"track": track, "protocol": protocol, "period": period}
-    if at is None:
+        board = published_board(protocol, at, track=track)
+        if board is not None:
+            return AgentsBoard(**key, computed_at=board.at, entries=board.entries, report=board.report)
         return AgentsBoard(**key, entries=[], report={})
-    from scoring.services.agents_boards import BoardKey, agents_board  # loads NumPy
-
-    board = agents_board(BoardKey(**key), at=at, past=True)
-    return AgentsBoard(**key, computed_at=at, **board._asdict())
+    return AgentsBoard.objects.filter(**key).first() or AgentsBoard(**key, entries=[], report={})
 
 
 class RiskFigures(NamedTuple):
@@ -135,13 +124,8 @@ class RiskFigures(NamedTuple):
     at: datetime | None
 
 
-def risk_figures(methodology: str, *, at: datetime | None = None) -> RiskFigures:
-    """The figures of the stored leaderboard, or computed for a past instant."""
-    if at is not None:
-        from scoring.services.trading_leaderboards import board_risk, trading_leaderboard
-
-        contents = trading_leaderboard(methodology, at=at)
-        return _figures(contents.entries, board_risk(contents, methodology, at), at)
+def risk_figures(methodology: str) -> RiskFigures:
+    """The figures of the stored leaderboard."""
     stored = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
     return _figures(*stored.values_list("entries", "report__risk", "computed_at").first() or ([], None, None))
 

@@ -1,34 +1,33 @@
-"""The models against the market: where they disagree on questions without an outcome, and who was closer before."""
+"""The models against the market: where they disagree on questions without an outcome, and how often each was closer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Avg, Q, QuerySet
+from django.db.models import Avg, QuerySet
 
 from agents.models import Forecast
 from markets.models import Question, QuestionEntry, QuestionSet
-from scoring.constants import DISAGREEMENT_BANDS, ENSEMBLE, MARKET, QUESTIONS_LISTED
+from scoring.constants import ENSEMBLE, LEAST_COMPARED, MARKET
 from scoring.models import ForecastScore
 from scoring.selectors.disagreements import RECENT_SETS
-from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
+from scoring.selectors.forecast_boards import forecast_board
 
 if TYPE_CHECKING:
-    from scoring.services.forecast_panels import ResolvedEntry
+    from scoring.selectors.forecast_panels import ResolvedEntry
 
 UNRESOLVED = (Question.Status.OPEN, Question.Status.CLOSED)
 
 
-class Kind(NamedTuple):
-    """Resolved questions of one category on which a model disagreed with the market by a like width.
+class Closeness(NamedTuple):
+    """The resolved questions of a model at which the market had a price, and on how many of them it was closer.
 
-    model, market : on how many of them the model's, or the market's, mean Brier score was lower
+    model, market : on how many the model's, or the market's, mean Brier score was lower
     """
 
     questions: int
@@ -38,11 +37,10 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MarketDisagreement:
-    """The option of a question, and the day, on which a model and the market's price are furthest apart.
+    """The option of an open question on which a model and the market's price are furthest apart.
 
-    ensemble : the mean of the models' probabilities; None of a resolved question
-    lead : mean over `forecasts` days of the market's Brier score less the model's; None without an outcome
-    kind : the resolved questions of its kind; None where there is none, or for a resolved question
+    ensemble : the mean of the models' probabilities
+    closeness : how often the model was closer than the market, where that is asked for and known
     """
 
     question: int
@@ -52,13 +50,8 @@ class MarketDisagreement:
     option: str
     probability: float
     price: float
-    ensemble: float | None = None
-    kind: Kind | None = None
-    happened: bool | None = None
-    forecasts: int | None = None
-    brier: float | None = None
-    market_brier: float | None = None
-    lead: float | None = None
+    ensemble: float
+    closeness: Closeness | None = None
 
     @property
     def gap(self) -> float:
@@ -66,79 +59,26 @@ class MarketDisagreement:
         return round(abs(self.probability - self.price), 9)
 
 
-@dataclass(frozen=True)
-class MarketRecord:
-    """The disagreements of one family, or of all, now or as of an instant; each part is read when it is first used.
-
-    Of all, a question has the model that is furthest from the market, or that of its largest win or loss.
-    """
-
-    arm: str
-    family: str = ""
-    until: datetime | None = None
-
-    @cached_property
-    def widest(self) -> Sequence[MarketDisagreement]:
-        """The disagreements without an outcome, widest first, without their kinds."""
-        return _latest_disagreements(_unresolved_entries(self.until), self.arm, self.family)
-
-    @cached_property
-    def unresolved(self) -> Sequence[MarketDisagreement]:
-        """The same with their kinds."""
-        kinds = {(row["family"], row["category"], row["band"]): row for row in self._stored.get("kinds", [])}
-        return [replace(row, kind=_kind(row, kinds)) for row in self.widest]
-
-    @cached_property
-    def wins(self) -> Sequence[MarketDisagreement]:
-        """The largest wins on resolved questions."""
-        return _largest_leads(self._resolved, sign=1)
-
-    @cached_property
-    def losses(self) -> Sequence[MarketDisagreement]:
-        """The largest losses on resolved questions."""
-        return _largest_leads(self._resolved[::-1], sign=-1)
-
-    @property
-    def at(self) -> datetime | None:
-        """The instant of the leaderboard behind the resolved questions."""
-        return self._board.computed_at
-
-    @cached_property
-    def _board(self) -> ForecastBoard:
-        return forecast_board(arm=self.arm, at=self.until, parts=("against_market",))
-
-    @property
-    def _stored(self) -> Mapping[str, Any]:
-        return self._board.report.get("against_market") or {}
-
-    @cached_property
-    def _resolved(self) -> list[MarketDisagreement]:
-        """The largest disagreements of resolved questions, the largest win first."""
-        rows = []
-        for values in self._stored.get("largest", []):
-            if self.family in ("", values["family"]):
-                rows.append(MarketDisagreement(**values | {"day": datetime.fromisoformat(values["day"])}))
-        return sorted(rows, key=lambda row: (-(row.lead or 0), row.question, row.family))
+def widest_disagreements(arm: str, family: str = "") -> Sequence[MarketDisagreement]:
+    """The disagreements on questions without an outcome, widest first: of one family, or of the furthest on each."""
+    return _latest_disagreements(_unresolved_entries(), arm, family)
 
 
-def _largest_leads(rows: Sequence[MarketDisagreement], *, sign: int) -> list[MarketDisagreement]:
-    """The first row of each question, of those with a lead of this sign."""
-    first: dict[int, MarketDisagreement] = {}
-    for row in rows:
-        first.setdefault(row.question, row)
-    leads = [row for row in first.values() if sign * (row.lead or 0) > 0]
-    return leads[:QUESTIONS_LISTED]
+def closeness(arm: str) -> dict[str, Closeness]:
+    """How often each model was closer than the market, by slug; from LEAST_COMPARED questions on."""
+    report = forecast_board(arm=arm, parts=("closer",)).report
+    records = {}
+    for slug, counts in (report.get("closer") or {}).items():
+        if counts["questions"] >= LEAST_COMPARED:
+            records[slug] = Closeness(**counts)
+    return records
 
 
-def question_disagreement(
-    question: Question, days: Sequence[QuestionEntry], arm: str, *, at: datetime | None = None
-) -> MarketDisagreement | None:
-    """The model furthest from the market on the first of these days, the latest first, that has forecasts by `at`."""
-    from scoring.services.forecast_panels import forecast_vector, resolved_entry
+def question_disagreement(question: Question, days: Sequence[QuestionEntry], arm: str) -> MarketDisagreement | None:
+    """The model furthest from the market on the first of these days, the latest first, that has forecasts."""
+    from scoring.selectors.forecast_panels import forecast_vector, resolved_entry
 
     forecasts = Forecast.objects.counted().filter(entry__in=days, arm=arm, family__external=False).order_by("pk")
-    if at is not None:
-        forecasts = forecasts.filter(made_at__lte=at)
     by_day: dict[int, dict[str, Mapping[str, float]]] = defaultdict(dict)
     for day, family, probabilities in forecasts.values_list("entry", "family__slug", "probabilities"):
         by_day[day][family] = probabilities
@@ -180,7 +120,7 @@ def scoreboard(question: Question, arm: str) -> QuestionScoreboard:
 
 def _latest_disagreements(entries: QuerySet[QuestionEntry], arm: str, family: str) -> list[MarketDisagreement]:
     """The widest disagreement on the last answered day of each question among the entries, widest first."""
-    from scoring.services.forecast_panels import entries_with_forecasts
+    from scoring.selectors.forecast_panels import entries_with_forecasts
 
     latest = {}
     for entry in entries_with_forecasts(entries, arm):
@@ -196,8 +136,8 @@ def _disagreements(entries: Sequence[ResolvedEntry], family: str = "") -> list[M
     """
     import numpy as np
 
-    from scoring.services.forecast_panels import panels
-    from scoring.services.reference_forecasts import reference_vectors
+    from scoring.selectors.forecast_panels import panels
+    from scoring.selectors.reference_forecasts import reference_vectors
 
     families = sorted(set().union(*map(attrgetter("forecasts"), entries)))
     panel = panels(entries, families).families
@@ -226,18 +166,7 @@ def _disagreements(entries: Sequence[ResolvedEntry], family: str = "") -> list[M
     return list(rows.values())
 
 
-def _unresolved_entries(at: datetime | None) -> QuerySet[QuestionEntry]:
-    """The entries of the newest question sets whose question has no outcome yet, or had none by an instant."""
-    sets = QuestionSet.objects.all() if at is None else QuestionSet.objects.filter(frozen_at__lte=at)
-    newest = list(sets.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS])
-    without_outcome = Q(question__status__in=UNRESOLVED)
-    if at is not None:
-        without_outcome |= Q(question__resolved_at__gt=at)
-    return QuestionEntry.objects.filter(without_outcome, question_set__in=newest)
-
-
-def _kind(row: MarketDisagreement, kinds: Mapping[tuple[str, str, int], Mapping[str, Any]]) -> Kind | None:
-    """The resolved questions of a disagreement's kind."""
-    band = sum(row.gap >= edge for edge in DISAGREEMENT_BANDS)
-    counts = kinds.get((row.family, row.category, band))
-    return None if counts is None else Kind(counts["questions"], counts["model"], counts["market"])
+def _unresolved_entries() -> QuerySet[QuestionEntry]:
+    """The entries of the newest question sets whose question has no outcome yet."""
+    newest = list(QuestionSet.objects.order_by("-day", "-pk").values_list("pk", flat=True)[:RECENT_SETS])
+    return QuestionEntry.objects.filter(question__status__in=UNRESOLVED, question_set__in=newest)

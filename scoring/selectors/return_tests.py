@@ -1,22 +1,16 @@
-"""Errors, intervals and paired tests: the one test behind ranks, ties and comparisons of traders, by calendar week."""
+"""Errors, intervals and paired tests behind ranks, ties and comparisons of traders: the verifier's, as JSON values."""
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import count
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from forecast_rank.metrics.cluster_means import observed_means, paired_by_cluster, rank_ranges_of_tests
-from forecast_rank.metrics.sample_mean import cluster_interval
-from forecast_rank.metrics.uncertainty import LEVEL
-from scoring.constants import DETECTABLE_DIFFERENCE, SIGNIFICANCE, TOTAL_LOSS
+from arena_verifier.intervals import ReturnPair, ranges_of, return_interval, return_pairs, week_mean
+from arena_verifier.intervals import return_error as week_error
+from scoring.constants import DETECTABLE_DIFFERENCE
+from scoring.selectors.claims import bears_claim
 from scoring.selectors.weekly_returns import WeeklyReturns
 
-LEAST_COHORTS = 2
-"""Of one cohort there is neither an interval nor a test."""
 FamilyReturns = Mapping[Any, WeeklyReturns]
 """A family's weekly returns by cohort."""
 
@@ -25,7 +19,7 @@ class ReturnError(NamedTuple):
     """The standard error and the 95 % interval of a family's mean return over cohorts, by calendar week."""
 
     standard_error: float | None
-    interval: tuple[float, float] | None
+    interval: list[float] | None
 
 
 class ReturnTests(NamedTuple):
@@ -35,58 +29,50 @@ class ReturnTests(NamedTuple):
     rank_ranges: list[tuple[int, int]]
 
 
-def return_error(family: FamilyReturns, *, of: int = 1) -> ReturnError:
-    """The error of a family's mean return, with calendar weeks as clusters.
+def return_error(family: FamilyReturns, mean: float) -> ReturnError:
+    """The error of a family's mean return, and the interval about it, which ends at a total loss."""
+    error, half = week_error(family)
+    return ReturnError(error, return_interval(mean, half))
 
-    The interval of one chosen among several families is corrected for their number, `of`.
-    """
-    if len(family) < LEAST_COHORTS:
-        return ReturnError(None, None)
-    means = observed_means(_table([family]))
-    low, high = means.intervals(1 - SIGNIFICANCE / of)[0].tolist()
-    interval = None if math.isnan(low) else (max(low, TOTAL_LOSS), high)
-    return ReturnError(_finite(means.standard_error[0]), interval)
+
+def return_test(family: FamilyReturns) -> dict[str, Any]:
+    """The test of a family's mean return against 0, by calendar week; None of fewer than two cohorts."""
+    means = week_mean(family.values())
+    if not means.error:
+        return dict.fromkeys(("se", "freedom", "p"))
+    return {"se": means.error, "freedom": means.freedom, "p": means.p}
 
 
 def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:
     """The tests of all pairs of families, by slug, on their common cohorts; differences in percentage points."""
-    slugs = list(families)
-    tests = paired_by_cluster(_table([*families.values()]), least_units=LEAST_COHORTS, difference=DETECTABLE_DIFFERENCE)
+    tests = return_pairs(families)
+    ranges = ranges_of(list(families), tests)
+    return ReturnTests(_pair_values(tests), list(ranges.values()))
+
+
+def _pair_values(tests: Sequence[ReturnPair]) -> list[dict[str, Any]]:
+    """The tests with the margins that fit their corrected p, and the cohorts that each still needs.
+
+    A test that bears no claim has no margin: it would say hundreds of points.
+    """
+    from forecast_rank.metrics.paired_tests import corrected_margins, questions_needed
+
+    differences = list(map(attrgetter("difference"), tests))
+    errors = [math.nan if difference.error is None else difference.error for difference in differences]
+    freedom = [difference.freedom or math.nan for difference in differences]
+    p_values = [math.nan if test.p is None else test.p for test in tests]
+    margins = corrected_margins(errors, freedom, p_values) if tests else ()
+    claims = max(sum(test.p is not None for test in tests), 1)
+    cohorts = list(map(attrgetter("cohorts"), differences))
+    needed = questions_needed(cohorts, errors, claims=claims, difference=DETECTABLE_DIFFERENCE)
     pairs = []
-    for place, (first, second) in enumerate(zip(tests.first.tolist(), tests.second.tolist(), strict=True)):
-        pair = {"first": slugs[first], "second": slugs[second]}
-        pair |= {"cohorts": int(tests.n[place]), "weeks": int(tests.events[place])}
-        for name in ("difference", "se", "p", "p_holm", "margin"):
-            pair[name] = _finite(getattr(tests, name)[place])
-        pairs.append(pair | {"cohorts_more": _finite(tests.questions_more[place])})
-    ranges = rank_ranges_of_tests(tests, len(slugs)).astype(int).tolist()
-    return ReturnTests(pairs, list(map(tuple, ranges)))
-
-
-def _table(families: Sequence[FamilyReturns]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The returns by family, cohort and week; NaN where a cohort does not run."""
-    weeks_of: dict[Any, set[Any]] = defaultdict(set)
-    for family in families:
-        for cohort, returns in family.items():
-            weeks_of[cohort].update(returns)
-    weeks = sorted(set().union(*weeks_of.values()))
-    cohort_places = dict(zip(sorted(weeks_of, key=int), count(), strict=False))
-    week_places = dict(zip(weeks, count(), strict=False))
-    table = np.full((len(families), len(weeks_of), len(weeks)), np.nan)
-    for row, family in enumerate(families):
-        for cohort, returns in family.items():
-            for week, value in returns.items():
-                table[row, cohort_places[cohort], week_places[week]] = value
-    return table
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def difference_interval(
-    differences: ArrayLike, events: Sequence[str], *, level: float = LEVEL
-) -> tuple[float, float] | None:
-    """The studentised interval over events, cut at -1 and 1; None for fewer than four events."""
-    interval = cluster_interval(differences, events, level=level)
-    return None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
+    for test, difference, margin, count in zip(tests, differences, margins, needed, strict=True):
+        more = count - difference.cohorts
+        pair = {
+            "first": test.first, "second": test.second, "cohorts": difference.cohorts, "weeks": difference.weeks,
+            "difference": difference.mean if difference.cohorts else None, "se": difference.error,
+            "freedom": difference.freedom, "p": test.p, "p_holm": test.p_holm,
+            "cohorts_more": max(float(more), 0.0) if math.isfinite(more) else None,
+        }  # fmt: skip
+        pairs.append(pair | {"margin": float(margin) if bears_claim(pair) and math.isfinite(margin) else None})
+    return pairs

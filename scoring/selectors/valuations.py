@@ -11,9 +11,8 @@ from statistics import fmean
 from django.db import connection
 from django.db.models import OuterRef, Subquery
 
-from agents.models import Agent, Decision, Position
+from agents.models import Agent, Position
 from agents.models.ledger import CENT, marked_value
-from agents.models.sealed_rows import Seals, seals_in_force
 from foundation.raw_sql import stored_unit
 from markets.models import Market, Outcome
 from scoring.models import BrierScore, Snapshot
@@ -67,32 +66,10 @@ NO_RECORD = BetRecord(None, 0, None)
 def valuations(agents: Iterable[Agent | AgentSummary], *, awaiting: bool = False) -> dict[int, Valuation]:
     """The value of each agent (its cohort's methodology loaded) at the last accepted prices, by agent id.
 
-    In a public read, agents whose decisions are sealed have the value of their last snapshot before the freeze.
-    """
-    agents = list(agents)
-    seals = seals_in_force()
-    sealed = sealed_agents(seals)
-    values = _values_at_last_prices([agent for agent in agents if agent.pk not in sealed], awaiting=awaiting)
-    concerned = [agent for agent in agents if agent.pk in sealed]
-    if concerned and seals.trading_until:
-        values |= snapshot_valuations(concerned, seals.trading_until)
-    return values
-
-
-def sealed_agents(seals: Seals) -> frozenset[int]:
-    """The ids of the agents whose decisions are sealed."""
-    if not seals.universes:
-        return frozenset()
-    decisions = Decision._base_manager.filter(universe__in=list(seals.universes)).order_by()
-    return frozenset(decisions.values_list("agent", flat=True))
-
-
-def _values_at_last_prices(agents: Sequence[Agent | AgentSummary], *, awaiting: bool) -> dict[int, Valuation]:
-    """The value of each agent at the last accepted prices, by agent id.
-
     `awaiting` counts the positions that await their market's resolution, at one lookup each. Hand-written SQL, since
     the ORM can not express the rounding.
     """
+    agents = list(agents)
     if not agents:
         return {}
     position, outcome, market = (model._meta.db_table for model in (Position, Outcome, Market))

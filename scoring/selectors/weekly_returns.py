@@ -4,12 +4,12 @@ Cohorts overlap and hold the same markets, so that the weeks, and not the cohort
 comparison (`scoring.selectors.return_tests`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from agents.models import Agent
-from cohorts.weeks import WEEK
+from arena_verifier.weeks import marked_sundays, split_return
 from scoring.selectors.competition import AgentSummary
 from scoring.selectors.histories import newest_values, snapshot_ranges
 from scoring.selectors.valuations import Valuation
@@ -23,29 +23,36 @@ def weekly_returns(
     agents: Iterable[Agent | AgentSummary], values: Mapping[int, Valuation], at: datetime | None = None
 ) -> dict[int, dict[str, float]]:
     """The weekly returns of agents (family, cohort and methodology loaded) that add up to their values, by agent id."""
-    agents, until = list(agents), at or FOREVER
-    ranges = snapshot_ranges(agents, until)
-    ends = {}
-    for agent in agents:
-        newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]
-        ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, until)
+    agents = list(agents)
+    ends = agent_ends(agents, at)
     sundays: set[datetime] = set()
     for agent in agents:
-        sundays.update(week_ends(agent.cohort.week_start, ends[agent.pk]))
+        sundays.update(marked_sundays(agent.cohort.week_start, ends[agent.pk]))
     instants = sorted(sundays)
     marks: dict[int, dict[datetime, Decimal]] = {agent.pk: {} for agent in agents}
     for pk, place, total in newest_values(list(marks), instants):
         marks[pk][instants[place]] = total
     returns = {}
     for agent in agents:
-        returns[agent.pk] = split_return(
+        by_sunday = split_return(
             agent.cohort.week_start,
             ends[agent.pk],
             marks[agent.pk].get,
             values[agent.pk].total,
             agent.cohort.methodology.starting_balance,
         )
+        returns[agent.pk] = {f"{sunday:%Y-%m-%d}": value for sunday, value in by_sunday.items()}
     return returns
+
+
+def agent_ends(agents: Sequence[Agent | AgentSummary], at: datetime | None = None) -> dict[int, datetime]:
+    """The instant to which the weeks of each agent (family and cohort loaded) run, by agent id."""
+    until = at or FOREVER
+    ranges, ends = snapshot_ranges(agents, until), {}
+    for agent in agents:
+        newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]
+        ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, until)
+    return ends
 
 
 def tracked_until(
@@ -55,35 +62,3 @@ def tracked_until(
     if completed_at is not None and completed_at <= until:
         return completed_at
     return newest or week_start
-
-
-def week_ends(week_start: datetime, end: datetime) -> list[datetime]:
-    """The Sundays between the first week's start and the end."""
-    sundays = []
-    sunday = week_start + WEEK
-    while sunday < end:
-        sundays.append(sunday)
-        sunday += WEEK
-    return sundays
-
-
-def split_return(
-    week_start: datetime,
-    end: datetime,
-    mark: Callable[[datetime], Decimal | None],
-    value: Decimal,
-    balance: Decimal,
-) -> dict[str, float]:
-    """An agent's return by week: the changes of its value from Sunday to Sunday, the last up to its value now.
-
-    `mark` gives the value by a Sunday's 00:00 UTC; None where there is none, as if nothing had changed since.
-    """
-    returns = {}
-    sunday, before = week_start, balance
-    for next_sunday in week_ends(week_start, end):
-        total = mark(next_sunday)
-        after = before if total is None else total
-        returns[f"{sunday:%Y-%m-%d}"] = float((after - before) / balance * 100)
-        sunday, before = next_sunday, after
-    returns[f"{sunday:%Y-%m-%d}"] = float((value - before) / balance * 100)
-    return returns

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,12 +20,15 @@ from arena_verifier.order_books import (
     MarketResult,
     TakerBook,
     account_after_costs,
+    account_value,
     family_after_costs,
     figures_after_costs,
 )
+from arena_verifier.weeks import marked_sundays, split_return
 from markets.models import Market, OrderBook, Outcome, PriceObservation
 from scoring.selectors.competition import AgentSummary
 from scoring.selectors.valuations import Valuation
+from scoring.selectors.weekly_returns import agent_ends
 
 Figures = Mapping[str, Any]
 """AFTER_COSTS of an agent, or OF_FAMILY of a family."""
@@ -41,13 +45,18 @@ BATCH = 5_000
 def agents_after_costs(
     agents: Iterable[Agent | AgentSummary], at: datetime | None = None, accounts: dict[str, Any] | None = None
 ) -> dict[int, Figures]:
-    """The figures after costs of agents (cohort and methodology loaded), now or as of an instant, by id.
+    """The figures after costs of agents (family, cohort and methodology loaded), now or as of an instant, by id.
 
-    `accounts` are accounts as they are stored, by id as text. That of an agent with the same trades and results is
-    taken, since books never change and to walk them takes long; any other is replaced.
+    Besides AFTER_COSTS they have `weeks`, the returns after costs by week; none where a book is missing.
+
+    `accounts` are accounts as they are stored, by id as text. That of an agent with the same trades, results and
+    Sundays is taken, since books never change and to walk them takes long; any other is replaced.
     """
     accounts = {} if accounts is None else accounts
+    agents = list(agents)
     openings = {agent.pk: agent.cohort.methodology.starting_balance for agent in agents}
+    starts, ends = {agent.pk: agent.cohort.week_start for agent in agents}, agent_ends(agents, at)
+    sundays = {pk: list(marked_sundays(starts[pk], end)) for pk, end in ends.items()}
     trades: dict[int, list[dict[str, Any]]] = defaultdict(list)
     markets = set()
     rows = Trade.objects.filter(agent__in=openings, **_until("executed_at", at)).order_by("pk")
@@ -56,7 +65,7 @@ def agents_after_costs(
         trades[trade["agent"]].append(trade)
         markets.add(trade["market"])
     results = dict(_results(markets, at))
-    inputs = {pk: _inputs_version(trades[pk], results) for pk in openings}
+    inputs = {pk: _inputs_version(trades[pk], results, sundays[pk]) for pk in openings}
     outcomes: set[int] = set()
     traded: set[tuple[int, int]] = set()
     for pk, version in inputs.items():
@@ -80,37 +89,69 @@ def agents_after_costs(
         prices = dict(_rows(Outcome.objects, outcomes, "pk", "price"))
     else:
         prices = {pk: row.price for pk, row in PriceObservation.objects.latest(outcomes, at).items()}
+    walked = {}
+    for pk, opening in openings.items():
+        if str(pk) not in accounts:
+            walked[pk] = account_after_costs(opening, trades[pk], books, results, sundays[pk])
+    for pk, values in _sunday_values(walked).items():
+        accounts[str(pk)] = {"inputs": inputs[pk], **_account_json(walked[pk]), "sundays": values}
     figures: dict[int, Figures] = {}
     for pk, opening in openings.items():
-        if str(pk) in accounts:
-            account = _as_account(accounts[str(pk)])
-        else:
-            account = account_after_costs(opening, trades[pk], books, results)
-            accounts[str(pk)] = {"inputs": inputs[pk], **_account_json(account)}
-        figures[pk] = figures_after_costs(account, opening, prices, last_books)
+        stored = accounts[str(pk)]
+        account, values = _as_account(stored), stored["sundays"]
+        weeks: dict[datetime, float] = {}
+        if not account.without_book:
+            value = account_value(account, prices)
+            weeks = split_return(starts[pk], ends[pk], partial(_sunday_value, values), value, opening)
+        figures[pk] = {**figures_after_costs(account, opening, prices, last_books), "weeks": weeks}
     return figures
+
+
+def _sunday_values(accounts: Mapping[int, CostedAccount]) -> dict[int, dict[str, str]]:
+    """The value of each account at its Sundays, at the last accepted prices by then; as text."""
+    outcomes: dict[datetime, set[int]] = defaultdict(set)
+    for account in accounts.values():
+        for sunday, then in account.sundays.items():
+            outcomes[sunday].update(holding.outcome for holding in then.holdings.values())
+    prices: dict[datetime, dict[int, Decimal | None]] = {}
+    for sunday, held in outcomes.items():
+        observed = PriceObservation.objects.latest(held, sunday) if held else {}
+        prices[sunday] = {pk: row.price for pk, row in observed.items()}
+    values: dict[int, dict[str, str]] = {}
+    for pk, account in accounts.items():
+        values[pk] = {}
+        for sunday, then in account.sundays.items():
+            values[pk][sunday.isoformat()] = str(account_value(then, prices[sunday]))
+    return values
+
+
+def _sunday_value(values: Mapping[str, str], sunday: datetime) -> Decimal | None:
+    return Decimal(values[sunday.isoformat()])
 
 
 def families_after_costs(
     participants: Iterable[Agent | AgentSummary], values: Mapping[int, Valuation], figures: Mapping[int, Figures]
 ) -> dict[str, dict[str, Any]]:
     """The figures of families by slug, as JSON; `values` and `figures` are those of the participants by id."""
-    replicates: dict[Family, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    by_family: dict[Family, list[dict[str, Any]]] = defaultdict(list)
     for agent in participants:
         row = {"return_percent": values[agent.pk].return_percent, **figures[agent.pk]}
-        replicates[agent.family][agent.cohort.number].append(row)
-    return {family.slug: as_json(family_after_costs(cohorts.values())) for family, cohorts in replicates.items()}
+        by_family[agent.family].append(row)
+    return {family.slug: as_json(family_after_costs(rows)) for family, rows in by_family.items()}
 
 
 def as_json(figures: Figures) -> dict[str, Any]:
-    """The figures with money as text."""
+    """The figures with money as text, without those of weeks."""
     value: Decimal | None = figures["liquidation_value"]
-    return {**figures, "liquidation_value": None if value is None else str(value)}
+    stored = {name: figure for name, figure in figures.items() if name != "weeks"}
+    return {**stored, "liquidation_value": None if value is None else str(value)}
 
 
-def _inputs_version(trades: Sequence[Mapping[str, Any]], results: Mapping[int, MarketResult]) -> str:
-    """The hash of an account's trades and of the results of their markets, which a reversal changes."""
-    lines = [f"{len(trades)} {trades[-1]['pk'] if trades else 0}"]
+def _inputs_version(
+    trades: Sequence[Mapping[str, Any]], results: Mapping[int, MarketResult], sundays: Sequence[datetime]
+) -> str:
+    """The hash of an account's trades, of the results of their markets, which a reversal changes, and its Sundays."""
+    lines = [f"{len(trades)} {trades[-1]['pk'] if trades else 0} {len(sundays)}"]
     for market in sorted({trade["market"] for trade in trades} & results.keys()):
         lines.append(f"{market} {results[market].at.isoformat()} {results[market].winner}")
     return sha256("\n".join(lines))
@@ -145,7 +186,7 @@ def _book_keys(outcomes: Iterable[int], at: datetime | None) -> dict[tuple[int, 
 
 
 def _stored_books(ids: Iterable[int]) -> Iterator[dict[str, Any]]:
-    names = ("universe", "outcome", "bids", "asks", "fee_rate", "fee_exponent")
+    names = ("universe", "outcome", "bids", "asks", "fee_rate", "fee_exponent", "fee_unknown")
     for row in _rows(OrderBook.objects, ids, *names):
         yield dict(zip(names, row, strict=True))
 

@@ -1,4 +1,4 @@
-"""The boards of external agents: ranked by track, protocol and period, with the models beside them.
+"""The boards of external agents: ranked by track and protocol, with the models beside them.
 
 They are made by the functions of the models' boards, of the questions that an agent of the track answered and of the
 cohorts in which one takes part. Nothing of the models' boards is read from here or depends on it.
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Min, QuerySet, Sum
 
+from agents.letters import published
 from agents.models import Agent, Attempt, Decision, Elicitation, Family, Forecast, Task
-from agents.sealing import respecting_seals
+from arena_verifier.agents_boards import EQUAL_COVERAGE, repeats_price
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
 from scoring.constants import (
-    AGENT_PERIODS,
     ALL_METHODOLOGIES,
     FORECAST,
     LEAST_COVERAGE,
@@ -31,8 +31,7 @@ from scoring.constants import (
 )
 from scoring.models import AgentsBoard, BrierScore
 from scoring.selectors.competition import AgentSummary
-from scoring.services.forecast_inputs import inputs_version
-from scoring.services.forecast_panels import (
+from scoring.selectors.forecast_panels import (
     ResolvedEntry,
     Selection,
     family_names,
@@ -41,8 +40,10 @@ from scoring.services.forecast_panels import (
     resolved_entries,
     selection_families,
 )
-from scoring.services.forecast_ranking import REFERENCE_NAMES, ROUNDING, questions_answered
-from scoring.services.scored_bets import bets_by_family, score_fields
+from scoring.selectors.scored_bets import bets_by_family, score_fields
+from scoring.services.agent_scores import AdjustedScore, AgentScores
+from scoring.services.forecast_inputs import inputs_version
+from scoring.services.forecast_ranking import REFERENCE_NAMES, ROUNDING, questions_answered, tests_by_question
 from scoring.services.trading_leaderboards import (
     CohortResult,
     LeaderboardContents,
@@ -52,16 +53,19 @@ from scoring.services.trading_leaderboards import (
     store_leaderboards,
 )
 
-METRICS = ("brier", "alpha", "adjusted_brier")
+METRICS = ("brier", "alpha")
 FORECAST_FIGURES = ("brier", "brier_ci", "alpha", "alpha_ci")
 TRADING_FIGURES = ("cohorts", "total_value", "pnl", "win_rate", "resolved_bets")
-FAILURES = ("failed", "missed", "refused", "late", "reported")
+FAILURES = ("failed", "missed", "refused", "late")
 NOTHING: dict[str, Any] = dict.fromkeys(
-    ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", "bss_uniform",
+    ("rank", "rank_low", "rank_high", "answered", "asked", "coverage", "score", "score_ci", "ranked_by",
+     "price_distance", "repeats_price", "bss_uniform",
      *FORECAST_FIGURES, *TRADING_FIGURES, *FAILURES)
 )  # fmt: skip
 """An entry of which nothing is known: a board of one protocol has no figures of the other."""
 LINES = subset(REFERENCE_NAMES, (MARKET, UNIFORM))
+ADJUSTED, ALPHA = "adjusted_brier", "alpha"
+"""What ranks on a forecast board."""
 
 
 class BoardKey(NamedTuple):
@@ -69,7 +73,6 @@ class BoardKey(NamedTuple):
 
     track: str
     protocol: str
-    period: str = "ALL"
 
 
 class AskedTask(NamedTuple):
@@ -83,13 +86,12 @@ class AskedTask(NamedTuple):
 Tasks = Mapping[str, Sequence[AskedTask]]
 """The tasks put to each family, by slug."""
 Attempts = Mapping[str, Mapping[str, int]]
-"""How many answers came late and how many failures were reported, by slug."""
+"""How many answers came late, by slug."""
 
 
 def refresh_agents_boards(*, at: datetime) -> int:
     """Stores the boards of each track that has agents; returns how many."""
-    with respecting_seals(at=at):
-        boards = {key: agents_board(key, at=at) for key in board_keys()}
+    boards = {key: agents_board(key) for key in board_keys()}
     store_leaderboards(boards, at=at, model=AgentsBoard)
     return len(boards)
 
@@ -97,16 +99,13 @@ def refresh_agents_boards(*, at: datetime) -> int:
 def board_keys() -> list[BoardKey]:
     """The boards of all tracks with agents."""
     tracks = Family.objects.filter(external=True).order_by("track").values_list("track", flat=True).distinct()
-    return list(starmap(BoardKey, product(tracks, (FORECAST, TRADING), AGENT_PERIODS)))
+    return list(starmap(BoardKey, product(tracks, (FORECAST, TRADING))))
 
 
-def agents_board(key: BoardKey, *, at: datetime | None = None, past: bool = False) -> LeaderboardContents:
-    """A board of the period that ends at an instant (None: of all time); `past` leaves out what came later."""
-    until = at if past else None
-    span = AGENT_PERIODS[key.period]
-    since = None if span is None or at is None else at - span
+def agents_board(key: BoardKey, *, until: datetime | None = None) -> LeaderboardContents:
+    """A board of a track, now or as of an instant."""
     compute = _forecast_board if key.protocol == FORECAST else _trading_board
-    board = compute(key.track, since, until)
+    board = compute(key.track, until)
     board.report["inputs"] = _inputs(key.protocol)
     return board
 
@@ -116,22 +115,22 @@ def _inputs(protocol: str) -> dict[str, Any]:
     tasks: QuerySet[Any] = Decision.objects.filter(agent__family__external=True)
     if protocol == FORECAST:
         tasks = Elicitation.objects.filter(family__external=True)
-    by_status = tasks.order_by("status").values_list("status").annotate(Count("pk"), Sum("refusals"))
-    attempts = list(Attempt.objects.order_by("origin", "kind").values_list("origin", "kind").annotate(Count("pk")))
+    by_status = published(tasks).order_by("status").values_list("status").annotate(Count("pk"), Sum("refusals"))
+    attempts = list(published(Attempt.objects.all()).order_by("kind").values_list("kind").annotate(Count("pk")))
     inputs = {"tasks": list(by_status), "attempts": attempts}
     return inputs | (inputs_version(Selection(stored_conditions().board())) if protocol == FORECAST else {})
 
 
-def _forecast_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
-    selection = Selection(stored_conditions().board(), until=until, since=since)
+def _forecast_board(track: str, until: datetime | None) -> LeaderboardContents:
+    selection = Selection(stored_conditions().board(), until=until)
     of_track = selection_families(selection).filter(external=True, track=track).order_by("pk")
     agents = dict(of_track.values_list("slug", "display_name"))
     forecasts = Forecast.objects.counted().filter(arm=selection.arm, family__slug__in=list(agents)).order_by()
     first = dict(forecasts.values_list("family__slug").annotate(Min("entry")))
     tasks = selection.elicitations().filter(family__slug__in=list(agents))
     frozen_at = "batch__question_set__frozen_at"
-    tasks_asked = _tasks(tasks, "family__slug", frozen_at, since, until)
-    attempts = _attempts(Attempt.objects.filter(batch__arm=selection.arm), frozen_at, since, until)
+    tasks_asked = _tasks(tasks, "family__slug", frozen_at, until)
+    attempts = _attempts(Attempt.objects.filter(batch__arm=selection.arm), frozen_at, until)
     return forecast_agents_board(
         resolved_entries(selection), family_names(selection), agents, first, tasks_asked, attempts
     )
@@ -145,10 +144,11 @@ def forecast_agents_board(
     tasks: Tasks,
     attempts: Attempts,
 ) -> LeaderboardContents:
-    """The board over the entries that one of the agents answered, by the adjusted Brier score.
+    """The board over the entries that one of the agents answered.
 
-    Models and agents are fitted together, so that agents who answered different questions are compared by what the
-    models made of both. `models` and `agents` are display names by slug, `first_entries` the first that each answered.
+    Ranks are by the adjusted Brier score, whose question effects come from models and references alone; by alpha where
+    the ranked agents answered different questions. No agent's score depends on another's. `models` and `agents` are
+    display names by slug, `first_entries` the first that each answered.
     """
     shared = [entry for entry in resolved if not agents.keys().isdisjoint(entry.external_forecasts)]
     joint, references = joint_panel(shared, [*models, *agents]), panels(shared, models).references
@@ -167,29 +167,44 @@ def forecast_agents_board(
         agreement_of_rankings=False,
         unranked=(models.keys() | agents.keys()) - competitors,
     )
+    fit = AgentScores(resolved, models, agents)
+    scores, figures_of = fit.scores(), report["forecasters"] | report["references"]
+    by_alpha = _covers_differ(answered, competitors) and all(figures_of[s]["alpha"] is not None for s in competitors)
+    ranges = {} if by_alpha else fit.rank_ranges(competitors)
     names = {**models, **agents, **LINES}
     entries = []
-    for slug, figures in (report["forecasters"] | report["references"]).items():
+    for slug, figures in figures_of.items():
         if slug not in names or not (figures["n"] or slug in agents):
             continue
-        ranges = figures.get("rank_ranges", {}).get("adjusted_brier") if slug in competitors else None
-        low, high = ranges or (None, None)
+        score = scores.get(slug, AdjustedScore(None, None, None))
         entry = empty_entry(slug, names[slug], external=slug in agents, reference=slug in LINES)
-        entry |= {"rank_low": low, "rank_high": high, "answered": answered[slug]}
-        entry |= {"score": figures.get("adjusted_brier"), "score_ci": figures.get("adjusted_brier_ci")}
         entry |= {name: figures.get(name) for name in ("bss_uniform", *FORECAST_FIGURES)}
+        entry |= {"answered": answered[slug], "score": score.value, "score_ci": score.interval}
         if slug in agents:
+            if slug in competitors:
+                entry["ranked_by"] = ALPHA if by_alpha else ADJUSTED
+                span = figures["rank_ranges"].get(ALPHA) if by_alpha else ranges.get(slug)
+                entry["rank_low"], entry["rank_high"] = span or (None, None)
+            entry["price_distance"] = score.price_distance
+            entry["repeats_price"] = repeats_price(entry["alpha_ci"], score.price_distance)
             entry |= {"asked": questions_by_agent[slug], **_failures(slug, tasks, attempts)}
         entries.append(entry)
     data = report["data"] | {"questions": len({entry.question for entry in shared})}
-    return _board(entries, competitors, report["pairs"], data, sign=1)
+    key, sign = (ALPHA, -1) if by_alpha else ("score", 1)
+    return _board(entries, competitors, tests_by_question(report["pairs"]), data, key=key, sign=sign)
 
 
-def _trading_board(track: str, since: datetime | None, until: datetime | None) -> LeaderboardContents:
+def _covers_differ(answered: Mapping[str, int], competitors: Collection[str]) -> bool:
+    """True if the least number of questions that a ranked agent answered is much below the largest."""
+    numbers = [answered[slug] for slug in competitors]
+    return bool(numbers) and min(numbers) < EQUAL_COVERAGE * max(numbers)
+
+
+def _trading_board(track: str, until: datetime | None) -> LeaderboardContents:
     participants, values = board_participants(ALL_METHODOLOGIES, until)
     by_cohort: dict[int, list[Agent | AgentSummary]] = defaultdict(list)
     for agent in participants:
-        if agent.family.track in ("", track) and (since is None or agent.cohort.week_start >= since):
+        if agent.family.track in ("", track):
             by_cohort[agent.cohort.pk].append(agent)
     members: list[Agent | AgentSummary] = []
     for agents_of_cohort in by_cohort.values():
@@ -202,8 +217,8 @@ def _trading_board(track: str, since: datetime | None, until: datetime | None) -
     bets = bets_by_family(scores)
     scored = {family: score_fields(bets[family]) for family in set(map(attrgetter("family.pk"), members))}
     decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
-    tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", since, until)
-    attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", since, until)
+    tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", until)
+    attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", until)
     return trading_agents_board(cohort_results(members, values, until), scored, tasks, attempts)
 
 
@@ -258,26 +273,28 @@ def empty_entry(slug: str, name: str, *, external: bool = False, reference: bool
 
 
 def _board(
-    entries: list[dict[str, Any]], competitors: Collection[str], pairs: Any, data: Any, *, sign: int
+    entries: list[dict[str, Any]], competitors: Collection[str], pairs: Any, data: Any, *, sign: int, key: str = "score"
 ) -> LeaderboardContents:
-    """The entries in the order of their scores, ranked agents and lines first; less is better with a `sign` of 1."""
-    scores = [sign * entry["score"] for entry in entries if entry["forecaster"] in competitors]
+    """The entries in the order of a figure, ranked agents and lines first; less is better with a `sign` of 1."""
+    figures = [sign * entry[key] for entry in entries if entry["forecaster"] in competitors]
     for entry in entries:
-        score = None if entry["score"] is None else sign * entry["score"]
-        if entry["forecaster"] in competitors and score is not None:
-            entry["rank"] = 1 + sum(rival_score < score - ROUNDING for rival_score in scores)
+        figure = None if entry[key] is None else sign * entry[key]
+        if entry["forecaster"] in competitors and figure is not None:
+            rank = entry["rank"] = 1 + sum(rival < figure - ROUNDING for rival in figures)
+            if entry["rank_low"] is not None:
+                entry["rank_low"], entry["rank_high"] = min(entry["rank_low"], rank), max(entry["rank_high"], rank)
         if entry["asked"]:
             entry["coverage"] = entry["answered"] / entry["asked"]
 
     def order(entry: dict[str, Any]) -> tuple[Any, ...]:
-        score = entry["score"]
-        return entry["external"] and entry["rank"] is None, score is None, sign * (score or 0), entry["forecaster"]
+        figure = entry[key]
+        return entry["external"] and entry["rank"] is None, figure is None, sign * (figure or 0), entry["forecaster"]
 
     return LeaderboardContents(sorted(entries, key=order), {"pairs": pairs, "data": data})
 
 
 def _failures(slug: str, tasks: Tasks, attempts: Attempts) -> dict[str, int]:
-    """How many of an agent's tasks failed or were missed, of its answers refused or late, and what it reported."""
+    """How many of an agent's tasks failed or were missed, and how many of its answers were refused or late."""
     counts = {**dict.fromkeys(FAILURES, 0), **attempts.get(slug, {})}
     for task in tasks.get(slug, ()):
         counts["refused"] += task.refusals
@@ -286,39 +303,28 @@ def _failures(slug: str, tasks: Tasks, attempts: Attempts) -> dict[str, int]:
     return counts
 
 
-def _tasks(
-    tasks: QuerySet[Any], family: str, frozen_at: str, since: datetime | None, until: datetime | None
-) -> dict[str, list[AskedTask]]:
-    """The tasks frozen in a period, by family; without those that never were, since nobody could answer them."""
+def _tasks(tasks: QuerySet[Any], family: str, frozen_at: str, until: datetime | None) -> dict[str, list[AskedTask]]:
+    """The tasks frozen by an instant, by family; without those that never were, since nobody could answer them."""
     by_family: dict[str, list[AskedTask]] = defaultdict(list)
-    frozen_rows = _frozen_within(tasks, frozen_at, since, until)
+    frozen_rows = _frozen_within(published(tasks), frozen_at, until)
     for slug, *columns in frozen_rows.values_list(family, frozen_at, "status", "refusals"):
         by_family[slug].append(AskedTask(*columns))
     return by_family
 
 
-def _attempts(
-    attempts: QuerySet[Attempt], frozen_at: str, since: datetime | None, until: datetime | None
-) -> dict[str, Counter[str]]:
-    """How many answers to the tasks frozen in a period came late, and how many failures were reported, by family."""
-    frozen_rows = _frozen_within(attempts.order_by(), frozen_at, since, until)
+def _attempts(attempts: QuerySet[Attempt], frozen_at: str, until: datetime | None) -> dict[str, Counter[str]]:
+    """How many answers to the tasks frozen by an instant came late, by family."""
+    frozen_rows = _frozen_within(published(attempts).filter(kind=Attempt.Kind.LATE).order_by(), frozen_at, until)
     if until is not None:
         frozen_rows = frozen_rows.filter(noted_at__lte=until)
     by_family: dict[str, Counter[str]] = defaultdict(Counter)
-    for slug, origin, kind in frozen_rows.values_list("registration__family__slug", "origin", "kind"):
-        if origin == Attempt.Origin.AGENT:
-            by_family[slug]["reported"] += 1
-        elif kind == Attempt.Kind.LATE:
-            by_family[slug]["late"] += 1
+    for slug in frozen_rows.values_list("registration__family__slug", flat=True):
+        by_family[slug]["late"] += 1
     return by_family
 
 
-def _frozen_within(
-    rows: QuerySet[Any], frozen_at: str, since: datetime | None, until: datetime | None
-) -> QuerySet[Any]:
+def _frozen_within(rows: QuerySet[Any], frozen_at: str, until: datetime | None) -> QuerySet[Any]:
     frozen_rows = rows.filter(**{f"{frozen_at}__isnull": False})
-    if since is not None:
-        frozen_rows = frozen_rows.filter(**{f"{frozen_at}__gte": since})
     if until is not None:
         frozen_rows = frozen_rows.filter(**{f"{frozen_at}__lte": until})
     return frozen_rows

@@ -11,7 +11,7 @@ from forecast_rank import Settings, rank_panel
 from forecast_rank.metrics.panel import from_arrays
 from foundation.bulk import subset
 from scoring.constants import MARKET
-from scoring.services.scored_bets import leaderboard_scores
+from scoring.selectors.scored_bets import leaderboard_scores
 
 FIGURES = ("n", "ece", "ece_noise_floor", "murphy")
 

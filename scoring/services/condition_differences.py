@@ -17,9 +17,8 @@ from forecast_rank import brier, corrected_margins, holm, paired_tests
 from scoring.leaderboard_keys import arms_asked
 from scoring.models import ForecastScore
 from scoring.selectors.condition_differences import ConditionDifference
-from scoring.selectors.return_tests import difference_interval
-from scoring.services.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
-from scoring.services.sample_figures import sample_figures
+from scoring.selectors.event_tests import difference_test
+from scoring.selectors.forecast_panels import ResolvedEntry, Selection, joint_panel, resolved_entries
 
 QUESTION_COLUMNS = ("forecast__question", "forecast__question__event_key")
 ANSWER_COLUMNS = ("forecast__entry", "forecast__release")
@@ -29,7 +28,7 @@ ANSWER_COLUMNS = ("forecast__entry", "forecast__release")
 def condition_report(*, at: datetime | None = None) -> dict[str, Any]:
     """The comparison of conditions as a part of a report, of questions resolved now or by an instant."""
     rows = list(map(asdict, condition_differences(at=at)))
-    return {"differences": rows, "prices": price_effect(at=at), **sample_figures(at=at)}
+    return {"differences": rows, "prices": price_effect(at=at)}
 
 
 def condition_differences(*, at: datetime | None = None) -> list[ConditionDifference]:
@@ -62,8 +61,12 @@ def price_effect(*, at: datetime | None = None) -> dict[str, Any] | None:
     for question, event, difference in answers.values_list(*QUESTION_COLUMNS, "gain"):
         by_question[question, event].append(difference)
     gains = list(map(fmean, by_question.values()))
-    interval = difference_interval(gains, [event for _, event in by_question]) if gains else None
-    return interval and {"gain": fmean(gains), "interval": list(interval), "questions": len(gains)}
+    test = difference_test(gains, [event for _, event in by_question])
+    if test is None:
+        return None
+    mean, margin = fmean(gains), test["margin"]
+    interval = [max(mean - margin, -1.0), min(mean + margin, 1.0)]
+    return {"gain": mean, "interval": interval, "questions": len(gains), **test}
 
 
 def paired_differences(
@@ -79,7 +82,7 @@ def paired_differences(
                     by_pk[entry.entry] = replace(entry, forecasts={}, external_forecasts={})
                 by_pk[entry.entry].forecasts[arm] = vector
     arms = [arm for arm in conditions.by_name if arm in by_arm]
-    rows: list[ConditionDifference] = []
+    rows: list[tuple[ConditionDifference, float]] = []
     for family in sorted(by_family):
         rows += _of_family(family, by_family[family], arms, conditions)
     return _corrected(rows)
@@ -87,8 +90,8 @@ def paired_differences(
 
 def _of_family(
     family: str, entries: Mapping[int, ResolvedEntry], arms: Sequence[str], conditions: Conditions
-) -> Iterator[ConditionDifference]:
-    """The differences of one model between conditions with common forecasts, with uncorrected p."""
+) -> Iterator[tuple[ConditionDifference, float]]:
+    """The differences of one model between conditions with common forecasts, with uncorrected p, and its freedom."""
     panel = joint_panel([entries[pk] for pk in sorted(entries)], arms)
     tests = paired_tests(panel, brier(panel))
     for place, pair in enumerate(combinations(arms, 2)):
@@ -96,7 +99,7 @@ def _of_family(
         if questions:
             first, second = conditions.richer_first(*pair)
             sign = 1 if first == pair[0] else -1
-            yield ConditionDifference(
+            row = ConditionDifference(
                 family=family,
                 condition_a=first,
                 condition_b=second,
@@ -107,16 +110,19 @@ def _of_family(
                 se=_finite(tests.se[place]),
                 p=_finite(tests.p[place]),
             )
+            yield row, float(tests.freedom[place])
 
 
-def _corrected(rows: Sequence[ConditionDifference]) -> list[ConditionDifference]:
-    """The rows with p corrected by Holm for the number of all rows, and intervals that fit it."""
+def _corrected(tests: Sequence[tuple[ConditionDifference, float]]) -> list[ConditionDifference]:
+    """The rows with p corrected by Holm for the number of all rows, and intervals that fit it; with their freedom."""
+    rows = [row for row, _ in tests]
     p = np.array([row.p for row in rows], dtype=np.float64)
     se = np.array([row.se for row in rows], dtype=np.float64)
-    freedom = np.maximum([row.events - 1 for row in rows], 1)
+    freedom = np.array([freedom for _, freedom in tests])
     corrected = []
     for row, adjusted, margin in zip(rows, holm(p), corrected_margins(se, freedom, p), strict=True):
-        interval = None if np.isnan(margin) else [row.difference - float(margin), row.difference + float(margin)]
+        ends = row.difference - float(margin), row.difference + float(margin)
+        interval = None if np.isnan(margin) else [max(ends[0], -1.0), min(ends[1], 1.0)]
         corrected.append(replace(row, p_adjusted=_finite(adjusted), interval=interval))
     return corrected
 

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, Sum
 
+from agents.letters import published
 from agents.models import Forecast, ModelCall
 from foundation.bulk import mappings_by, subset
 from scoring.constants import MARKET, SIGNIFICANCE
 from scoring.leaderboard_keys import ranking_interval, ranking_score
-from scoring.services.forecast_panels import ResolvedEntry, Selection
+from scoring.selectors.forecast_panels import ResolvedEntry, Selection
 from scoring.services.time_report import Ranking
 
 POINT = 0.01
@@ -52,7 +53,7 @@ def cost_report(
     contents = rank(entries)
     rows = []
     for row in contents.entries:
-        if not row["reference"] and row["forecasts"]:
+        if not row["reference"] and ranking_score(row) is not None:
             rows.append(_row(row, entries, resolved, usage))
     market = mappings_by("forecaster", contents.entries).get(MARKET)
     frontier = _frontier(rows)
@@ -73,7 +74,7 @@ def answer_usage(selection: Selection) -> dict[TaskKey, AnswerUsage]:
     forecasts = Forecast.objects.filter(elicitation__in=tasks).order_by().values_list(*key)
     answers = {row[:3]: row[3] for row in forecasts.annotate(Count("pk"))}
     is_stated = Q(cost_source=ModelCall.CostSource.STATED)
-    calls = ModelCall.objects.filter(elicitation__in=tasks).order_by().values_list(*key)
+    calls = published(ModelCall.objects.filter(elicitation__in=tasks)).order_by().values_list(*key)
     counts = {
         "stated_costs": Count("pk", filter=is_stated),
         "other_costs": Count("pk", filter=Q(cost_usd__gt=0) & ~is_stated),

@@ -11,8 +11,8 @@ from django.db.models import Count, Min, Q
 from agents.models import Release
 from foundation.bulk import subset
 from markets.models import QuestionOption
+from scoring.selectors.forecast_panels import ResolvedEntry
 from scoring.services.forecast_inputs import NO_PARTICIPATION
-from scoring.services.forecast_panels import ResolvedEntry
 from scoring.services.trading_leaderboards import LeaderboardContents
 
 

@@ -10,6 +10,7 @@ from agents.records import sha256
 from agents.services.signing_keys import chain_heads
 from arena_verifier.rows import Row, Tables
 from foundation.bulk import rows_by
+from foundation.clock import now
 from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe
 from scoring.exports.table_rows import methodology_rows
@@ -17,10 +18,11 @@ from scoring.exports.tables import TABLES_BY_NAME
 
 ROWS_AT_A_TIME = 2_000
 COLUMNS = {
-    "agents": "id cohort family release model_id cash replicate",
+    "agents": "id cohort family release model_id cash",
     "calls": (
         "id decision elicitation sequence attempt model returned_model provider quantization result late "
-        "finish_reason error prompt_sha256 raw_response"
+        "finish_reason error prompt_sha256 parameters raw_response http_status parsed searches results search_cost_usd "
+        "excluded"
     ),
     "journal": "id agent sequence kind amount balance trade settlement occurred_at",
     "snapshots": "agent taken_at cash positions_value total_value pnl pnl_percent",
@@ -54,6 +56,9 @@ class DatabaseRows(Tables):
             for place, convert in converters:
                 values[place] = convert(values[place])
             yield dict(zip(names, values, strict=True))
+
+    def made_at(self) -> str:
+        return instant_text(now())
 
     def methodologies(self) -> list[Row]:
         return methodology_rows()

@@ -16,6 +16,7 @@ from typing import Any
 
 from agents.records import canonical, sha256
 from arena_agent.dataset import FORECASTS, FORMAT, MANIFEST, OUTCOMES, TASKS
+from arena_agent.hub import CARD, dataset_card
 from arena_verifier.rows import Row
 from cohorts.conditions import Conditions
 from cohorts.forecast_rules import ForecastRules
@@ -27,7 +28,7 @@ from markets.models import Question
 from scoring.exports.archived_forecasts import ArchivedForecasts
 from scoring.exports.sound_archives import block_texts, instant, methodologies, open_archive
 from scoring.exports.verification.archive_reader import Archive
-from scoring.services.forecast_panels import ResolvedEntry
+from scoring.selectors.forecast_panels import ResolvedEntry
 
 
 class NotADataset(Exception):
@@ -44,11 +45,13 @@ class BuiltDataset:
     sha256: str
 
 
-def build_dataset(archive: Path, *, folder: Path, start: datetime, end: datetime, at: datetime) -> BuiltDataset:
+def build_dataset(
+    archive: Path, *, folder: Path, start: datetime, end: datetime, at: datetime, name: str = ""
+) -> BuiltDataset:
     """The dataset of an archive's batches frozen in [start, end) with a question resolved by `at`, in `folder`.
 
     `archive` is the folder of a verified archive, which holds nothing that is sealed. Complete or not there at all; an
-    older dataset is replaced. Raises NotADataset where the folder holds something else.
+    older dataset is replaced. One with a name has a card. Raises NotADataset where the folder holds something else.
     """
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / MANIFEST).exists())):
         raise NotADataset(f"{folder}: holds something else than a dataset")
@@ -62,7 +65,10 @@ def build_dataset(archive: Path, *, folder: Path, start: datetime, end: datetime
             FORECASTS: _write_forecasts(draft / FORECASTS, forecasts),
         }
         window = {"from": instant_text(start), "to": instant_text(end), "made_at": instant_text(at)}
+        window |= {"name": name} if name else {}
         manifest = _manifest(draft, counts, tables, window, {row[0] for row in forecasts})
+        if name:
+            (draft / CARD).write_text(dataset_card(manifest, name), encoding="utf-8")
     questions = {entry.question for entry in past.entries.values()}
     return BuiltDataset(len(past.tasks), len(questions), len({row[0] for row in forecasts}), manifest["sha256"])
 
@@ -123,15 +129,6 @@ class PastTasks:
     def texts(self) -> dict[tuple[str, int], str]:
         return block_texts(self.tables)
 
-    @cached_property
-    def revealed(self) -> set[int]:
-        """The entries with a snippet that states the outcome."""
-        entries = set()
-        for row in self.tables.rows("evidence"):
-            if row["states_outcome"]:
-                entries.add(row["entry"])
-        return entries
-
     def lines(self) -> Iterator[Row]:
         """The tasks as an agent is handed them."""
         for batch, (row, _) in self.tasks.items():
@@ -185,8 +182,9 @@ class PastTasks:
         return str(self.sets[batch["question_set"]]["frozen_at"])
 
     def _counts(self, batch: int, entry: int) -> bool:
-        """False where the batch showed a snippet that states the entry's outcome."""
-        return not (entry in self.revealed and ("evidence", batch) in self.texts)
+        """Whether forecasts of an entry count on the boards of the batch's condition."""
+        row, _ = self.tasks[batch]
+        return self.tables.counts_in(row["arm"], self.tables.by("question_entries")[entry])
 
 
 def _batch_key(batch: Row) -> tuple[int, int]:

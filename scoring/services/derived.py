@@ -6,13 +6,11 @@ from functools import partial
 
 from django.db.models import Model
 
-from agents.models import UniverseCost, UsageTotal
-from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from markets.models import CacheVersion
 from markets.services.cache_versions import cache_version_drift
-from scoring.models import AgentsBoard, BrierScore, FamilyTotal, ForecastScore, ImportLeaderboard, Leaderboard
+from scoring.models import AgentsBoard, BrierScore, FamilyTotal, ForecastScore, Leaderboard
 from scoring.services.family_totals import family_total_drift
-from scoring.services.leaderboard_drift import agents_board_drift, import_leaderboard_drift, leaderboard_drift
+from scoring.services.leaderboard_drift import agents_board_drift, leaderboard_drift
 from scoring.services.score_drift import brier_score_drift, forecast_score_drift
 
 
@@ -20,14 +18,11 @@ def comparisons(at: datetime) -> dict[type[Model], Callable[..., Iterator[str]]]
     """The comparison of each derived model's rows with the facts; leaderboards last, since they follow from scores."""
     return {
         CacheVersion: cache_version_drift,
-        UniverseCost: universe_cost_drift,
-        UsageTotal: usage_total_drift,
         FamilyTotal: family_total_drift,
         BrierScore: partial(brier_score_drift, at=at),
         ForecastScore: partial(forecast_score_drift, at=at),
         Leaderboard: partial(leaderboard_drift, at=at),
         AgentsBoard: partial(agents_board_drift, at=at),
-        ImportLeaderboard: partial(import_leaderboard_drift, at=at),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Q, Sum
 
+from agents.letters import published
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release, Trade
 from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
@@ -14,9 +15,9 @@ from foundation.bulk import subset
 from markets.models import Market, Question
 from scoring.leaderboard_keys import arms_asked, to_json
 from scoring.models import Leaderboard
-from scoring.services.forecast_panels import Selection, asked_and_resolved, selection_families
+from scoring.selectors.forecast_panels import Selection, asked_and_resolved, selection_families
 
-FORMAT = 12
+FORMAT = 13
 """The format of stored leaderboards and fits: older ones are computed anew, although their inputs are the same."""
 FIT_INTERVAL = timedelta(hours=20)
 """The slow fits are repeated daily: less than a day, since a daily job may begin a little earlier than the last."""
@@ -35,7 +36,7 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
     if selection.methodology:
         forecasts = forecasts.filter(methodology=selection.methodology)
     tasks = selection.elicitations()
-    calls = ModelCall.objects.filter(elicitation__in=tasks)
+    calls = published(ModelCall.objects.filter(elicitation__in=tasks))
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
     number = Count("pk")
@@ -124,7 +125,7 @@ NO_PARTICIPATION = {"cost_usd": "0.000000", "declined": 0, "refused": 0, "asked"
 def participation_by_family(selection: Selection) -> dict[str, dict[str, Any]]:
     """The cost of each family's forecasts and how often it was asked, declined and was refused, by slug."""
     tasks = selection.elicitations()
-    calls = ModelCall.objects.filter(elicitation__in=tasks)
+    calls = published(ModelCall.objects.filter(elicitation__in=tasks))
     participation: dict[str, dict[str, Any]] = defaultdict(NO_PARTICIPATION.copy)
     by_slug = tasks.values_list("family__slug")
     for slug, tasks_of_family, declined in by_slug.annotate(Count("pk"), declined=Count("pk", filter=Q(declined=True))):
@@ -138,8 +139,7 @@ def participation_by_family(selection: Selection) -> dict[str, dict[str, Any]]:
 
 def refused_forecasts(selection: Selection, by: str = "call__elicitation__batch__arm") -> Counter[tuple[str, str]]:
     """The number of refused forecasts by family and another column."""
-    refused = RefusedForecast.objects.filter(
-        call__elicitation__in=selection.elicitations(), call__result__in=ModelCall.READ
-    )
+    of_tasks = {"call__elicitation__in": selection.elicitations(), "call__result__in": ModelCall.READ}
+    refused = published(RefusedForecast.objects.filter(**of_tasks))
     rows = refused.order_by().values_list("call__elicitation__family__slug", by).annotate(Count("pk"))
     return Counter({(slug, column): count for slug, column, count in rows})

@@ -9,11 +9,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.sealing import respecting_seals
 from foundation.bulk import mappings_by
 from scoring.constants import ALL_METHODOLOGIES, FORECAST
 from scoring.leaderboard_keys import LeaderboardKey, arms_asked, versions_in_play
 from scoring.models import Leaderboard, QuestionDifficulty
+from scoring.selectors.forecast_panels import ResolvedEntry, Selection, family_names, resolved_entries
 from scoring.services.condition_differences import condition_report
 from scoring.services.forecast_inputs import (
     NO_PARTICIPATION,
@@ -24,11 +24,11 @@ from scoring.services.forecast_inputs import (
     participation_by_family,
     refused_forecasts,
 )
-from scoring.services.forecast_panels import ResolvedEntry, Selection, family_names, resolved_entries
 from scoring.services.forecast_ranking import (
     AVERAGED,
     FITTED,
     SLOW_FIGURES,
+    SLOW_NOTE,
     SlowFits,
     forecast_leaderboard,
     rank_agreement,
@@ -47,9 +47,8 @@ def refresh_forecast_leaderboards(*, at: datetime, refit: bool = True) -> int:
     runs every hour. With it, slow fits of many forecasts are repeated daily, or as soon as more than 1 % are new.
     Returns how many leaderboards it stored.
     """
-    with respecting_seals(at=at):
-        selections = leaderboard_selections()
-        return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in selections)
+    selections = leaderboard_selections()
+    return sum(_refresh(selection, versions, at=at, refit=refit) for selection, versions in selections)
 
 
 def leaderboard_selections() -> Iterator[tuple[Selection, list[str]]]:
@@ -193,7 +192,8 @@ def _add_fits(leaderboard: LeaderboardContents, fits: SlowFits) -> None:
     for entry in leaderboard.entries:
         entry |= fits.figures[entry["forecaster"]]
     leaderboard.report["models"] |= fits.models
-    leaderboard.report["notes"] += fits.notes
+    notes = [note for note in leaderboard.report["notes"] if not note.startswith(SLOW_NOTE)]
+    leaderboard.report["notes"] = notes + fits.notes
     leaderboard.report["agreement"] = rank_agreement(leaderboard.entries)
 
 
@@ -206,3 +206,5 @@ def _copy_slow_figures(leaderboard: LeaderboardContents, before: Leaderboard) ->
     leaderboard.report.update({name: before.report.get(name) for name in ("fitted", "fitted_at")})
     if "irt" in before.report.get("models", {}):
         leaderboard.report["models"]["irt"] = before.report["models"]["irt"]
+    notes = [note for note in before.report.get("notes", ()) if note.startswith(SLOW_NOTE)]
+    leaderboard.report["notes"] += notes

@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forecast_rank import Settings, rank_panel, to_json_value
+from forecast_rank import Settings, mean_tests, rank_panel, to_json_value
 from forecast_rank.metrics.agreement import agreement
-from forecast_rank.metrics.paired_tests import corrected_margins, holm
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.skill import alpha
-from forecast_rank.metrics.studentised import has_no_spread
-from forecast_rank.metrics.uncertainty import cluster_se, event_sums
+from forecast_rank.metrics.uncertainty import event_sums
 from foundation.bulk import subset
 from foundation.heartbeats import beat
-from scoring.constants import EXTREMISING, GAMMAS, RANKED_BY, REFERENCES
+from scoring.constants import ENSEMBLE, EXTREMISING, GAMMAS, RANKED_BY, REFERENCES
 from scoring.leaderboard_keys import model_entries, ranking_score
-from scoring.services.forecast_panels import Panels, ResolvedEntry, last_forecasts, panels
+from scoring.selectors.claims import bears_claim, questions_more
+from scoring.selectors.forecast_panels import Panels, ResolvedEntry, last_forecasts, panels
 from scoring.services.trading_leaderboards import LeaderboardContents
 
 AVERAGED = ("brier", "log", "spherical", "average_return", "alpha", "calibration", "adjusted_brier")
@@ -29,6 +28,8 @@ SLOWLY_FITTED = ("irt", "weighted_brier")
 """Metrics that take seconds to fit; copied from the stored leaderboard unless it is to be fitted again."""
 SLOW_FIGURES = ("irt_ability", "irt_se", "irt_ability_ci", "weighted_brier", "weighted_brier_ci")
 """The figures of an entry that the slow fits give."""
+SLOW_NOTE = "item response theory"
+"""How the notes of a report begin that the slow fits give."""
 ROUNDING = 1e-12
 """Adjusted scores are solutions of equations: equal ones differ by as much."""
 CURVE_POINTS = 120
@@ -95,26 +96,46 @@ def forecast_leaderboard(
     if not reported:
         return LeaderboardContents(rank_entries(entries), {})
     parts = {"agreement": rank_agreement(entries), "market": market_tests(built.families)}
+    if ensemble := market_tests(built.references).get(ENSEMBLE):
+        parts["ensemble"] = ensemble | {"p_holm": ensemble["p"]}  # one comparison, whatever other references there are
     return LeaderboardContents(rank_entries(entries), _report(report, resolved) | parts)
 
 
-def market_tests(families: Panel) -> dict[str, dict[str, Any]]:
-    """The paired test of each family and the market's prices on the same questions, clustered by event.
+def market_tests(panel: Panel) -> dict[str, dict[str, Any]]:
+    """The test of each forecaster and the market's prices on the same questions, clustered by event.
 
-    By slug: `difference` (alpha), `p_holm`, corrected for the number of families, and `margin`, half the interval that
-    leaves out 0 where the corrected p is below 5 %; null where the difference is the same on all events.
+    By name: `difference` (alpha), `se`, `freedom`, `p`, `p_holm`, corrected for the number of forecasters, `margin`,
+    half the interval that leaves out 0 where the corrected p is below 5 %, and the `questions` and `events` behind it;
+    null where the difference is the same on all events.
     """
-    from scipy.stats import t
+    sums = event_sums(panel, alpha(panel))
+    tests = mean_tests(sums)
+    columns = {
+        "difference": tests.mean, "se": tests.se, "freedom": tests.freedom, "p": tests.p, "p_holm": tests.p_holm,
+        "margin": tests.margin,
+    }  # fmt: skip
+    found = {}
+    for place, name in enumerate(panel.forecasters):
+        found[name] = {key: to_json_value(values[place]) for key, values in columns.items()}
+        # Each of k forecasts of a question weighs 1/k.
+        found[name] |= {"questions": round(float(tests.weight[place])), "events": int(sums.events[place])}
+    return found
 
-    sums = event_sums(families, alpha(families))
-    difference, freedom = sums.means, np.maximum(sums.events - 1, 1)
-    error = np.where(has_no_spread(sums), np.nan, cluster_se(sums))
-    p = 2 * t.sf(np.abs(difference / error), freedom)
-    columns = {"difference": difference, "p_holm": holm(p), "margin": corrected_margins(error, freedom, p)}
-    tests = {}
-    for place, name in enumerate(families.forecasters):
-        tests[name] = {key: to_json_value(values[place]) for key, values in columns.items()}
-    return tests
+
+def tests_by_question(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The paired tests with `n` in questions, not in days of them, and the questions that each still needs.
+
+    A test that bears no claim has no margin.
+    """
+    tested = sum(pair["p"] is not None for pair in pairs)
+    counted = []
+    for pair in pairs:
+        more = questions_more(pair["weight"], pair["se"] or math.nan, claims=max(tested, 1))
+        needed = None if more is None else more + round(pair["weight"])
+        margin = pair["margin"] if bears_claim(pair) else None
+        counts = {"n": round(pair["weight"]), "questions_needed": needed, "questions_more": more}
+        counted.append({**pair, **counts, "margin": margin})
+    return counted
 
 
 class SlowFits(NamedTuple):
@@ -155,7 +176,8 @@ def _report(report: Mapping[str, Any], resolved: Sequence[ResolvedEntry]) -> dic
             murphy[name] = figures["murphy"]
     return {
         "murphy": murphy,
-        **subset(report, ("pairs", "curves", "rankings", "models", "notes")),
+        "pairs": tests_by_question(report["pairs"]),
+        **subset(report, ("curves", "rankings", "models", "notes")),
         "data": report["data"] | {"questions": len({e.question for e in resolved}), "entries": len(resolved)},
         "extremising": EXTREMISING,
     }

@@ -10,10 +10,10 @@ from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.skill import market_brier
-from foundation.bulk import insert_rows, rows_with_json
+from foundation.bulk import insert_rows
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
-from scoring.services.forecast_panels import (
+from scoring.selectors.forecast_panels import (
     ResolvedEntry,
     Vector,
     entries_by_id,
@@ -67,7 +67,7 @@ def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[Scored
     """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Columns, since a model with its entry for each forecast would take half of the time.
     resolved = forecasts.resolved().order_by("entry", "pk")
-    rows = rows_with_json(resolved, "question__resolved_at", "pk", "entry", json_field="probabilities")
+    rows = list(resolved.values_list("question__resolved_at", "pk", "entry", "probabilities"))
     entries = entries_by_id(QuestionEntry.objects.filter(pk__in={row[-2] for row in rows}))
     vectors = []
     for *_, pk, probabilities in rows:

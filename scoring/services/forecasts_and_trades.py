@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +13,11 @@ from forecast_rank import to_json_value
 from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.brier import brier_score
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.panel import from_arrays
-from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.uncertainty import LEVEL
 from foundation.bulk import rows_by
 from markets.models import Market, QuestionEntry, QuestionOption, QuestionSet, Universe
 from markets.models.question import day_of
-from scoring.selectors.return_tests import difference_interval
+from scoring.selectors.event_tests import difference_interval, difference_test
 
 MAX_POINTS = 200
 
@@ -28,20 +25,18 @@ MAX_POINTS = 200
 class ForecastBet(NamedTuple):
     """A purchase and the same release's forecast of the side it bought, made on the day its universe was frozen.
 
-    ask, other_ask : price of a share of the side and of the opposite side; the frozen price without an order book
+    ask : price of a share of the side; the frozen price without an order book
     won : None while the market is unresolved
     largest : the largest legal stake as a share of cash
     """
 
     family: str
-    forecast: int
     market: int
     event: str
     probability: float
     confidence: float
     price: float
     ask: float
-    other_ask: float
     amount: float
     won: bool | None
     largest: float
@@ -72,7 +67,6 @@ PURCHASE_COLUMNS = (
 class MarketForecast(NamedTuple):
     """A forecast with the prices that its question had, and the option's name for each outcome of one market."""
 
-    pk: int
     probabilities: Mapping[str, Any]
     prices: Mapping[str, Any]
     names: Mapping[int, str]
@@ -131,10 +125,11 @@ def _figures(bets: Sequence[ForecastBet], *, of: int) -> dict[str, Any]:
     over_betting : mean of implied confidence - stated probability, its interval drawn over events
     stake, kelly_stake : means as shares of cash; over_kelly : the mean of their difference
     over_kelly_ci : over events, corrected for the number of families (`of`), since findings speak of the largest
+    over_kelly_test : the test of it against 0, not corrected
     spearman : of confidence and stated probability; stake_edge : of the stake and the edge
     positive_edge : the share of bets with an edge (stated probability less the ask: a share's profit) above 0
     stated_brier, bet_brier, market_brier : of the side bought, on resolved bets
-    bet_return : gross per dollar staked on resolved bets; kelly : see `kelly`
+    bet_return : gross per dollar staked on resolved bets
     """
     columns = dict(zip(ForecastBet._fields, map(np.array, zip(*bets, strict=True)), strict=True))
     probability, confidence, price = columns["probability"], columns["confidence"], columns["price"]
@@ -158,6 +153,7 @@ def _figures(bets: Sequence[ForecastBet], *, of: int) -> dict[str, Any]:
         "kelly_stake": _mean(kelly_stake),
         "over_kelly": _mean(stake - kelly_stake),
         "over_kelly_ci": difference_interval(stake - kelly_stake, events, level=1 - (1 - LEVEL) / of),
+        "over_kelly_test": difference_test(stake - kelly_stake, events),
         "spearman": to_json_value(spearman(probability, confidence)),
         "positive_edge": _mean((edge > 0).astype(np.float64)),
         "stake_edge": to_json_value(spearman(amount, edge)),
@@ -166,25 +162,7 @@ def _figures(bets: Sequence[ForecastBet], *, of: int) -> dict[str, Any]:
         "bet_brier": _mean(brier_score(confidence[resolved], won)),
         "market_brier": _mean(brier_score(price[resolved], won)),
         "bet_return": float((won * amount[resolved] / price[resolved]).sum() / staked) if staked > 0 else None,
-        "kelly": kelly(bets),
     }
-
-
-def kelly(bets: Sequence[ForecastBet]) -> dict[str, Any]:
-    """The wealth that a dollar would have grown to by Kelly's rule on the stated probabilities, at the same prices.
-
-    Each forecast of a resolved market counts once, whatever the stakes and sides of its bets: the rule buys the side,
-    the opposite side or neither, by the stated probability and both asks. Bets follow one another, each with the
-    whole bankroll and as if independent; `half` stakes half as much. None without a resolved market.
-    """
-    once = {(bet.forecast, bet.market): bet for bet in reversed(bets) if bet.won is not None}
-    if not once:
-        return {"markets": 0, "full": None, "half": None}
-    fields = attrgetter("probability", "won", "ask", "other_ask")
-    columns = np.array(list(map(fields, once.values())), dtype=np.float64).T[:, :, None]
-    panel = from_arrays(columns[:1], columns[1], odds=columns[2], no_odds=columns[3], exclusive=False)
-    growth = np.exp(log_wealth(panel))
-    return {"markets": len(once), "full": _product(growth), "half": _product((1 + growth) / 2)}
 
 
 def _market_forecasts(
@@ -200,11 +178,11 @@ def _market_forecasts(
     entry_by_id = rows_by("pk", entries.values_list(*columns, named=True))
     rows = Forecast.objects.counted().filter(entry__in=entries.values("pk"), arm=arm).order_by("-pk")
     market_forecasts = {}
-    for row in rows.values_list("pk", "entry", "release", "methodology", "probabilities", named=True):
+    for row in rows.values_list("entry", "release", "methodology", "probabilities", named=True):
         entry = entry_by_id[row.entry]
         for market, names in options[entry.question].items():
             key = (row.release, market, entry.question_set__day, row.methodology)
-            market_forecasts[key] = MarketForecast(row.pk, row.probabilities, entry.prices, names)
+            market_forecasts[key] = MarketForecast(row.probabilities, entry.prices, names)
     return market_forecasts
 
 
@@ -212,22 +190,20 @@ def _forecast_bet(purchase: Purchase, market: Market, forecast: MarketForecast, 
     price = float(purchase.price)
     if purchase.outcome in forecast.names:
         name = forecast.names[purchase.outcome]
-        probability, ask_key, other_ask_key = float(forecast.probabilities[name]), "ask", "no_ask"
+        probability, ask_key = float(forecast.probabilities[name]), "ask"
     else:  # the question has the market as one option, its YES
         (name,) = forecast.names.values()
-        probability, ask_key, other_ask_key = 1 - float(forecast.probabilities[name]), "no_ask", "ask"
+        probability, ask_key = 1 - float(forecast.probabilities[name]), "no_ask"
     quoted = forecast.prices.get(name) or {}
     is_resolved = market.resolved_by(at)
     return ForecastBet(
         family=purchase.family,
-        forecast=forecast.pk,
         market=market.pk,
         event=market.event_key,
         probability=probability,
         confidence=purchase.implied_confidence or 0.0,
         price=price,
         ask=_ask(quoted.get(ask_key), price),
-        other_ask=_ask(quoted.get(other_ask_key), 1 - price),
         amount=float(purchase.amount),
         won=purchase.outcome == market.winning_outcome_id if is_resolved else None,
         largest=float(purchase.largest),
@@ -241,10 +217,3 @@ def _ask(text: str | None, otherwise: float) -> float:
 
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-def _product(factors: Floats) -> float | None:
-    """The wealth that a dollar grows to; None if it is too large for a number."""
-    with np.errstate(divide="ignore", over="ignore"):
-        wealth: float | None = to_json_value(np.exp(np.log(factors).sum()))
-    return wealth

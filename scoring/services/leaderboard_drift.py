@@ -9,27 +9,27 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import JournalEntry, Position
-from agents.sealing import open_seals, respecting_seals
 from arena_verifier.rows import same
 from cohorts.models import Cohort
 from foundation.bulk import rows_by
+from foundation.clock import now
 from foundation.models import Run
+from markets.models import Universe
 from markets.services.cache_versions import Scope, current_versions, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.leaderboard_keys import LeaderboardKey, first_difference, to_json
 from scoring.models import (
     AgentsBoard,
     BrierScore,
-    ImportCollection,
-    ImportLeaderboard,
     Leaderboard,
     QuestionDifficulty,
     Snapshot,
 )
+from scoring.selectors.forecast_panels import Selection
 from scoring.services.agents_boards import BoardKey, agents_board
 from scoring.services.forecast_inputs import inputs_version, is_current, is_fitted
 from scoring.services.forecast_leaderboards import (
@@ -38,8 +38,6 @@ from scoring.services.forecast_leaderboards import (
     store_difficulties,
     stored_leaderboards,
 )
-from scoring.services.forecast_panels import Selection
-from scoring.services.score_drift import GRACE
 from scoring.services.trading_leaderboards import (
     LeaderboardContents,
     compute_trading_leaderboards,
@@ -59,8 +57,7 @@ def leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
 
 def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
     version = current_versions().get(Scope.LEADERBOARDS)
-    with respecting_seals(at=at):
-        computed = compute_trading_leaderboards()
+    computed = compute_trading_leaderboards()
     stored = {}
     for row in Leaderboard.objects.filter(protocol=TRADING):
         stored[LeaderboardKey(TRADING, row.methodology, row.arm, row.category)] = row
@@ -69,8 +66,6 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
     computed_at = min(map(attrgetter("computed_at"), stored.values()))
     if _have_portfolios_changed(computed_at):
         return
-    if open_seals(computed_at) and not open_seals(at):
-        return  # the next job adds what was sealed then
     if current_versions().get(Scope.LEADERBOARDS) != version:
         return  # they were stored anew meanwhile
     for key in sorted(stored.keys() | computed.keys()):
@@ -78,7 +73,7 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
 
 
 def _have_portfolios_changed(since: datetime) -> bool:
-    """True if cash, prices, scores or snapshots are newer than an instant, or a job is at work on them."""
+    """True if cash, prices, scores, snapshots or published costs are newer than an instant, or a job works on them."""
     newer: tuple[QuerySet[Any], ...] = (
         Run.objects.under_way(timezone.now()).filter(kind__in=TRADING_JOBS),
         JournalEntry.objects.filter(occurred_at__gt=since),
@@ -86,6 +81,7 @@ def _have_portfolios_changed(since: datetime) -> bool:
         BrierScore.objects.filter(scored_at__gt=since),
         Snapshot.objects.filter(taken_at__gt=since),
         Cohort.objects.filter(voided_at__gt=since),
+        Universe.objects.filter(sealed_until__gt=since, sealed_until__lte=now()),
     )
     return any(map(QuerySet.exists, newer))
 
@@ -147,9 +143,8 @@ def _compare(
 def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
     """A line for each board of external agents that differs from what is computed; with `repair`, that is stored."""
     for row in AgentsBoard.objects.all():
-        key, computed_at = BoardKey(row.track, row.protocol, row.period), row.computed_at
-        with respecting_seals(at=at):
-            computed = agents_board(key, at=computed_at)
+        key, computed_at = BoardKey(row.track, row.protocol), row.computed_at
+        computed = agents_board(key)
         if row.report.get("inputs") != to_json(computed.report["inputs"]):
             continue  # the next job adds what came since
         if key.protocol == TRADING and _have_portfolios_changed(computed_at):
@@ -159,22 +154,3 @@ def agents_board_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
             yield f"board of agents, {row}: {difference}"
             if repair:
                 store_leaderboards({key: computed}, at=computed_at, model=AgentsBoard)
-
-
-def import_leaderboard_drift(*, at: datetime, repair: bool = False) -> Iterator[str]:
-    """A line for each leaderboard of an imported collection that is missing or differs; `repair` computes it anew."""
-    from scoring.services.import_leaderboards import import_leaderboard  # loads polars
-
-    for collection in ImportCollection.objects.select_related("leaderboard"):
-        stored = getattr(collection, "leaderboard", None)
-        data_until = at - GRACE if stored is None else stored.computed_at
-        newest = collection.imports.filter(completed=True).aggregate(at=Max("imported_at"))["at"]
-        if newest is None or newest > data_until:
-            continue  # the import is at work on it
-        computed = import_leaderboard(collection=collection, at=data_until)
-        fields = {} if stored is None else {name: getattr(stored, name) for name in computed}
-        difference = first_difference(fields, computed) if fields else "is missing"
-        if difference is not None:
-            yield f"leaderboard of collection {collection.slug}: {difference}"
-            if repair:
-                ImportLeaderboard.objects.update_or_create(collection=collection, defaults=computed)

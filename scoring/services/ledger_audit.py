@@ -9,13 +9,15 @@ from typing import Any
 
 from agents.models import Agent, Forecast, JournalEntry
 from agents.services.fact_audit import submissions_without_receipt
-from agents.services.forecast_audit import verify_answers
+from arena_verifier.answers import check_forecast_answers
 from arena_verifier.chains import check_chains
+from arena_verifier.envelopes import check_envelopes
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
 from arena_verifier.portfolios import snapshot_sums
 from arena_verifier.receipts import check_receipts
-from arena_verifier.rows import Row, Tables, Violations, row_name, same
+from arena_verifier.rows import Row, Tables, Violations, row_name, same, shortened
 from arena_verifier.scores import check_origin, check_outcomes
+from arena_verifier.searches import check_searches
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_shown_questions
 from scoring.services.database_rows import DatabaseRows
 
@@ -61,14 +63,16 @@ class LedgerViolations(Violations):
             elif (table, name) == ("settlements", "kind"):
                 self.note(table, row, f"over {row['payout']} should be {value}")
             else:
-                self.note(table, row, f"has {name} {row[name]}, the rows that it follows from make {value}")
+                stored, computed = shortened(row[name]), shortened(value)
+                self.note(table, row, f"has {name} {stored}, the rows that it follows from make {computed}")
 
     def _owner(self, table: str, row: Row) -> str:
         """The account of a row of the ledger, or of the decision that a link is of; the task of a forecast's."""
         agent = row["id"] if table == "agents" else row.get("agent")
-        if table == "chain" and row["decision"] is not None:
+        if table in ("calls", "chain") and row["decision"] is not None:
             agent = self.tables.by("decisions").get(row["decision"], {}).get("agent")
-        if (task := row.get("elicitation")) is not None and table in ("chain", "forecasts"):
+        task = row["id"] if table == "elicitations" else row.get("elicitation")
+        if task is not None and table in ("calls", "chain", "elicitations", "forecasts"):
             return f"{self.tables.by('elicitations').get(task, {}).get('family')} (elicitation {task}): "
         if table == "decisions" or agent not in self.tables.by("agents"):
             return ""
@@ -91,15 +95,19 @@ def verify_forecasts(tables: Tables | None = None) -> tuple[int, list[str]]:
     """How many forecasts there are, and a line for each violation of question sets, outcomes and answers."""
     tables = tables or DatabaseRows()
     violations = []
-    for check in (check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins):
+    for check in (
+        check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins,
+        check_searches, check_forecast_answers,
+    ):  # fmt: skip
         violations += _lines(check, tables)
-    return Forecast.objects.count(), [*violations, *verify_answers()]
+    return Forecast.objects.count(), violations
 
 
 def verify_chain(tables: Tables | None = None) -> tuple[int, list[str]]:
     """How many links the chains have, and a line for each violation that names its row."""
     tables = tables or DatabaseRows()
-    return sum(length for length, _ in tables.heads().values()), _lines(check_chains, tables)
+    violations = [*_lines(check_chains, tables), *_lines(check_envelopes, tables)]
+    return sum(length for length, _ in tables.heads().values()), violations
 
 
 def verify_snapshots(tables: Tables | None = None) -> list[str]:

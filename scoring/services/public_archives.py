@@ -58,6 +58,18 @@ def published_days() -> list[str]:
     return sorted((file.stem for file in public_folder().glob("????-??-??.zip")), reverse=True)
 
 
+def published_archives() -> list[dict[str, Any]]:
+    """Day, size, checksum and path of each archive, newest first."""
+    from forecast_rank.files.checksums import zip_checksum
+
+    archives = []
+    for day in published_days():
+        file = published_file(day)
+        checksum = zip_checksum(file).read_text().split()[0]
+        archives.append({"day": day, "bytes": file.stat().st_size, "sha256": checksum, "file": f"/data/{day}.zip"})
+    return archives
+
+
 def published_file(day: str, name: str = "") -> Path:
     """The path of the zip file of a day, of a table by its file name, or of another file of the archive.
 

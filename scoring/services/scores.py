@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import Trade
+from agents.services.ledger import following_instant, lock_agents
 from forecast_rank.metrics.brier import brier_score
 from foundation.bulk import insert_rows
 from foundation.failpoints import failpoint
@@ -18,6 +19,7 @@ from scoring.models import BrierScore, ForecastScore
 from scoring.services.agents_boards import refresh_agents_boards
 from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
+from scoring.services.published_boards import publish_boards
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 
 
@@ -41,10 +43,11 @@ class ScoreReport:
     brier_rows: int = 0
     forecasts_scored: int = 0
     leaderboards: int = 0
+    published: int = 0
 
 
 def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: bool = True) -> ScoreReport:
-    """Scores every unscored purchase and forecast on what resolved by `at`, then recomputes the leaderboards.
+    """Scores every unscored purchase and forecast on what resolved by `at`, recomputes and publishes the leaderboards.
 
     A crash between a payout and its score loses nothing: the next call finds the trade without a score. Without
     `refit`, slow fits of the forecast leaderboards are left to a later call; without `forecast_leaderboards`, all of
@@ -57,6 +60,7 @@ def compute_scores(*, at: datetime, refit: bool = True, forecast_leaderboards: b
     if forecast_leaderboards:
         report.leaderboards += refresh_forecast_leaderboards(at=at, refit=refit)
         report.leaderboards += refresh_agents_boards(at=at)
+        report.published = publish_boards(at=at)
     failpoint("scores.ranked")
     return report
 
@@ -72,10 +76,13 @@ def clear_scores(market: Market, questions: Sequence[int]) -> int:
 
 def score_trades(*, at: datetime) -> int:
     """One Brier row for each purchase, sold since or not, on a market that resolved with a winner."""
-    scores = bet_scores(unscored_trades(until=at), at=at)
-    if scores:
-        with transaction.atomic():
-            insert_rows(BrierScore, ScoredBet._fields, scores)
+    if not unscored_trades(until=at).exists():
+        return 0
+    with transaction.atomic():
+        owners = unscored_trades(until=at).order_by().values_list("agent_id", flat=True)
+        agents = lock_agents(owners)  # no snapshot is taken before these scores that is dated after them
+        scores = bet_scores(unscored_trades(until=at), at=following_instant(agents.values(), at))
+        insert_rows(BrierScore, ScoredBet._fields, scores)
     return len(scores)
 
 

@@ -1,23 +1,23 @@
 """Snapshots: every playing agent's portfolio on the ten-minute grid, at prices known by then."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import Agent, JournalEntry, Position, Reversal, Settlement, Trade
 from agents.models.ledger import marked_value
-from agents.sealing import sealed_offers
+from agents.services.envelopes import open_envelopes
+from agents.services.ledger import lock_agents
 from cohorts.models import Cohort, Methodology
 from cohorts.weeks import grid_instant, next_grid_instant
 from foundation.bulk import create_missing
-from foundation.consistent_reads import consistent_reads
 from foundation.failpoints import failpoint
 from foundation.run_log import FailureLines, ReportLines
 from markets.models import Market
@@ -63,6 +63,7 @@ def take_snapshots(*, at: datetime, clob: Clob) -> SnapshotReport:
     """
     instant = grid_instant(at)
     report = SnapshotReport(taken_at=instant, replay=is_replay(instant))
+    report.failures.write_all(open_envelopes(at=at).failures)
     marks = _marks(instant, clob, report)
     failpoint("snapshots.marked")
     report.snapshots = _record(Agent.objects.filter(cohort__in=Cohort.objects.active(instant)), instant, marks)
@@ -83,7 +84,7 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
         ).distinct()
         marks = recorded_prices(markets_of_positions.prefetch_related("outcomes"), instant)
     else:
-        followed = list(_followed_markets(instant).prefetch_related("outcomes"))
+        followed = list(Market.objects.unsettled().filter(traded=True).prefetch_related("outcomes"))
         marks = update_prices(followed, rule=Methodology.objects.current().price_rule, at=instant, clob=clob)
         if marks.unanswered:
             report.alerted = 1
@@ -100,25 +101,26 @@ def _marks(instant: datetime, clob: Clob, report: SnapshotReport) -> PricingResu
     return marks
 
 
-def _followed_markets(instant: datetime) -> QuerySet[Market]:
-    """Traded markets; while decisions are sealed all that they could trade, since public prices would tell which."""
-    return Market.objects.unsettled().filter(Q(traded=True) | sealed_offers(instant))
-
-
 def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) -> int:
     """Snapshots of agents at `instant`, but for those that have one; returns how many are new."""
-    # Of one state: a trade between two of the reads would count in one of them and be taken back in none.
-    with consistent_reads():
-        agents = list(queryset.exclude(snapshots__taken_at=instant).select_related("cohort__methodology"))
-        if not agents:
-            return 0
-        ids = [agent.pk for agent in agents]
-        holdings = _holdings(ids, instant)
-        cash_since = _cash_since(ids, instant)
-        scores = bet_records(agents, at=instant)
+    missing = list(queryset.exclude(snapshots__taken_at=instant).values_list("pk", flat=True))
+    if not missing:
+        return 0
+    # Locked until they are stored: a trade of before `instant` is in them, and one of after is dated later than them.
+    with transaction.atomic():
+        rows = _new_snapshots(lock_agents(missing), instant, marks)
+        record_snapshots(rows)
+    return len(rows)
+
+
+def _new_snapshots(agents: Mapping[int, Agent], instant: datetime, marks: PricingResult) -> list[Snapshot]:
+    """Snapshots of locked agents at `instant`, not stored yet."""
+    holdings = _holdings(agents, instant)
+    cash_since = _cash_since(agents, instant)
+    scores = bet_records(agents.values(), at=instant)
     prices, stale = marks.prices(), marks.stale
     rows = []
-    for agent in agents:
+    for agent in agents.values():
         agent_holdings = holdings[agent.pk]
         positions_value, stale_positions = ZERO, 0
         for holding in agent_holdings:
@@ -145,8 +147,7 @@ def _record(queryset: QuerySet[Agent], instant: datetime, marks: PricingResult) 
                 stale_positions=stale_positions,
             )
         )
-    record_snapshots(rows)
-    return len(rows)
+    return rows
 
 
 def record_snapshots(rows: Sequence[Snapshot]) -> None:

@@ -5,29 +5,27 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter, itemgetter
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Sum
 
-from agents.models import Agent, Family, UniverseCost
+from agents.models import Agent, Family
 from agents.models.ledger import to_cents
-from agents.sealing import respecting_seals
+from agents.services.call_usage import decision_costs
 from forecast_rank.metrics.sample_mean import t_interval
-from foundation.bulk import rows_by, subset
+from foundation.bulk import subset
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, TRADING
-from scoring.leaderboard_keys import LeaderboardKey, separate_versions, versions_in_play
+from scoring.leaderboard_keys import LeaderboardKey, versions_in_play
 from scoring.models import Leaderboard
 from scoring.selectors.competition import AgentSummary, attach_competition, competition_index, started_by
-from scoring.selectors.return_tests import return_error, return_tests
+from scoring.selectors.return_tests import return_error, return_test, return_tests
+from scoring.selectors.scored_bets import scored_fields
 from scoring.selectors.valuations import Valuation, snapshot_valuations, valuations
 from scoring.selectors.weekly_returns import WeeklyReturns, weekly_returns
 from scoring.services.after_costs import NO_FIGURES, Figures, agents_after_costs, as_json, families_after_costs
 from scoring.services.bet_calibration import bet_calibration
 from scoring.services.largest_bets import add_returns_without_largest_bet
-from scoring.services.scored_bets import scored_fields
 from scoring.services.trading_risk import trading_risk
 
 
@@ -39,7 +37,7 @@ class LeaderboardContents(NamedTuple):
 
 
 class CohortResult(NamedTuple):
-    """The value of a family's agent in a cohort, and its return by week; the means of its replicates."""
+    """The value of a family's agent in a cohort, and its return by week."""
 
     value: Valuation
     weeks: WeeklyReturns
@@ -51,8 +49,7 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
     Accounts after costs are taken from the stored one: at 200 cohorts it takes 18 s to walk 27,000 books. The rest is
     computed anew; what follows from scores alone takes 0.9 s (SQLite, two busy cores).
     """
-    with respecting_seals(at=at):
-        computed = compute_trading_leaderboards(stored_accounts())
+    computed = compute_trading_leaderboards(stored_accounts())
     store_leaderboards(computed, at=at)
     return len(computed)
 
@@ -64,8 +61,9 @@ def compute_trading_leaderboards(accounts: dict[str, Any] | None = None) -> dict
     """
     accounts = {} if accounts is None else accounts
     after_costs = agents_after_costs(board_participants(ALL_METHODOLOGIES, None)[0], accounts=accounts)
-    contents = {}
-    for version in separate_versions(TRADING):
+    versions, contents = versions_in_play(TRADING), {}
+    # One version alone has the leaderboard of all.
+    for version in [ALL_METHODOLOGIES, *(versions if len(versions) > 1 else [])]:
         contents[version] = trading_leaderboard(version, after_costs=after_costs)
         add_returns_without_largest_bet(contents[version].entries, version)
         risk = board_risk(contents[version], version)
@@ -73,7 +71,7 @@ def compute_trading_leaderboards(accounts: dict[str, Any] | None = None) -> dict
     # Without the accounts of voided cohorts.
     contents[ALL_METHODOLOGIES].report["accounts"] = subset(accounts, map(str, after_costs))
     leaderboards = {}
-    for version in [ALL_METHODOLOGIES, *versions_in_play(TRADING)]:
+    for version in [ALL_METHODOLOGIES, *versions]:
         leaderboards[LeaderboardKey(TRADING, version)] = contents.get(version, contents[ALL_METHODOLOGIES])
     return leaderboards
 
@@ -82,7 +80,6 @@ def board_risk(contents: LeaderboardContents, methodology: str, at: datetime | N
     """Luck and risk of the families of a leaderboard, now or as of an instant."""
     ranked = sorted(filter(itemgetter("rank"), contents.entries), key=itemgetter("rank", "family"))
     return trading_risk(
-        *board_participants(methodology, at),
         contents.report["weeks"],
         list(map(itemgetter("family"), ranked)),
         methodology,
@@ -137,7 +134,7 @@ def trading_leaderboard(
     participants, values = board_participants(methodology, at)
     results_of = cohort_results(participants, values, at)
     scored = scored_fields(methodology, at, category, results_of)
-    contents = ranked_contents(results_of, scored, _costs(methodology, at))
+    contents = ranked_contents(results_of, scored, decision_costs(methodology, at=at))
     return _with_figures_after_costs(contents, participants, values, {} if after_costs is None else after_costs, at)
 
 
@@ -145,12 +142,6 @@ def stored_accounts() -> dict[str, Any]:
     """The accounts after costs of the stored leaderboard, as `agents_after_costs` takes them."""
     stored = Leaderboard.objects.filter(**LeaderboardKey(TRADING, ALL_METHODOLOGIES)._asdict())
     return stored.values_list("report__accounts", flat=True).first() or {}
-
-
-def past_figures_after_costs(methodology: str, at: datetime) -> dict[str, dict[str, Any]]:
-    """The figures after costs of a past leaderboard's families, which take much longer than the leaderboard."""
-    participants, values = board_participants(methodology, at)
-    return families_after_costs(participants, values, agents_after_costs(participants, at, stored_accounts()))
 
 
 def _with_figures_after_costs(
@@ -176,26 +167,10 @@ def cohort_results(
 ) -> dict[Family, dict[int, CohortResult]]:
     """The result of each family by cohort number, given the values of its agents by id."""
     weeks = weekly_returns(participants, values, at)
-    replicates: dict[Family, dict[int, list[CohortResult]]] = defaultdict(lambda: defaultdict(list))
+    results_of: dict[Family, dict[int, CohortResult]] = defaultdict(dict)
     for agent in participants:
-        replicates[agent.family][agent.cohort.number].append(CohortResult(values[agent.pk], weeks[agent.pk]))
-    results_of: dict[Family, dict[int, CohortResult]] = {}
-    for family, by_cohort in replicates.items():
-        results_of[family] = {cohort: _mean_result(results) for cohort, results in by_cohort.items()}
+        results_of[agent.family][agent.cohort.number] = CohortResult(values[agent.pk], weeks[agent.pk])
     return results_of
-
-
-def _mean_result(results: Sequence[CohortResult]) -> CohortResult:
-    """The mean of replicates, which start together."""
-    first, number = results[0], len(results)
-    if number == 1:
-        return first
-    cash = sum(map(attrgetter("value.cash"), results), Decimal(0)) / number
-    positions = sum(map(attrgetter("value.positions_value"), results), Decimal(0)) / number
-    weeks = {}
-    for week in first.weeks:
-        weeks[week] = fmean([result.weeks[week] for result in results])
-    return CohortResult(Valuation(cash, positions, first.value.starting_balance), weeks)
 
 
 def ranked_contents(
@@ -224,7 +199,8 @@ def ranked_contents(
         row["rank_low"], row["rank_high"] = low, high
         row["rank"] = 1 + sum(rival["return_percent"] > row["return_percent"] for rival in ranked)
     rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
-    return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs})
+    earning = {row["family"]: return_test(weeks[row["family"]]) for row in ranked}
+    return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs, "earning": earning})
 
 
 def board_participants(
@@ -242,15 +218,6 @@ def board_participants(
     return participants, valuations(participants)
 
 
-def category_entries(methodology: str, category: str) -> list[dict[str, Any]]:
-    """The entries of the stored leaderboard, their SCORED fields narrowed to bets on markets of a category."""
-    leaderboard = Leaderboard.objects.filter(protocol=TRADING, methodology=methodology, arm="", category="")
-    entries: list[dict[str, Any]] = leaderboard.values_list("entries", flat=True).first() or []
-    families = rows_by("slug", Family.objects.filter(slug__in=list(map(itemgetter("family"), entries))))
-    scored = scored_fields(methodology, None, category, families.values())
-    return [entry | scored[families[entry["family"]].pk] for entry in entries]
-
-
 def _entry(
     family: Family,
     results: Sequence[CohortResult],
@@ -260,7 +227,8 @@ def _entry(
 ) -> dict[str, Any]:
     total = sum(map(attrgetter("value.total"), results), Decimal(0))
     profit = sum(map(attrgetter("value.pnl"), results), Decimal(0))
-    returns, by_week = t_interval(list(map(attrgetter("value.return_percent"), results))), return_error(weeks)
+    returns = t_interval(list(map(attrgetter("value.return_percent"), results)))
+    by_week = return_error(weeks, returns.value)
     return {
         "family": family.slug,
         "display_name": family.display_name,
@@ -278,16 +246,3 @@ def _entry(
         **scored,
         "cost_usd": f"{costs.get(family.pk, Decimal(0)):.6f}",
     }
-
-
-def _costs(methodology: str, at: datetime | None) -> dict[int, Decimal]:
-    """The cost of the calls for each family's decisions, by the family's id.
-
-    By when their universe was frozen: calls bear the time of the clock, not the instant that a replay is for.
-    """
-    costs = UniverseCost.objects.order_by()
-    if methodology:
-        costs = costs.filter(universe__methodology=methodology)
-    if at is not None:
-        costs = costs.filter(universe__frozen_at__lte=at)
-    return dict(costs.values_list("family").annotate(Sum("cost_usd")))

@@ -1,37 +1,25 @@
-"""Luck and risk of the traders: drawdown, volatility, Sharpe ratio, return on locked capital, and what chance gives.
-
-The clusters of every resampling are calendar weeks, as of the tests of returns, since cohorts share weeks and markets.
-"""
+"""Luck and risk of the traders: drawdown, volatility, and what chance gives."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Count, QuerySet
-from numpy.typing import NDArray
 
-from agents.models import Agent, Trade
-from arena_verifier.trading_risk import CapitalMove, returns_on_locked_capital, worst_drawdown
-from forecast_rank.metrics.uncertainty import resample_counts
 from markets.models import Outcome
-from scoring.constants import RISK_RESAMPLES, RISK_SIMULATIONS
+from scoring.constants import RISK_SIMULATIONS
 from scoring.leaderboard_keys import cached_by_inputs
 from scoring.models import BrierScore
-from scoring.selectors.competition import AgentSummary
-from scoring.selectors.histories import snapshot_ranges
-from scoring.selectors.valuations import Valuation
-from scoring.selectors.weekly_returns import FOREVER, WeeklyReturns, tracked_until
-from scoring.services.scored_bets import leaderboard_scores, past_scores_version
+from scoring.selectors.scored_bets import leaderboard_scores, past_scores_version
+from scoring.selectors.weekly_returns import WeeklyReturns
 
-Floats = NDArray[np.float64]
-Agents = Sequence[Agent | AgentSummary]
 SEED = 0
-LEAST_WEEKS = 6
-"""Calendar weeks below which nothing is resampled."""
-TAILS = (0.975, 0.025)
+FULL = 100.0
 HALF_A_CENT = 0.005
 NO_BETTOR: Mapping[str, Any] = {
     "resolved_stakes": 0,
@@ -77,8 +65,6 @@ class Bettor:
 
 
 def trading_risk(
-    participants: Agents,
-    values: Mapping[int, Valuation],
     weeks: Mapping[str, Mapping[Any, WeeklyReturns]],
     ranked: Sequence[str],
     methodology: str,
@@ -87,115 +73,44 @@ def trading_risk(
 ) -> dict[str, Any]:
     """The figures of families by slug, and the number of calendar weeks, as JSON values; `ranked` are slugs.
 
-    `values` are those of the participants by id, `weeks` the weekly returns by family and cohort in per cent of the
-    starting balance. What follows from the scores of bets alone is cached for a past instant.
+    `weeks` has the weekly returns by family and cohort in per cent of the starting balance. What follows from the
+    scores of bets alone is cached for a past instant.
     """
-    locked = locked_returns(participants, values, until)
     scores = leaderboard_scores(methodology, until)
     if until is None:
         bettors = odds_bettors(scores, ranked)
     else:
         inputs = [past_scores_version(methodology, until), ranked]
         bettors = cached_by_inputs("odds-bettors", inputs, lambda: odds_bettors(scores, ranked))
-    return family_risks(weeks, ranked, locked, bettors)
+    return family_risks(weeks, bettors)
 
 
 def family_risks(
-    weeks: Mapping[str, Mapping[Any, WeeklyReturns]],
-    ranked: Sequence[str],
-    locked: Mapping[str, float],
-    bettors: Mapping[str, Mapping[str, Any]],
+    weeks: Mapping[str, Mapping[Any, WeeklyReturns]], bettors: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The figures of `trading_risk` from weekly returns, those on locked capital, and those of bettors, by family."""
-    families = sorted(weeks)
-    contributions, running = _weekly_tables([weeks[family] for family in families])
-    counts = resample_counts(contributions.shape[1], RISK_RESAMPLES, SEED).astype(np.float64)
-    in_ranking = [place for place, family in enumerate(families) if family in ranked]
-    first = first_shares(contributions[in_ranking], counts)
-    first_share = {families[place]: share for place, share in zip(in_ranking, first, strict=True)}
-    rows = {}
-    for family, returns in zip(families, running, strict=True):
-        ran = np.isfinite(returns)
-        ratio, interval = sharpe_ratio(returns[ran], counts[:, ran])
+    """The figures of `trading_risk` from weekly returns and those of bettors, by family."""
+    rows: dict[str, dict[str, Any]] = {}
+    calendar_weeks: set[Any] = set()
+    for family in sorted(weeks):
+        by_week: dict[Any, list[float]] = defaultdict(list)
+        for returns in weeks[family].values():
+            for week, value in returns.items():
+                by_week[week].append(value)
+        calendar_weeks.update(by_week)
+        means = list(map(fmean, by_week.values()))
         rows[family] = {
-            "weeks": int(ran.sum()),
+            "weeks": len(means),
             "worst_drawdown": max(map(worst_drawdown, weeks[family].values())),
-            "weekly_volatility": float(returns[ran].std(ddof=1)) if ran.sum() > 1 else None,
-            "sharpe": ratio,
-            "sharpe_ci": interval,
-            "return_on_locked_capital": locked.get(family),
-            "first_share": first_share.get(family),
+            "weekly_volatility": stdev(means) if len(means) > 1 else None,
             **bettors.get(family, NO_BETTOR),
         }
-    return {"families": rows, "weeks": contributions.shape[1]}
+    return {"families": rows, "weeks": len(calendar_weeks)}
 
 
-def _weekly_tables(families: Sequence[Mapping[Any, WeeklyReturns]]) -> tuple[Floats, Floats]:
-    """By family and calendar week: what the week adds to the mean return over cohorts, and its mean in running ones."""
-    calendar_weeks: set[Any] = set()
-    for cohorts in families:
-        calendar_weeks.update(*cohorts.values())
-    dates = sorted(calendar_weeks)
-    places = {week: place for place, week in enumerate(dates)}
-    totals, cohorts_running = np.zeros((len(families), len(dates))), np.zeros((len(families), len(dates)))
-    for row, cohorts in enumerate(families):
-        for returns in cohorts.values():
-            for week, value in returns.items():
-                totals[row, places[week]] += value
-                cohorts_running[row, places[week]] += 1
-    cohorts_played = np.array(list(map(len, families)))
-    with np.errstate(invalid="ignore"):
-        return totals / cohorts_played[:, None], totals / cohorts_running
-
-
-def sharpe_ratio(returns: Floats, counts: Floats) -> tuple[float | None, list[float] | None]:
-    """The mean of weekly returns divided by their standard deviation, and its 95 % interval by a studentised bootstrap.
-
-    `counts` are the draws of each week in each resample. The standard error is that of Lo (2002) for independent
-    returns, √((1 + S²/2) / n); Ledoit and Wolf (2008) recommend to studentise. Without a deviation both are None.
-    """
-    weeks = len(returns)
-    if weeks < 2 or not np.ptp(returns):
-        return None, None
-    ratio = float(returns.mean() / returns.std(ddof=1))
-    if weeks < LEAST_WEEKS:
-        return ratio, None
-    drawn = counts.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = counts @ returns / drawn
-        variances = (counts @ returns**2 - drawn * means**2) / (drawn - 1)
-        ratios = means / np.sqrt(np.where(variances > 1e-12, variances, np.nan))
-        distances = (ratios - ratio) / np.sqrt((1 + ratios**2 / 2) / drawn)
-    error = np.sqrt((1 + ratio**2 / 2) / weeks)
-    low, high = (ratio - float(quantile) * error for quantile in np.nanquantile(distances, TAILS))
-    return ratio, [float(low), float(high)]
-
-
-def first_shares(contributions: Floats, counts: Floats) -> list[float | None]:
-    """The share of resamples in which each family has the highest mean return; equal ones share the first place."""
-    if contributions.shape[1] < LEAST_WEEKS or not len(contributions):
-        return [None] * len(contributions)
-    means = counts @ contributions.T
-    is_first = means == means.max(axis=1, keepdims=True)
-    shares: list[float | None] = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
-    return shares
-
-
-def locked_returns(participants: Agents, values: Mapping[int, Valuation], until: datetime | None) -> dict[str, float]:
-    """The profit of each family for a dollar that was locked in positions for a week, at cost, in per cent, by slug."""
-    instant = until or FOREVER
-    ranges = snapshot_ranges(participants, instant)
-    ends: dict[int, datetime] = {}
-    profits: dict[int, tuple[str, float]] = {}
-    for agent in participants:
-        newest = ranges[agent.family.pk].get(agent.pk, (None, None))[1]
-        ends[agent.pk] = tracked_until(agent.cohort.week_start, agent.cohort.completed_at, newest, instant)
-        profits[agent.pk] = agent.family.slug, float(values[agent.pk].pnl)
-    columns = ("agent", "kind", "cost_basis", "executed_at", "position__closed_at")
-    moves = []
-    for agent_id, kind, cost_basis, *times in Trade.objects.filter(agent__in=ends).order_by("pk").values_list(*columns):
-        moves.append(CapitalMove(agent_id, float(cost_basis) * (1 if kind == Trade.Kind.BUY else -1), *times))
-    return returns_on_locked_capital(moves, ends, profits)
+def worst_drawdown(returns: Mapping[Any, float]) -> float:
+    """The largest fall of a portfolio from the highest value before, in per cent of that, by its values on Sundays."""
+    values = list(accumulate((returns[week] for week in sorted(returns)), initial=FULL))
+    return max(FULL * (high - value) / high for value, high in zip(values, accumulate(values, max), strict=True))
 
 
 def odds_bettors(scores: QuerySet[BrierScore], ranked: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -216,6 +131,7 @@ def simulate_bettors(bets: Iterable[ResolvedBet], ranked: Sequence[str]) -> dict
     Stakes are held to the end, the family's own too. One draw from [0, 1) decides each market in each simulation: side
     i of n wins in the part of length p that begins at (1 − p) · i / (n − 1), so that two sides whose prices sum to 1
     never both win. The luckiest bettor of a simulation is that of all ranked families: who leads was not chosen before.
+    Profits are compared by their deviations from what the prices promise, so that no reckless rival raises the hurdle.
     """
     stakes, bettors = _stakes(bets)
     gains = {family: np.full(RISK_SIMULATIONS, -bettor.paid) for family, bettor in bettors.items()}
@@ -224,17 +140,19 @@ def simulate_bettors(bets: Iterable[ResolvedBet], ranked: Sequence[str]) -> dict
         draws = np.random.default_rng([SEED, market]).random(RISK_SIMULATIONS)
         for stake in stakes[market]:
             gains[stake.family] += stake.shares * ((draws >= stake.start) & (draws < stake.end))
-    luckiest = np.max(
-        [gains[family] for family in ranked if family in gains] or [np.full(RISK_SIMULATIONS, -np.inf)], axis=0
-    )
+    centre = {family: float(gain.mean()) for family, gain in gains.items()}
+    deviation = {family: float(gain.std()) or 1.0 for family, gain in gains.items()}
+    studentised = [(gains[family] - centre[family]) / deviation[family] for family in ranked if family in gains]
+    luckiest = np.max(studentised or [np.full(RISK_SIMULATIONS, -np.inf)], axis=0)
     rows: dict[str, dict[str, Any]] = {}
     for family, bettor in bettors.items():
         as_well = bettor.profit - HALF_A_CENT
+        luck = (as_well - centre[family]) / deviation[family]
         rows[family] = {
             "resolved_stakes": bettor.stakes,
             "held_profit": f"{bettor.profit:.2f}",
             "odds_bettor_share": float((gains[family] >= as_well).mean()),
-            "luckiest_bettor_share": float((luckiest >= as_well).mean()) if family in ranked else None,
+            "luckiest_bettor_share": float((luckiest >= luck).mean()) if family in ranked else None,
         }
     return rows
 

@@ -26,7 +26,6 @@ class ScriptedArena:
         self.open |= {f"agent={n}&universe=1": {"agent": n, "universe": 1} for n in range(1, decisions + 1)}
         self.answers: dict[str, list[tuple[str, str]]] = {}
         """Key and body of each answer that was taken, by task."""
-        self.attempts: list[dict[str, Any]] = []
         self.posts = 0
         self.tokens: set[str | None] = set()
         self.seconds_open = 600.0
@@ -34,25 +33,26 @@ class ScriptedArena:
         """Seconds before and after an answer is stored."""
         self.faults: list[Response | Callable[[], Response]] = []
         """Given in place of the next answers to a submission."""
-        self.knows_wait = True
-        self.knows_attempts = True
+        self.registration = {"slug": "own", "name": "Own", "track": "closed", "protocols": ["forecast"], "version": 1}
+        self.takes_replacements = False
         self.clock = datetime.now(UTC)
         self._lock = threading.Lock()
         self._stored: dict[str, tuple[str, dict[str, Any]]] = {}
         server.expect_request("/api/v1/submissions/open/").respond_with_handler(self._open)
-        server.expect_request("/api/v1/submissions/attempts/").respond_with_handler(self._attempt)
+        server.expect_request("/api/v1/submissions/agent/").respond_with_handler(self.describe_agent)
         server.expect_request("/api/v1/submissions/").respond_with_handler(self._submit)
 
     def _open(self, request: Request) -> Response:
         if refusal := self._refusal(request):
             return refusal
-        if request.args and not self.knows_wait:
-            return _problem(400, "wait: takes no parameters")
         times = {
             "frozen_at": self.clock.isoformat(),
             "deadline": (self.clock + timedelta(seconds=self.seconds_open)).isoformat(),
         }
-        tasks = [times | task for name, task in self.open.items() if name not in self.answers]
+        tasks = []
+        for name, task in self.open.items():
+            if self._is_open(name):
+                tasks.append(times | task | {"state": "answered" if name in self.answers else "open"})
         trading = [task | {"blocks": DECISION} for task in tasks if "agent" in task]
         forecast = [task | {"blocks": QUESTIONS} for task in tasks if "batch" in task]
         return _json({"now": self.clock.isoformat(), "trading": trading, "forecast": forecast})
@@ -72,21 +72,21 @@ class ScriptedArena:
                 fault = self.faults.pop(0)
                 return fault if isinstance(fault, Response) else fault()
             if key not in self._stored:
-                if task in self.answers:
-                    self.answers[task].append((key, body))
+                is_open = self._is_open(task)
+                self.answers.setdefault(task, []).append((key, body))
+                if not is_open:
                     return _problem(409, f"{task} is completed already")
-                self.answers[task] = [(key, body)]
                 receipt = {"body": {"task": task, "sequence": len(self._stored) + 1}, "sha256": "0" * 64}
                 self._stored[key] = body, {"submission": len(self._stored) + 1, "receipt": receipt}
         time.sleep(self.delay)
         stored, reply = self._stored[key]
         return _json(reply, 201) if stored == body else _problem(409, "this key came with another answer before")
 
-    def _attempt(self, request: Request) -> Response:
-        if not self.knows_attempts:
-            return _problem(404, "there is no such address")
-        self.attempts.append(dict(request.args) | request.get_json())
-        return _json({}, 201)
+    def describe_agent(self, request: Request) -> Response:
+        return self._refusal(request) or _json(self.registration)
+
+    def _is_open(self, task: str) -> bool:
+        return self.takes_replacements or task not in self.answers
 
     def _refusal(self, request: Request) -> Response | None:
         token = request.headers.get("Authorization")

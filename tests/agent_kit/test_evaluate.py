@@ -23,6 +23,8 @@ from tests.agent_kit.test_check import agent_file
 from tests.agent_kit.test_run import EVEN
 from tests.documentation import notebook_code
 
+pytestmark = pytest.mark.slow
+
 FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 PRICES = "def forecast(self, question): return question.prices or question.even()"
 

@@ -1,6 +1,7 @@
 """`arena_agent.openrouter`: a model as an agent, asked with the arena's own prompts."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from werkzeug import Request, Response
 from arena_agent import Agent
 from arena_agent.answering import Answerer
 from arena_agent.checking import sample_lines
+from arena_agent.loading import load_agent
 from arena_agent.objects import ArenaTask
 from cohorts.forecast_rules import ForecastRules
 from cohorts.methodologies import v3
@@ -22,7 +24,7 @@ BODY = "model = 'openai/gpt-5.2'"
 
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with HTTPServer() as server:
+    with HTTPServer(threaded=True) as server:
         monkeypatch.setenv("OPENROUTER_BASE_URL", server.url_for("/api/v1"))
         monkeypatch.setenv("OPENROUTER_API_KEY", "sk-secret")
         yield server
@@ -94,6 +96,57 @@ def test_gateway_without_an_answer_is_a_fault_without_the_key(
     assert "sk-secret" not in json.dumps(summary)
 
 
+def test_fault_that_passes_is_asked_again_as_late_as_the_gateway_says_and_costs_are_summed(
+    gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = json.dumps({"forecasts": [{"question_id": "88", "probabilities": {"Alpha": 1, "Beta": 0, "Other": 0}}]})
+    body = {"choices": [{"message": {"content": answer}}], "usage": {"cost": 0.25}}
+    responses = [
+        Response("{}", 429, {"Retry-After": "0"}, content_type="application/json"),
+        Response("<h1>Bad Gateway</h1>", 502),
+        Response(json.dumps({"error": {"code": 503, "message": "overloaded"}}), content_type="application/json"),
+    ]
+
+    def respond(request: Request) -> Response:
+        return responses.pop(0) if responses else Response(json.dumps(body), content_type="application/json")
+
+    gateway.expect_request("/api/v1/chat/completions").respond_with_handler(respond)
+    head = "import arena_agent.openrouter\narena_agent.openrouter.FIRST_PAUSE = 0.01\n" + HEAD
+    file = agent_file(tmp_path, BODY, head)
+    _, summary = checked(capfd, file)
+    first = summary["tasks"][0]
+    assert first["answer"]["forecasts"][0]["probabilities"] == {"Alpha": 1, "Beta": 0, "Other": 0}
+    task = json.loads(sample_lines()[0])
+    asked = Answerer(load_agent(file)).answer(ArenaTask("x", task["blocks"], user_prompt="Who?"))
+    assert asked.cost_usd == 0.25
+
+
+def test_no_more_requests_at_once_than_the_agent_allows(gateway: HTTPServer, tmp_path: Path) -> None:
+    lock, running, most = threading.Lock(), 0, 0
+
+    def respond(request: Request) -> Response:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        everyone.wait(0.2)
+        with lock:
+            running -= 1
+        return Response(json.dumps({"choices": [{"message": {"content": "0.5"}}]}), content_type="application/json")
+
+    everyone = threading.Event()
+    gateway.expect_request("/api/v1/chat/completions").respond_with_handler(respond)
+    body = (
+        "model, concurrency = 'openai/gpt-5.2', 2\n"
+        "answer = Agent.answer\n"
+        "async def forecast(self, question):\n    await self.complete('', 'Who?')\n    return question.even()"
+    )
+    agent = load_agent(agent_file(tmp_path, body, f"from arena_agent import Agent\n{HEAD}"))
+    questions = json.loads(sample_lines()[0])["blocks"]
+    result = Answerer(agent).answer(ArenaTask("x", questions))
+    assert (len(result.probabilities), most) == (3, 2)
+
+
 DECISIONS = {
     # the model's answer to the sample's decision: what is sent, or the fault
     '{"action": "BET", "bets": [{"market_id": 1204, "side": "yes", "amount": "$500"}], "reasoning": "stale"}': {
@@ -115,9 +168,9 @@ DECISIONS = {
     '{"action": "BET", "bets": 7}': "bets must be a list, not 7",
     '{"action": "BET", "bets": ["all"]}': 'bets[0] must be an object, not "all"',
     '{"action": "BET", "bets": [{"side": "YES"}]}': "bets[0].market_id is missing",
-    '{"bets": []}': 'action must be "BET", "SELL" or "HOLD"',
+    '{"bets": []}': 'action is missing: it must be "BET", "SELL" or "HOLD"',
     "[1, 2]": "no JSON object in the answer",
-    '{"action": }': "the answer is not valid JSON",
+    '{"action": }': "line 1 is not valid JSON: Expecting value",
 }
 
 

@@ -29,6 +29,8 @@ from arena_agent.cli import main
 from tests.agent_kit.scripted_arena import QUESTIONS, TOKEN, ScriptedArena
 from tests.agent_kit.test_check import agent_file
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
 EVEN = "def forecast(self, question): return question.even()"
 RANDOM = """\
 def forecast(self, question):
@@ -68,7 +70,7 @@ def test_each_open_task_is_answered_once(server: HTTPServer, tmp_path: Path, cap
     arena = ScriptedArena(server, batches=2, decisions=2)
     file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return [Bet(markets[0], 'YES', 100)]")
     code, summary, _ = run_once(arena.url, file, capfd)
-    assert (code, summary) == (0, {"answered": 4, "refused": 0, "failed": 0, "pending": 0})
+    assert (code, summary) == (0, {"answered": 4, "refused": 0, "failed": 0, "pending": 0, "cost_usd": 0.0})
     assert json.loads(arena.answers["agent=1&universe=1"][0][1]) == {
         "action": "BET",
         "bets": [{"market_id": "1204", "side": "YES", "amount": "100"}],
@@ -87,7 +89,7 @@ def test_agent_without_trade_leaves_decisions_alone(
 ) -> None:
     arena = ScriptedArena(server, batches=1, decisions=1)
     code, summary, _ = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
-    assert (code, summary["answered"], arena.attempts) == (0, 1, [])
+    assert (code, summary["answered"], summary["failed"]) == (0, 1, 0)
 
 
 def test_dry_run_sends_and_stores_nothing(
@@ -152,7 +154,7 @@ def test_folder_as_journal_is_refused(server: HTTPServer, tmp_path: Path, capfd:
 def test_page_of_a_front_that_refuses_access_is_no_access(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server.expect_request("/api/v1/submissions/open/").respond_with_data("<h1>no</h1>", 401, content_type="text/html")
+    server.expect_request("/api/v1/submissions/agent/").respond_with_data("<h1>no</h1>", 401, content_type="text/html")
     code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
     assert (code, "<h1>" in error) == (3, False)
 
@@ -160,7 +162,7 @@ def test_page_of_a_front_that_refuses_access_is_no_access(
 def test_sentence_of_a_server_commands_no_terminal(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server.expect_request("/api/v1/submissions/open/").respond_with_json(
+    server.expect_request("/api/v1/submissions/agent/").respond_with_json(
         {"detail": "no \x1b[2J\x1b]0;owned\x07 \u202e entry"}, 403
     )
     code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
@@ -227,9 +229,9 @@ def test_answer_that_could_not_be_sent_in_time_is_sent_by_the_next_run(
     file = agent_file(tmp_path, RANDOM)
     arena.faults = [Response("", 503, {"Retry-After": "60"})]
     code, summary, _ = run_once(arena.url, file, capfd)
-    assert (code, summary) == (1, {"answered": 0, "refused": 0, "failed": 0, "pending": 1})
+    assert (code, summary) == (1, {"answered": 0, "refused": 0, "failed": 0, "pending": 1, "cost_usd": 0.0})
     code, summary, _ = run_once(arena.url, file, capfd)
-    assert (code, summary) == (0, {"answered": 1, "refused": 0, "failed": 0, "pending": 0})
+    assert (code, summary) == (0, {"answered": 1, "refused": 0, "failed": 0, "pending": 0, "cost_usd": 0.0})
     assert len(arena.answers["batch=1"]) == 1
 
 
@@ -250,19 +252,43 @@ def test_refused_answer_is_stored_and_not_repeated(
 # faults of the agent
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_raising_agent_costs_its_task_alone_and_is_reported(
-    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], is_known: bool
+def test_failing_agent_costs_its_task_alone_and_is_asked_again_by_the_next_run(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     arena = ScriptedArena(server, batches=1, decisions=1)
-    arena.knows_attempts = is_known
     file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return 1 / 0")
-    code, summary, _ = run_once(arena.url, file, capfd)
+    code, summary, events = run_once(arena.url, file, capfd, "--patience", "0.05")
     assert (code, summary["answered"], summary["failed"]) == (1, 1, 1)
-    reported = {"agent": "1", "universe": "1", "kind": "raised", "reason": "ZeroDivisionError: division by zero"}
-    assert arena.attempts == [reported] * is_known
-    run_once(arena.url, file, capfd)
-    assert arena.attempts == [reported] * is_known
+    assert "ZeroDivisionError: division by zero" in events
+    file = agent_file(tmp_path, EVEN + "\ndef trade(self, portfolio, markets): return []")
+    code, summary, _ = run_once(arena.url, file, capfd)
+    assert (code, summary["answered"], len(arena.answers)) == (0, 1, 2)
+
+
+THIRD_TIME = """\
+def forecast(self, question):
+    from pathlib import Path
+    tries = Path({tries!r})
+    tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+    if len(tries.read_text()) < 7:  # three questions a task
+        raise ConnectionError("the model is away")
+    return question.even()
+"""
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_failed_task_is_tried_again_with_longer_and_longer_pauses(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
+    arena = ScriptedArena(server)
+    file = agent_file(tmp_path, THIRD_TIME.format(tries=str(tmp_path / "tries")))
+    options = ["--once"] if once else ["--for", "0.05"]
+    code = main(["run", file, "--json", "--url", arena.url, *options])
+    output = capfd.readouterr()
+    assert (code, json.loads(output.out)["answered"], json.loads(output.out)["failed"]) == (0, 1, 0)
+    assert output.err.count("the model is away") == 2 * 3  # questions
+    assert len(arena.answers["batch=1"]) == 1
 
 
 def test_late_agent_costs_its_task_alone(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -274,20 +300,63 @@ def test_late_agent_costs_its_task_alone(server: HTTPServer, tmp_path: Path, cap
         f"    try:\n        pathlib.Path({str(marker)!r}).touch(exist_ok=False)\n"
         "    except FileExistsError:\n        return question.even()\n    time.sleep(60)"
     )
-    code, summary, _ = run_once(arena.url, agent_file(tmp_path, body), capfd)
+    code, summary, events = run_once(arena.url, agent_file(tmp_path, body), capfd, "--patience", "0.01")
     assert (code, summary["answered"], summary["failed"]) == (1, 1, 1)
-    assert [attempt["kind"] for attempt in arena.attempts] == ["late"]
+    assert "did not answer within 2 seconds" in events
 
 
-def test_part_of_an_answer_is_sent_and_the_rest_reported(
+def test_part_of_an_answer_is_sent_and_the_rest_named(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     arena = ScriptedArena(server)
     body = "def forecast(self, question): return question.even() if question.id == '89' else {'x': 1}"
-    code, summary, _ = run_once(arena.url, agent_file(tmp_path, body), capfd)
+    code, summary, events = run_once(arena.url, agent_file(tmp_path, body), capfd)
     assert (code, summary["answered"]) == (0, 1)
     assert [f["question_id"] for f in json.loads(arena.answers["batch=1"][0][1])["forecasts"]] == ["89"]
-    assert 'question 88: "x" is none of its options' in arena.attempts[0]["reason"]
+    assert 'question 88: "x" is none of its options' in json.loads(events.splitlines()[0])["reason"]
+
+
+def test_answer_is_replaced_while_its_task_is_open(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    arena.takes_replacements = True
+    file = agent_file(tmp_path, RANDOM)
+    for options in ((), (), ("--replace",)):
+        assert run_once(arena.url, file, capfd, *options)[0] == 0
+    assert len({key for key, _ in arena.answers["batch=1"]}) == 2
+    assert [receipt["body"]["sequence"] for receipt in receipts(capfd)] == [1, 2]
+
+
+def test_task_that_is_answered_from_another_machine_is_left_alone(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arena = ScriptedArena(server)
+    arena.takes_replacements = True
+    file = agent_file(tmp_path, RANDOM)
+    for machine in ("one", "other"):
+        assert run_once(arena.url, file, capfd, "--journal", str(tmp_path / machine))[0] == 0
+    assert len(arena.answers["batch=1"]) == 1
+    assert run_once(arena.url, file, capfd, "--journal", str(tmp_path / "third"), "--replace")[0] == 0
+    assert len(arena.answers["batch=1"]) == 2
+
+
+DECLARED = {"track = 'open'": "declares the track open; own is registered for closed", "version = 2": "version 1 is"}
+
+
+@pytest.mark.parametrize("declaration", DECLARED)
+def test_declaration_that_is_not_the_registered_one_is_refused(
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], declaration: str
+) -> None:
+    arena = ScriptedArena(server)
+    code, _, error = run_once(arena.url, agent_file(tmp_path, f"{declaration}\n{EVEN}"), capfd)
+    assert (code, DECLARED[declaration] in error, arena.answers) == (2, True, {})
+    other = tmp_path / "other"  # bytecode of a file of the same size and second would be taken for it
+    other.mkdir()
+    code, summary, _ = run_once(arena.url, agent_file(other, f"version = 1\n{EVEN}"), capfd)
+    assert (code, summary["answered"]) == (0, 1)
+    assert main(["whoami", "--url", arena.url]) == 0
+    assert capfd.readouterr().out == f"Own (own) at {arena.url}: track closed, version 1, plays forecast\n"
 
 
 def test_deadline_in_thousands_of_years_is_one(
@@ -314,8 +383,8 @@ def test_clock_that_is_off_changes_nothing(
 def test_token_never_follows_a_redirect(server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with HTTPServer(threaded=True) as other_server:
         arena = ScriptedArena(other_server)
-        elsewhere = Response("", 307, {"Location": f"{arena.url}/api/v1/submissions/open/"})
-        server.expect_request("/api/v1/submissions/open/").respond_with_response(elsewhere)
+        elsewhere = Response("", 307, {"Location": f"{arena.url}/api/v1/submissions/agent/"})
+        server.expect_request("/api/v1/submissions/agent/").respond_with_response(elsewhere)
         code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
         assert code == 1
         assert f"redirects to {arena.url}" in error
@@ -327,7 +396,7 @@ def test_host_that_is_no_arena_is_named(
     server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], status: int
 ) -> None:
     page = Response("<h1>Welcome</h1>", status, content_type="text/html")
-    server.expect_request("/api/v1/submissions/open/").respond_with_response(page)
+    server.expect_request("/api/v1/submissions/agent/").respond_with_response(page)
     code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
     assert code == 1
     assert ("not found" if status == 404 else f"answers {status} with text/html and not JSON") in error
@@ -348,8 +417,11 @@ def test_task_that_no_arena_gives_is_named(
 ) -> None:
     task, message = STRANGE_TASKS[name]
     content = json.dumps({"now": "2026-03-08T02:00:00Z", "forecast": [task]})
+    arena = ScriptedArena(server)
+    server.clear_all_handlers()
+    server.expect_request("/api/v1/submissions/agent/").respond_with_handler(arena.describe_agent)
     server.expect_request("/api/v1/submissions/open/").respond_with_data(content, content_type="application/json")
-    code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
+    code, _, error = run_once(arena.url, agent_file(tmp_path, EVEN), capfd)
     assert (code, error.count("\n"), message in error) == (1, 1, True), error
 
 
@@ -394,7 +466,7 @@ def test_endless_answer_ends(server: HTTPServer, tmp_path: Path, capfd: pytest.C
     def endless(request: Request) -> Response:
         return Response((b"x" * 65536 for _ in range(10**9)), 200, content_type="application/json")
 
-    server.expect_request("/api/v1/submissions/open/").respond_with_handler(endless)
+    server.expect_request("/api/v1/submissions/agent/").respond_with_handler(endless)
     code, _, error = run_once(server.url_for("").rstrip("/"), agent_file(tmp_path, EVEN), capfd)
     assert (code, "the answer is longer than 5,000,000 bytes" in error) == (1, True)
 
@@ -500,19 +572,25 @@ def test_address_that_leads_nowhere_is_refused(
     assert message in capfd.readouterr().err
 
 
-def test_loop_goes_on_until_it_is_stopped(server: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An arena that does not know how to wait is asked again without."""
-    arena = ScriptedArena(server)
-    arena.knows_wait = False
-    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, EVEN), "--url", arena.url]
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, 0)])
+def test_loop_goes_on_until_it_is_stopped_and_its_agent_closes_what_it_opened(
+    server: HTTPServer, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    arena, closed = ScriptedArena(server), tmp_path / "closed"
+    body = f"{EVEN}\ndef teardown(self): __import__('pathlib').Path({str(closed)!r}).touch()"
+    command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, body), "--url", arena.url]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
     try:
-        until = time.monotonic() + 30
-        while not arena.answers and time.monotonic() < until:
-            time.sleep(0.01)
-        assert len(arena.answers) == 1
+        first_line = process.stdout.readline()  # it has read the arena's reply
         assert process.poll() is None
     finally:
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=30)
-    assert (process.returncode, error) == (1, "arena-agent: stopped\n")
+        process.send_signal(number)
+        output, error = process.communicate(timeout=30)
+    assert first_line.startswith("answered ")
+    assert len(arena.answers) == 1
+    assert (process.returncode, closed.exists()) == (code, True)
+    if code:
+        assert error == "arena-agent: stopped\n"
+    else:
+        assert (output.splitlines()[-1], error) == ("1 answered, 0 refused, 0 failed, 0 pending", "")

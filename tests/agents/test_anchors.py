@@ -4,7 +4,6 @@ import hashlib
 import json
 from datetime import timedelta
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from cryptography.exceptions import InvalidSignature
@@ -51,7 +50,7 @@ def test_heads_of_now_are_signed(published: Path, client: Client) -> None:
     verify(document)
     assert (document["public_key"], document["algorithm"]) == (PUBLIC_KEY, "Ed25519")
     heads = {row["protocol"]: row for row in client.get("/api/v1/chain/").json()["results"]}
-    assert set(heads) == {"trading", "forecast", "archive"}
+    assert set(heads) == {"trading", "forecast", "archive", "board"}
     for protocol, row in heads.items():
         assert document["chains"][protocol] == {"length": row["length"], "head": row["head"]}
 
@@ -81,14 +80,6 @@ def test_file_of_a_day_never_changes_and_its_hash_is_listed(published: Path, cli
         DailyAnchor.objects.update(day="2026-03-09")
     for unknown in ("2026-03-10", "yesterday"):
         assert client.get(f"/.well-known/arena-chain/{unknown}.json").status_code == 404
-
-
-def test_feed_has_the_heads_of_each_day(published: Path, client: Client) -> None:
-    feed = ElementTree.fromstring(client.get("/feeds/chain.atom").content)
-    *_, entry = feed.findall("{*}entry")
-    head = client.get("/.well-known/arena-chain/2026-03-08.json").json()["chains"]["trading"]["head"]
-    assert entry.findtext("{*}title") == "Chain heads of 2026-03-08"
-    assert head in str(entry.findtext("{*}summary"))
 
 
 def test_arena_without_a_record_signs_empty_chains(client: Client) -> None:

@@ -71,7 +71,7 @@ def test_a_link_is_the_hash_of_its_record_and_the_hash_before_it(played: Venue) 
         "trades": [{"sequence": 1, "market": f"polymarket:{trade.market.external_id}", "side": "YES", "kind": "BUY",
                     "shares": f"{trade.shares.normalize():f}", "price": f"{trade.price.normalize():f}",
                     "amount": "500", "cost_basis": "500", "realized_pnl": "0", "implied_confidence": 0.2}],
-        "decided_at": "2026-03-08T00:05:00.000000Z",
+        "decided_at": "2026-03-08T00:05:00.000000Z", "nonce": decision.nonce,
     }  # fmt: skip
     assert decision.link.record_sha256 == record_sha256(record)
 

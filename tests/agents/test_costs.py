@@ -10,16 +10,14 @@ import time_machine
 from croniter import croniter
 from django.utils import timezone
 
-from agents.models import ModelCall, Release, UniverseCost, UsageTotal
-from agents.models.spending import Usage
-from agents.services.call_totals import call_usage
+from agents.models import Decision, Family, ModelCall, Release
+from agents.services.call_usage import decision_costs, usage_of_family
 from agents.services.reconciliation import SETTLED
 from arena_site import jobs
-from cohorts.models import Methodology
 from foundation.models import Run
-from markets.models import Universe
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import CommandOutput, run
+from tests.factories import ModelCallFactory, QuestionFactory, ask
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Failure, ModelAnswer, Prompt, Venue
 
@@ -50,12 +48,13 @@ def booked_call(venue: Venue) -> ModelCall:
 
 
 def costs() -> tuple[Decimal, Decimal, str]:
-    """The cost of the only call as its totals, its run and the call itself have it."""
-    (in_universe,) = UniverseCost.objects.values_list("cost_usd", flat=True)
-    (usage,) = UsageTotal.objects.values_list(*Usage._fields)
+    """The cost of the only call as the call itself, the sums of its family and its run have it."""
     call = ModelCall.objects.get()
-    assert in_universe == call.cost_usd
-    assert usage == call_usage(call)
+    family = Family.objects.get(slug="gpt-5.1")
+    (usage,) = usage_of_family(family).values()
+    assert (usage.requests, usage.cost_usd, decision_costs()) == (1, call.cost_usd, {family.pk: call.cost_usd})
+    is_stated, is_booked = call.cost_source == "stated", call.cost_source == "booked"
+    assert (usage.stated_costs, usage.unconfirmed_usd) == (is_stated, call.cost_usd if is_booked else 0)
     return call.cost_usd, Decimal(Run.objects.get(kind="run_decisions").summary["cost_usd"]), call.cost_source
 
 
@@ -114,7 +113,7 @@ def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(venue: Ve
     overrides, prompt_price, completion_price = CONDITIONS[name]
     price_under(overrides)
     dry = run("run_decisions", DECISION, dry_run=True, **ONE)
-    expected = dry["tokens_input"] * Decimal(prompt_price) + dry["tokens_output"] * Decimal(completion_price)
+    expected = 26_923 * Decimal(prompt_price) + 2_000 * Decimal(completion_price)
     assert Decimal(dry["cost_usd"]) == round(expected / 10**6, 6)
     call = booked_call(venue)
     prompt = sum(len(message["content"]) for message in venue.asked[0].body["messages"])
@@ -346,24 +345,26 @@ def test_booked_and_billed_stand_apart_on_dashboard_metrics_and_api(venue: Venue
         (concern,) = [problem for problem in concerns if "trading" in problem.message]
         spent, part = booked + Decimal("0.25"), f"${booked:.2f} of it booked and not billed yet"
         assert concern.message == f"trading: ${spent:.2f} of this week's $0.50 are spent, {part}"
-        assert (concern.severe, concern.action) == (True, "Reconcile")
+        assert (concern.urgent, concern.button) == (True, "Reconcile")
         warning = sign_in("operator").get(action_path("run_decisions"), {"confirm": ""}).context["preview"].warning
         assert warning.startswith(f"spend cap reached: ${spent:.2f} of $0.50 for the week, {part}: no model is asked.")
 
 
-def test_dry_run_says_with_what_tokens_it_reckons(venue: Venue) -> None:
+def test_dry_run_takes_the_mean_of_what_a_releases_calls_cost(venue: Venue) -> None:
+    """Neither calls that are only booked count, nor those that failed, nor those of another protocol."""
+    dry = run("run_decisions", DECISION, dry_run=True)
+    claude = "Claude Opus 4.5 (anthropic/claude-opus-4.5), cohort 1: $0.1846 a call (assumed)"
+    assert f"would ask {claude}" in dry.stderr.splitlines()
     nowhere = '{"action": "BET", "bets": [{"market_id": "0", "side": "YES", "amount": 100}]}'
-    venue.says(GPT, ModelAnswer(nowhere, usage={"prompt_tokens": 900, "completion_tokens": 300}))
+    venue.says(GPT, ModelAnswer(nowhere, usage={"cost": 0.5}))
     run("run_decisions", DECISION, **ONE)
-    universe = Universe.objects.get()
-    rules = Methodology.objects.get(version=universe.methodology)
-    tokens = -(-len(universe.market_block) * 10 // 26) + (len(rules.system_prompt) + len(rules.user_prompt)) // 4
-    dry = run("run_decisions", DECISION + timedelta(hours=1), dry_run=True)
-    assert (dry["asked"], dry["tokens_input"], dry["tokens_output"]) == (7, 7 * tokens, 12300)
-    claude = f"Claude Opus 4.5 (anthropic/claude-opus-4.5), cohort 1: a prompt of {tokens:,} tokens, an answer of 2,000"
-    assert f"would ask {claude} (assumed)" in dry.stderr.splitlines()
+    decision = Decision.objects.get()
+    ModelCallFactory(decision=decision, cost_usd=Decimal("0.25"))
+    ModelCallFactory(decision=decision, result="failed", cost_usd=0)
+    ModelCallFactory(decision=decision, cost_usd=8, booked_usd=8, cost_source="booked")
+    ask(QuestionFactory(), {"gpt-5.1": (0.5, 0.5)}, day=SUNDAY, cost="9")
     (gpt,) = run("run_decisions", DECISION + timedelta(hours=1), dry_run=True, **ONE).stderr.splitlines()
-    assert gpt.endswith("an answer of 300 (the mean of 1 on record)")
+    assert gpt.endswith("$0.3750 a call (the mean of 2 on record)")
 
 
 def test_pages_and_api_say_what_is_booked(venue: Venue, client: Any) -> None:

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from agents.answers.decisions import Answer, Bet, Sell
 from agents.services import ledger
-from agents.services.execution import execute_answer
+from agents.services.execution import judge_answer
+from arena_verifier.decisions import Answer, Bet, Sell
 from cohorts.models import Methodology
 from markets.models import Market
 from tests.factories import (
@@ -16,7 +16,6 @@ from tests.factories import (
     CohortFactory,
     DecisionFactory,
     MarketFactory,
-    ModelCallFactory,
     UniverseFactory,
     bet,
 )
@@ -37,14 +36,9 @@ def test_refused_bet_names_the_fraction_of_its_own_methodology(fraction: str, pe
     market = MarketFactory()
     decision = DecisionFactory(agent=agent, universe__methodology="v9")
     bets = (Bet(str(market.pk), "YES", Decimal("1300")),)
-    (instruction,) = execute_answer(
-        Answer("BET", bets=bets),
-        agent=ledger.lock_agent(agent.pk),
-        decision=decision,
-        call=ModelCallFactory(decision=decision),
-        at=decision.decided_at,
-    )
-    assert instruction.reason == (
+    agent = ledger.lock_agent(agent.pk)
+    (verdict,) = judge_answer(Answer("BET", bets=bets), agent=agent, universe=decision.universe)
+    assert verdict.reason == (
         f"bets[0].amount: 1300 is above the maximum of {maximum} ({percent} of the cash of 10000.00 at that moment)"
     )
 
@@ -65,11 +59,7 @@ def test_refusal_says_what_is_so_of_the_market(name: str) -> None:
     decision = DecisionFactory(agent=AgentFactory(), universe=UniverseFactory(markets=[market], listed_open=was_open))
     position = bet(decision.agent, market, week=2).position
     Market.objects.update(**now)
-    (instruction,) = execute_answer(
-        Answer("SELL", sells=(Sell(str(position.pk), Decimal(100)),)),
-        agent=ledger.lock_agent(decision.agent_id),
-        decision=decision,
-        call=ModelCallFactory(decision=decision),
-        at=decision.decided_at,
-    )
-    assert instruction.reason == f"sells[0].position_id: market {market.pk} {reason}"
+    agent = ledger.lock_agent(decision.agent_id)
+    answer = Answer("SELL", sells=(Sell(str(position.pk), Decimal(100)),))
+    (verdict,) = judge_answer(answer, agent=agent, universe=decision.universe)
+    assert verdict.reason == f"sells[0].position_id: market {market.pk} {reason}"

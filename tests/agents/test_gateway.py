@@ -14,8 +14,9 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from agents.gateway.client import Gateway
-from agents.gateway.completions import Completion, GatewayFailure, stored_content
+from agents.gateway.completions import Completion, GatewayFailure
 from agents.model_ids import same_model
+from arena_verifier.answer_texts import content_of
 from tests.captured import CAPTURED
 from tests.foundation.test_http import Act, misbehaving, reset, silent
 
@@ -204,7 +205,7 @@ def test_answer_is_parsed_as_it_is_stored(httpserver: HTTPServer, gateway: Gatew
     answer(httpserver, completed(**message(content=json.dumps(answer_body))))
     read = ask(gateway)
     assert json.loads(read.content)["reasoning"] == 'use [redacted] or [redacted], "user_id": "[redacted]"'
-    assert stored_content(read.raw, 200) == read.content
+    assert content_of(read.raw, 200) == read.content
 
 
 def test_escaped_secret_is_gone_from_every_part_of_an_answer(httpserver: HTTPServer, gateway: Gateway) -> None:
@@ -216,7 +217,7 @@ def test_escaped_secret_is_gone_from_every_part_of_an_answer(httpserver: HTTPSer
     answer(httpserver, message(**texts))
     read = ask(gateway)
     assert json.loads(read.content) == {"action": "HOLD", "reasoning": "use [redacted]"}
-    assert stored_content(read.raw, 200) == read.content
+    assert content_of(read.raw, 200) == read.content
     stored = json.loads(read.raw)["choices"][0]["message"]
     assert stored["reasoning"] == "first\n[redacted]\nlast"
     assert stored["tool_calls"][0]["function"]["arguments"] == '{"query": "[redacted]"}'
@@ -226,7 +227,7 @@ def test_secret_in_two_parts_of_a_content_is_redacted_too(httpserver: HTTPServer
     parts = [{"type": "text", "text": part} for part in (f"use {KEY[:12]}", f"{KEY[12:]} now")]
     answer(httpserver, message(content=parts))
     read = ask(gateway)
-    assert read.content == stored_content(read.raw, 200) == "use [redacted] now"
+    assert read.content == content_of(read.raw, 200) == "use [redacted] now"
     assert KEY[12:] not in read.raw
 
 

@@ -14,12 +14,12 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answers.decisions import Answer, Bet, Sell
 from agents.models import Agent, JournalEntry, Position, Settlement, Trade
 from agents.services import ledger
-from agents.services.execution import execute_answer
+from agents.services.execution import carry_out, judge_answer
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_market
+from arena_verifier.decisions import Answer, Bet, Sell
 from markets.models import Market
 from scoring.selectors.valuations import valuations
 from scoring.services.ledger_audit import verify_ledger
@@ -81,10 +81,11 @@ class Season:
             answer = Answer("BET", bets=bets, sells=sells)
             call = ModelCallFactory(decision=decision)
             agent = ledger.lock_agent(self.agent.pk)
-            results = execute_answer(answer, agent=agent, decision=decision, call=call, at=decision.decided_at)
-        self.results += [(result.executed, result.reason) for result in results]
-        assert sum(result.executed for result in results) == decision.trades.count()
-        if not any(result.executed for result in results):
+            results = judge_answer(answer, agent=agent, universe=universe)
+            carry_out(results, agent=agent, decision=decision, call=call, at=decision.decided_at)
+        self.results += [(result.is_executed, result.reason) for result in results]
+        assert sum(result.is_executed for result in results) == decision.trades.count()
+        if not any(result.is_executed for result in results):
             assert self.ledger_rows() == before
 
     def ledger_rows(self) -> tuple[Any, ...]:
@@ -388,6 +389,23 @@ def test_only_the_changed_agent_is_named(played: Agent) -> None:
     _, lines, _ = run_verification()
     assert lines
     assert all(f"(agent {other_agent.pk})" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("amount", "fault"),
+    [
+        ("2500.01", "above the maximum of 2500.00 (25 % of the cash of 10000.00 at that moment)"),
+        ("49.99", "below the minimum of 50.00"),
+    ],
+)
+def test_bet_beyond_a_limit_is_named(played: Agent, amount: str, fault: str) -> None:
+    trade = bet(AgentFactory(cohort=played.cohort), amount=amount)
+    chain_all()
+    code, lines, _ = run_verification()
+    assert code == 1
+    assert [line.partition("): ")[2] for line in lines] == [
+        f"trade {trade.pk} (BUY) breaks a limit: amount: {amount} is {fault}"
+    ]
 
 
 def test_intact_ledger_passes_with_counts(played: Agent) -> None:

@@ -1,6 +1,7 @@
 """Line-ups: proposed, approved for later cohorts, without effect on earlier ones."""
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
@@ -255,6 +256,13 @@ def test_newer_models_changed_prices_and_expirations_make_one_proposal(checked: 
 def test_same_findings_are_proposed_once_and_new_findings_replace_the_proposal(checked: Venue) -> None:
     listed(checked, row(QWEN, pricing={"prompt": "0.001", "completion": "0.001"}))
     first = run("check_lineup", MONDAY)
+    message = Alert.objects.get(kind="line-up-proposed").message
+    assert "is proposed by the catalogue's check: 1 finding in the gateway's catalogue. Dearer: " in message
+    assert "Dearer: qwen-3-next: qwen/qwen3-235b-a22b-2507 costs $0.001 and $0.001 per token" in message
+    coming, usual = map(
+        float, re.search(r"A week will cost about \$(\d+\.\d+); until now \$(\d+\.\d+)", message).groups()
+    )
+    assert coming > usual > 0
     again = run("check_lineup", MONDAY + WEEK)
     assert (again["proposal"], again["new"]) == (first["proposal"], False)
     listed(checked, row(QWEN, pricing={"prompt": "0.002", "completion": "0.002"}))

@@ -42,9 +42,10 @@ def test_client_decides_the_open_week_and_submits_forecasts(
     played = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert played.returncode == 0, played.stderr
     assert re.findall(r"\} (\d+) ", played.stdout) == ["201", "201", "201"]
+    again = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (again.returncode, again.stdout) == (0, "nothing is open\n")
+    run("open_envelopes", DECISION + timedelta(minutes=20))
     decision = Decision.objects.get(agent__family__slug="visitor")
     assert (decision.status, decision.action) == ("completed", "BET")
     assert str(Trade.objects.get().amount) == "100.00"
     assert Forecast.objects.filter(family__slug="visitor").count() == 4
-    again = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (again.returncode, again.stdout) == (0, "nothing is open\n")

@@ -87,6 +87,12 @@ def submit(client: Client, token: str | None, body: Any, *, key: str | None = No
     return client.post(path, text, content_type="application/json", headers=headers)
 
 
+def end_seal(settings: Any, at: datetime = DEADLINE) -> None:
+    """Sets the clock to the end of the seal and opens what is due."""
+    settings.ARENA_CLOCK = at
+    assert run("open_envelopes", at).code == 0
+
+
 def open_tasks(client: Client, token: str) -> Any:
     answer = client.get(OPEN, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200, answer.content
@@ -224,7 +230,9 @@ def test_open_track_answers_for_twelve_hours(client: Client, week: Venue, settin
 # decisions
 
 
-def test_bet_is_executed_at_the_frozen_price(client: Client, week: Venue, visitor: str) -> None:
+def test_bet_is_executed_at_the_frozen_price_once_the_seal_has_ended(
+    client: Client, week: Venue, visitor: str, settings: Any
+) -> None:
     week.move(RAIN, Yes="0.90", No="0.10")
     run("sync_markets", DECISION + 5 * MINUTE)
     answer = submit(client, visitor, buy(RAIN, "2500"))
@@ -232,8 +240,13 @@ def test_bet_is_executed_at_the_frozen_price(client: Client, week: Venue, visito
     body = answer.json()
     assert (body["protocol"], body["action"]) == ("trading", "BET")
     assert body["instructions"][0]["executed"] is True
-    trade = Trade.objects.get(pk=body["trades"][0])
-    assert (str(trade.price), str(trade.shares), trade.executed_at) == ("0.4000000000", "6250.000000", IN_TIME)
+    assert (Trade.objects.count(), visitor_agent().cash) == (0, 10_000)
+    assert Decision.objects.get(pk=body["decision"]).status == "answered"
+    assert open_tasks(client, visitor)["trading"][0]["state"] == "answered"
+    assert run("verify_ledger", IN_TIME)["violations"] == 0
+    end_seal(settings)
+    trade = Trade.objects.get(agent=visitor_agent())
+    assert (str(trade.price), str(trade.shares), trade.executed_at) == ("0.4000000000", "6250.000000", DEADLINE)
     assert visitor_agent().cash == 7_500
     decision = Decision.objects.get(pk=body["decision"])
     assert (decision.status, decision.action, decision.decided_at) == ("completed", "BET", IN_TIME)
@@ -242,7 +255,7 @@ def test_bet_is_executed_at_the_frozen_price(client: Client, week: Venue, visito
         "answered", "external/visitor", 0, buy(RAIN, "2500"),
     )  # fmt: skip
     assert ModelCall.fingerprint(call.system_prompt, call.user_prompt) == call.prompt_sha256
-    assert run("verify_ledger", IN_TIME)["violations"] == 0
+    assert run("verify_ledger", DEADLINE)["violations"] == 0
     assert open_tasks(client, visitor)["trading"] == []
 
 
@@ -256,7 +269,7 @@ def test_each_cohort_has_its_own_task(client: Client, week: Venue, visitor: str,
     assert [(task["cohort"], task["week"]) for task in tasks] == [(1, 2), (2, 1)]
     for task in tasks:
         assert submit(client, visitor, HOLD, agent=task["agent"], universe=task["universe"]).status_code == 201
-    decisions = Decision.objects.filter(agent__family__slug="visitor", status="completed").order_by("cohort__number")
+    decisions = Decision.objects.filter(agent__family__slug="visitor", status="answered").order_by("cohort__number")
     assert list(decisions.values_list("cohort__number", "week")) == [(1, 2), (2, 1)]
 
 
@@ -267,6 +280,7 @@ def test_position_of_another_agent_can_not_be_sold(client: Client, venue: Venue,
     run("start_cohort", SUNDAY)
     run("run_decisions", DECISION)
     settings.ARENA_CLOCK = IN_TIME
+    run("open_envelopes", DEADLINE)
     other_position = Position.objects.get()
     answer = submit(
         client, visitor, {"action": "SELL", "sells": [{"position_id": str(other_position.pk), "percentage": 100}]}
@@ -319,13 +333,18 @@ def test_answer_of_many_objects_is_malformed(client: Client, week: Venue, visito
     assert "holds more than 10,000 objects and lists" in problem(submit(client, visitor, body), 422)["detail"]
 
 
-def test_last_malformed_answer_becomes_a_fallback_hold(client: Client, week: Venue, visitor: str) -> None:
+def test_last_malformed_answer_becomes_a_fallback_hold(
+    client: Client, week: Venue, visitor: str, settings: Any
+) -> None:
     responses = [submit(client, visitor, "no") for _ in range(3)]
     assert [answer.status_code for answer in responses] == [422, 422, 422]
     assert "no try is left" in responses[2].json()["detail"]
     decision = Decision.objects.get(agent=visitor_agent())
+    assert (decision.status, decision.action) == ("answered", None)
+    assert "no try is left" in problem(submit(client, visitor, HOLD), 409)["detail"]
+    end_seal(settings)
+    decision.refresh_from_db()
     assert (decision.status, decision.action, decision.fallback) == ("completed", "HOLD", True)
-    assert submit(client, visitor, HOLD).status_code == 409
 
 
 def test_answer_without_valid_instruction_has_as_many_tries_as_a_models(
@@ -377,15 +396,17 @@ def test_the_same_key_and_answer_get_the_same_response(
     again = submit(client, visitor, buy(RAIN, "500"), key="once")
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json()
+    end_seal(settings, DEADLINE + MINUTE)
     assert Trade.objects.count() == 1
 
 
-def test_response_outlives_the_token(client: Client, week: Venue, visitor: str) -> None:
+def test_response_outlives_the_token(client: Client, week: Venue, visitor: str, settings: Any) -> None:
     first = submit(client, visitor, buy(RAIN, "500"), key="once")
     assert revoke_registration(Registration.objects.get(), at=IN_TIME)
     renewed = register_external_agent(name="Visitor", protocol="both", at=IN_TIME).token
     again = submit(client, renewed, buy(RAIN, "500"), key="once")
     assert (again.status_code, again.json()) == (201, first.json())
+    end_seal(settings)
     assert submit(client, renewed, HOLD, key="once").status_code == 409
     assert Trade.objects.count() == 1
 
@@ -424,7 +445,7 @@ def test_two_agents_may_use_the_same_key(client: Client, venue: Venue, visitor: 
 REFUSALS = {
     # what is wrong with a submission: (status, the only field named by a 400, a part of the message, the difference)
     "before the freeze": (409, "detail", "does not open before 2026-03-08T00:05:00Z", {"clock": DECISION - MINUTE}),
-    "at the deadline": (410, "detail", "was to be answered before 2026-03-08T00:20:00Z", {"clock": DEADLINE}),
+    "at the deadline": (410, "detail", "was to be answered before 2026-03-08T00:20:00.000000Z", {"clock": DEADLINE}),
     "late by the real clock": (410, "detail", "week 1 of cohort 1 was to be answered", {"clock": None}),
     "no key": (400, "Idempotency-Key", "is required", {"key": ""}),
     "no key, and an unknown token": (400, "Idempotency-Key", "is required", {"key": "", "token": "arena_wrong"}),
@@ -515,7 +536,7 @@ def even(task: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_forecasts_are_recorded_by_batch(client: Client, forecast_week: Venue, visitor: str) -> None:
+def test_forecasts_are_recorded_by_batch(client: Client, forecast_week: Venue, visitor: str, settings: Any) -> None:
     tasks = open_tasks(client, visitor)["forecast"]
     assert [task["arm"] for task in tasks] == ["blind", "priced"]
     prompt = next(p for p in forecast_week.asked if "\nQUESTIONS\n" in p.user and p.questions[0]["prices"] is None)
@@ -524,6 +545,8 @@ def test_forecasts_are_recorded_by_batch(client: Client, forecast_week: Venue, v
         answer = submit(client, visitor, even(task), batch=task["batch"])
         assert answer.status_code == 201, answer.content
         assert [row["probabilities"] for row in answer.json()["forecasts"]] == [{"YES": 0.5, "NO": 0.5}] * 2
+    assert not Forecast.objects.filter(family__slug="visitor").exists()
+    end_seal(settings, FORECASTS + 15 * MINUTE)
     forecasts = Forecast.objects.filter(family__slug="visitor")
     assert forecasts.count() == 4
     assert set(forecasts.values_list("made_at", flat=True)) == {FORECASTS + 5 * MINUTE}

@@ -26,14 +26,16 @@ from agents.models import (
     JournalEntry,
     Maintenance,
     Maker,
+    ManualSettlement,
     Registration,
     Release,
     RunSetting,
     SigningKey,
     Trade,
 )
+from agents.services.chain import append_publication
 from agents.services.lineups import propose_lineup
-from cohorts.models import Methodology, MissedWeek
+from cohorts.models import Cohort, Methodology, MissedWeek
 from foundation.admin import readonly
 from foundation.admin.readonly import ReadOnlyAdmin
 from foundation.services.alerts import raise_alert
@@ -47,7 +49,7 @@ from markets.models import (
     UniverseEntry,
     VenueTraffic,
 )
-from scoring.models import AgentsBoard, Leaderboard, Snapshot
+from scoring.models import AgentsBoard, Leaderboard, PublishedBoard, Snapshot
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -57,12 +59,13 @@ from tests.factories import (
     ModelCallFactory,
     bet,
     play_week,
+    seal_hold,
     submit_hold,
 )
 from tests.selection import one_per_rule, sample_and_all
 from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 OURS = [model for app in ("markets", "cohorts", "agents", "scoring") for model in apps.get_app_config(app).get_models()]
 CONFIGURED = {Family, Release, Methodology, Registration}
@@ -91,12 +94,18 @@ def grow() -> None:
     RunSetting.objects.create(protocol="trading", family=newcomer.family, paused=True)
     guest = submit_hold(Decision.objects.exclude(universe=None).latest("pk")).registration.family
     AgentVersion.objects.create(family=guest, number=1, began_at=week)
+    seal_hold(AgentFactory(family=newcomer.family, release=newcomer, cohort=Cohort.objects.latest("pk")))
     Maker.objects.create(name="Ada", address=f"ada@{guest.slug}.example", confirmed_at=week)
     Application.objects.create(name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=week)
     propose_lineup(releases=[newcomer], by="ann", reason="to see", at=WEEK)
     universe_entry = UniverseEntry.objects.latest("pk")
     universe, outcome = universe_entry.universe, universe_entry.market.outcomes.all()[0]
     OrderBook.objects.get_or_create(universe=universe, outcome=outcome, captured_at=week, bids=[], asks=[])
+    market = universe_entry.market
+    manual = {"kind": "settlement", "positions": 0, "reason": "to see", "source": "the venue", "settled_by": "ann"}
+    ManualSettlement.objects.create(market=market, settled_at=week, **manual)
+    board = {"protocol": "trading", "at": week, "entries": [], "report": {}, "sha256": "0" * 64}
+    PublishedBoard.objects.create(**board, link=append_publication([]))
     entry = QuestionEntry.objects.latest("pk")
     EvidenceClaim.objects.create(day=week, methodology="v3", lease_until=week)
     EvidenceSnippet.objects.create(entry=entry, position=entry.snippets.count() + 1, text="Dry.", retrieved_at=week)

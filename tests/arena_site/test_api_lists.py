@@ -1,8 +1,7 @@
-"""Lists of the API as files and as pages: CSV, Link headers, cursors while rows come in, filters by several values."""
+"""Lists of the API beyond what `test_api_matrix` asks of each: cells of CSV, cursors while rows come in, search."""
 
 import csv
 import io
-import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 from django.test import Client
 
 from arena_site.api import ENDPOINTS
-from foundation.rest.cursors import StrictCursorPagination
-from tests.arena_site.endpoints import LISTS, one_per_app
+from tests.arena_site.endpoints import CURSORS, ROW_ENDPOINT
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -24,17 +22,11 @@ from tests.factories import (
     SnapshotFactory,
     ask,
     bet,
-    play_week,
 )
 from tests.problems import errors, problem
 from tests.selection import chosen
-from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
-
-CURSORS = {name: view for name, view in ENDPOINTS.items() if view.pagination_class is StrictCursorPagination}
-
-season = shared_rows(play_week)
 
 
 def rows_of(client: Client, name: str, **query: Any) -> list[dict[str, Any]]:
@@ -49,30 +41,6 @@ def csv_rows(response: Any) -> list[dict[str, str]]:
 
 
 # --- CSV -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", one_per_app(LISTS))
-def test_csv_has_the_rows_and_keys_of_the_json(season: None, client: Client, name: str) -> None:
-    rows = rows_of(client, name, page_size=3)
-    by_parameter = client.get(f"/api/v1/{name}/?format=csv&page_size=3")
-    by_header = client.get(f"/api/v1/{name}/?page_size=3", headers={"accept": "text/csv"})
-    assert by_parameter["Content-Type"] == by_header["Content-Type"] == "text/csv; charset=utf-8"
-    assert by_parameter.content == by_header.content
-    cells = csv_rows(by_parameter)
-    assert len(cells) == len(rows)
-    for row, line in zip(rows, cells, strict=True):
-        assert list(line) == list(row)
-        for key, value in row.items():
-            assert as_json(line[key], value) == value, key
-
-
-def as_json(cell: str, like: Any) -> Any:
-    """The value that a cell stands for, given the type of the JSON's."""
-    if like is None:
-        return None if cell == "" else cell
-    if isinstance(like, str):
-        return cell.removeprefix("'")
-    return json.loads(cell)
 
 
 def test_csv_of_an_empty_list_has_its_header(client: Client) -> None:
@@ -92,9 +60,7 @@ def test_csv_defuses_formulas_and_leaves_negative_amounts(client: Client) -> Non
     assert amounts == {"deposit": "10000.00", "buy": "-100.00"}
 
 
-def test_csv_is_of_lists_only_and_an_unknown_format_is_refused(client: Client) -> None:
-    assert errors(client.get("/api/v1/agents/?format=xlsx")) == {"format": ["xlsx is unknown; known are json, csv"]}
-    assert errors(client.get("/api/v1/families/gpt-5.1/?format=csv")) == {"format": ["csv is unknown; known are json"]}
+def test_format_parameter_outweighs_the_accept_header(client: Client) -> None:
     assert client.get("/api/v1/agents/?format=json", headers={"accept": "text/csv"}).json()["results"] == []
 
 
@@ -106,11 +72,10 @@ def links(response: Any) -> dict[str, str]:
     return {relation: address for address, relation in result}
 
 
-@pytest.mark.parametrize("query", ["", "&format=csv"])
-def test_pages_link_to_each_other(client: Client, query: str) -> None:
+def test_pages_of_csv_link_to_each_other(client: Client) -> None:
     for _ in range(5):
         MarketFactory()
-    address = f"http://testserver/api/v1/markets/?page_size=2{query}"
+    address = "http://testserver/api/v1/markets/?page_size=2&format=csv"
     first = links(client.get(address))
     assert set(first) == {"next", "first", "last"}
     assert "page=2" in first["next"]
@@ -118,20 +83,7 @@ def test_pages_link_to_each_other(client: Client, query: str) -> None:
     assert set(links(second)) == {"next", "prev", "first", "last"}
     last = links(client.get(links(second)["next"]))
     assert set(last) == {"prev", "first", "last"}
-    assert query.strip("&") in last["prev"]
-
-
-def test_cursor_links_to_the_next_page_and_back(client: Client) -> None:
-    make_rows(5)
-    for name in CURSORS:
-        first = client.get(f"/api/v1/{name}/?page_size=2")
-        assert links(first) == {"next": first.json()["next"]}
-        second = client.get(first.json()["next"])
-        assert links(second) == {"next": second.json()["next"], "prev": second.json()["previous"]}
-        back = client.get(second.json()["previous"]).json()
-        assert (back["results"], back["previous"]) == (first.json()["results"], None)
-        assert client.get(back["next"]).json()["results"] == second.json()["results"]
-        assert links(client.get(f"/api/v1/{name}/")) == {}
+    assert "format=csv" in last["prev"]
 
 
 def make_rows(number: int, first: int = 0) -> None:
@@ -148,8 +100,8 @@ def make_rows(number: int, first: int = 0) -> None:
 @pytest.mark.parametrize("page_size", chosen([2], [2, 3]))
 def test_cursor_repeats_and_loses_nothing_while_rows_come_in(client: Client, page_size: int) -> None:
     make_rows(6)
-    for name, view in CURSORS.items():
-        for ordering in [sign + field for field in view.orderings for sign in ("", "-")]:
+    for name in CURSORS:
+        for ordering in [sign + field for field in ENDPOINTS[name].orderings for sign in ("", "-")]:
             before = [row["id"] for row in rows_of(client, name, ordering=ordering)]
             ids: list[int] = []
             address = f"/api/v1/{name}/?page_size={page_size}&ordering={ordering}"
@@ -173,27 +125,7 @@ def test_cursor_of_another_order_is_refused(client: Client) -> None:
 # --- filters ---------------------------------------------------------------------------------------------
 
 
-FILTERED = [name for name in LISTS if hasattr(ENDPOINTS[name], "filters")]
-
-
-@pytest.mark.parametrize("name", one_per_app(FILTERED))
-def test_each_reference_status_and_kind_can_be_one_of_several(season: None, client: Client, name: str) -> None:
-    rows = rows_of(client, name)
-    names = errors(client.get(f"/api/v1/{name}/?colour=red"))["colour"][0].removeprefix("unknown parameter; known are ")
-    parameters = names.split(", ")
-    references = {"status", "kind", "agent", "cohort", "family", "market", "release", "decision", "methodology"}
-    assert {f"{reference}__in" for reference in references & set(parameters)} <= set(parameters)
-    for parameter in [reference for reference in parameters if reference.endswith("__in")]:
-        field = parameter.removesuffix("__in")
-        for unknown in ("no-such-thing", "9" * 30):
-            assert unknown in errors(client.get(f"/api/v1/{name}/", {parameter: unknown}))[parameter][0]
-        values = sorted({str(row[field]) for row in rows if row.get(field) is not None})
-        if values:
-            result = rows_of(client, name, **{parameter: ",".join(values[:2])})
-            assert result == [row for row in rows if str(row[field]) in values[:2]], parameter
-
-
-@pytest.mark.parametrize("name", one_per_app(FILTERED))
+@ROW_ENDPOINT
 @pytest.mark.parametrize("separator", [" ", pytest.param(",", marks=pytest.mark.thorough)])
 def test_a_hundred_words_in_any_filter_cost_no_more_than_one(
     client: Client, name: str, separator: str, django_assert_max_num_queries: Any

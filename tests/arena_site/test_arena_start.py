@@ -12,11 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from arena_site.management.commands.arena import site_url
+from arena_site.management.commands.arena import is_loopback, site_url
 from tests.arena_site.test_pgbouncer import bouncer  # noqa: F401 - a fixture
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
 from tests.season.test_demo import free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
 FIRST_PAGE_S = 120
 """Far above what it takes, so that only a start that hangs or fails ends the test."""
@@ -49,6 +51,7 @@ def running_arena(url: str, log: Path) -> Iterator[int]:
 )
 def test_links_of_alerts_lead_to_the_address_that_is_served(host: str, address: str) -> None:
     assert site_url(host, 8123) == address
+    assert is_loopback(host) == (host in ("127.0.0.1", "::1")), "the others are told that a front belongs before them"
 
 
 def answers(port: int, log: Path) -> bool:

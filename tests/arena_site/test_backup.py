@@ -18,6 +18,8 @@ from arena_site.operations.host_claims import host_refusal
 from tests.databases import ON_POSTGRES, PROJECT
 from tests.faults.processes import CommandRunner
 
+pytestmark = [pytest.mark.slow, pytest.mark.each_database]
+
 
 @pytest.fixture(scope="module")
 def season(arena: CommandRunner) -> str:

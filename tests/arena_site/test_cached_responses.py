@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,7 +104,7 @@ def changes() -> dict[str, Callable[[Agent], Any]]:
 
     def cohort_completes(agent: Agent) -> None:
         Cohort.objects.update(status="completed", completed_at=WEEK + 4 * STEP)
-        ledger.deposit(ledger.lock_agent(agent.pk), Decimal("4000.00"), at=WEEK)
+        ledger.deposit(ledger.lock_agent(agent.pk), Decimal("4000.00"), at=WEEK + 13 * STEP)
 
     return {change.__name__: change for change in (
         newest_is_added, gap_is_filled, another_agent, cohort_completes,
@@ -127,7 +125,7 @@ def test_money_of_a_completed_cohort_shows_at_once(season: Agent, client: Client
     Cohort.objects.update(status="completed", completed_at=WEEK + 4 * STEP)
     renew_versions(Scope.COMPETITION)
     assert worth(client)[-1] == "10000.00"
-    ledger.deposit(ledger.lock_agent(season.pk), Decimal("500.00"), at=WEEK)
+    ledger.deposit(ledger.lock_agent(season.pk), Decimal("500.00"), at=WEEK + 13 * STEP)
     assert worth(client)[-1] == "10500.00"
 
 
@@ -140,18 +138,6 @@ def test_a_new_leaderboard_shows_in_the_next_response(season: Agent, client: Cli
     assert client.get(LEADERBOARD).json()["results"][0]["return_percent"] == 4.5
 
 
-@pytest.fixture
-def redis(tmp_path: Path, settings: Any) -> Iterator[None]:
-    """Django's cache on a Redis server of its own."""
-    options = ("--port", "0", "--unixsocket", str(tmp_path / "socket"), "--save", "", "--dir", str(tmp_path))
-    with subprocess.Popen(["redis-server", *options], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        assert any("ready to accept connections" in line.lower() for line in server.stdout)
-        settings.CACHES = {"default": conf.cache(f"unix://{tmp_path / 'socket'}")}
-        yield
-        server.terminate()
-
-
 @pytest.mark.redis
 def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: Client) -> None:
     first = client.get(LEADERBOARD)
@@ -162,7 +148,7 @@ def test_responses_are_cached_by_redis_too(redis: None, season: Agent, client: C
 
 
 def test_without_its_redis_server_every_response_is_computed(season: Agent, client: Client, settings: Any) -> None:
-    settings.CACHES = {"default": conf.cache("redis://127.0.0.1:1/0")}
+    settings.CACHES = settings.CACHES | {"default": conf.cache("redis://127.0.0.1:1/0")}
     for _ in range(2):
         assert client.get(LEADERBOARD).json()["count"] == 1
 
@@ -231,7 +217,7 @@ def test_unchanged_page_costs_one_query(page_cache: Any, client: Client, path: s
     assert client.get(path, headers={"if-none-match": first["ETag"]}).status_code == 304
 
 
-def test_cache_keeps_no_unknown_query_string_and_pages_for_a_minute(page_cache: Any, client: Client) -> None:
+def test_cache_keeps_no_unknown_query_string(page_cache: Any, client: Client) -> None:
     addresses = ["/", "/markets/", "/models/", LEADERBOARD, PERFORMANCE]
     for address in addresses:
         client.get(address)
@@ -243,7 +229,7 @@ def test_cache_keeps_no_unknown_query_string_and_pages_for_a_minute(page_cache: 
             client.get(address, headers={"accept": f"application/json, x/y{number}"})
             client.get(address, headers={"accept-encoding": f"x{number}"})
     assert len(stored_seconds()) == stored
-    assert sorted(stored_seconds()) == [60] * 3 + [600] * 2
+    assert set(stored_seconds()) == {600}
 
 
 def test_page_is_made_anew_after_a_run(page_cache: Any, client: Client) -> None:
@@ -258,7 +244,7 @@ def test_page_is_made_anew_after_a_run(page_cache: Any, client: Client) -> None:
 
 def test_page_is_made_anew_each_minute(page_cache: Any, client: Client) -> None:
     client.get("/")
-    page_cache.shift(49)
+    page_cache.shift(59)
     assert queries(client, "/") == 1
     page_cache.shift(2)
     assert queries(client, "/") > 1

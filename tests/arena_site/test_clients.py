@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arena_site.middleware.clients import client_key
+from arena_site.middleware.clients import client_networks, is_monitor
 
 PROXY, CDN, VISITOR, LIAR = "10.0.0.5", "198.51.100.7", "203.0.113.9", "192.0.2.66"
 
@@ -16,8 +16,12 @@ def _behind_proxies(settings: Any) -> None:
     settings.ARENA_TRUSTED_PROXIES = list(map(ip_network, ("10.0.0.0/8", "198.51.100.7", "fd00::/8")))
 
 
+def meta(peer: str, forwarded: str | None = None) -> dict[str, Any]:
+    return {"REMOTE_ADDR": peer} | ({} if forwarded is None else {"HTTP_X_FORWARDED_FOR": forwarded})
+
+
 def seen(peer: str, forwarded: str | None = None) -> str:
-    return client_key({"REMOTE_ADDR": peer} | ({} if forwarded is None else {"HTTP_X_FORWARDED_FOR": forwarded}))
+    return client_networks(meta(peer, forwarded))[0][0]
 
 
 @pytest.mark.parametrize(
@@ -64,3 +68,27 @@ def test_unnamed_proxy_is_reported_once(settings: Any, caplog: pytest.LogCapture
     assert [record.getMessage() for record in caplog.records] == [
         "172.16.5.4 forwards for others, but ARENA_TRUSTED_PROXIES does not name it: it counts as one client"
     ]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "expected"),
+    [
+        ("127.0.0.1", None, True),
+        ("::1", None, True),
+        ("192.168.7.9", None, True),
+        (VISITOR, None, False),
+        (PROXY, VISITOR, False),
+        (PROXY, None, False),
+        (PROXY, "127.0.0.1", True),
+        (PROXY, f"127.0.0.1, {VISITOR}", False),
+        ("127.0.0.1", VISITOR, False),
+        ("127.0.0.1", "127.0.0.1", False),
+        ("192.168.7.9", "192.168.7.8", False),
+        ("", None, False),
+    ],
+)
+def test_monitor_is_on_this_machine_or_in_a_named_network(
+    settings: Any, peer: str, forwarded: str | None, expected: bool
+) -> None:
+    settings.ARENA_MONITOR_NETWORKS = [ip_network("192.168.7.0/24")]
+    assert is_monitor(meta(peer, forwarded)) is expected

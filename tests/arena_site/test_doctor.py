@@ -17,7 +17,7 @@ import httpx
 import pytest
 import time_machine
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from pytest_httpserver import HTTPServer
 
 from agents.models import Agent, LineUp, LineUpEntry, ModelCall, Release
@@ -35,7 +35,7 @@ from tests.venue import GEMINI, GPT, SUNDAY
 from venue_sandbox.personas import catalogue
 from venue_sandbox.server import Addresses, running
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 KEY = "sk-or-v1-0123456789abcdef"
 RELEASE = f"release {GPT}"
@@ -63,11 +63,11 @@ def failed(ran: CommandOutput) -> dict[str, tuple[str, str]]:
 
 def test_healthy_arena_passes_every_check_and_nothing_is_stored(healthy: Any) -> None:
     ran = run("doctor", SUNDAY)
-    assert (ran.code, ran["failed"], ran["checks"]) == (0, 0, 17)
+    assert (ran.code, ran["failed"]) == (0, 0)
     assert [item["name"] for item in ran["items"]][:7] == [
         "settings", "database", "polymarket", "clob", "kalshi", "gateway key", "catalogue",
     ]  # fmt: skip
-    assert not any(item["remedy"] for item in ran["items"])
+    assert {item["name"] for item in ran["items"] if item["remedy"]} <= {"sqlite"}, "which Python brought"
     assert not ModelCall.objects.exists()
     assert not Run.objects.exists()
     out = StringIO()
@@ -233,22 +233,23 @@ def week_and_season() -> set[str]:
 
 
 def test_one_figure_of_a_week_and_a_season_before_the_first_call(healthy: Any) -> None:
-    """With nothing stored, with markets alone, with a cohort, and with an answer on record."""
-    (unknown,) = week_and_season()
-    assert unknown.startswith("about $0.70 for the decisions of a cohort, $3.51 once 5 overlap; $")
+    """With nothing stored, with a cohort, and with an answer on record."""
+    healthy.ARENA_SOURCES = ("polymarket",)  # the other venue has fewer markets than a day has questions
+    (assumed,) = week_and_season()
+    assert assumed.startswith("about $0.70 for the decisions of a cohort, $3.51 once 5 overlap; $")
     assert run("sync_markets", SUNDAY).code == 0
-    (measured,) = week_and_season()
-    assert measured != unknown
     assert run("start_cohort", SUNDAY).code == 0
-    assert week_and_season() == {measured}
+    assert week_and_season() == {assumed}
     dry = run("run_forecasts", SUNDAY, dry_run=True)
     assert 0 < Decimal(dry["season_usd"]) == pytest.approx(5 * Decimal(dry["week_usd"]), abs=Decimal("0.03"))
-    ModelCallFactory(decision=DecisionFactory(agent=Agent.objects.earliest("pk")), model=GPT, tokens_output=18000)
-    (thinking,) = week_and_season()
-    more = Decimal(thinking[7:11]) - Decimal(measured[7:11])
-    assert more == pytest.approx(Decimal("0.14"), abs=Decimal("0.011"))  # 10,000 tokens at 14 dollars a million
-    assert "7 models without an answer on record: 8,000 tokens assumed of one that thinks, 2,000 of another" in thinking
-    assert not ModelCall.objects.exclude(tokens_output=18000).exists()
+    agent = Agent.objects.get(release__model_id=GPT)
+    ModelCallFactory(decision=DecisionFactory(agent=agent), model=GPT, cost_usd=Decimal("0.75"))
+    (paid,) = week_and_season()
+    more = Decimal(paid[7:11]) - Decimal(assumed[7:11])
+    # in place of 26,923 and 8,000 tokens at 1.75 and 14 dollars a million
+    assert more == pytest.approx(Decimal("0.75") - Decimal("0.1591"), abs=Decimal("0.011"))
+    assert "7 models without an answer on record: 8,000 tokens assumed of one that thinks, 2,000 of another" in paid
+    assert ModelCall.objects.count() == 1
 
 
 def test_first_forecasts_are_estimated_from_the_catalogue(healthy: Any) -> None:
@@ -295,7 +296,7 @@ def test_docs_say_what_the_flagships_cost(healthy: Any) -> None:
     assert f"about ${plan.week_usd:.0f} a week and ${plan.season_usd:.0f} a season of {plan.weeks} weeks" in deploy
     readme = (ROOT / "README.md").read_text()
     live = readme.partition("## Run it live")[2].partition("## ")[0]
-    assert re.findall(r"manage.py (\w+)", live) == ["migrate", "approve_lineup", "doctor", "arena", "createsuperuser"]
+    assert re.findall(r"manage.py (\w+)", live) == ["migrate", "approve_lineup", "doctor", "createsuperuser", "arena"]
 
 
 def test_spend_at_the_limit_is_a_fault_with_its_remedy(healthy: Any) -> None:
@@ -348,7 +349,8 @@ def test_postgresql_database_that_is_missing_is_named_with_its_remedy(sandbox: A
 def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor == "sqlite":
         monkeypatch.setitem(connection.settings_dict, "NAME", "/no/such/folder/arena.sqlite3")
-        assert connection_fault() == "the folder /no/such/folder is missing"
+        fault = connection_fault(OperationalError("unable to open database file"))
+        assert fault == "the folder /no/such/folder is missing"
 
 
 def diagnose(env: Mapping[str, str]) -> tuple[int, dict[str, Any]]:

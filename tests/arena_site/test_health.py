@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from ipaddress import ip_network
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ from arena_site import jobs
 from arena_site.models import Worker
 from foundation.models import Run
 from foundation.services.alerts import raise_alert
+from foundation.version import VERSION
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
 from scoring.models import Snapshot
 from tests.commands import run
@@ -48,7 +50,6 @@ ASK = """
 import json, sys
 import django
 from django.conf import settings
-del settings.DATABASES["default"]["OPTIONS"]["pool"]  # which would wait, and hide what the driver says
 django.setup()
 settings.ROOT_URLCONF = "arena_site.urls"
 from django.test import Client
@@ -77,7 +78,7 @@ def metrics(client) -> dict[str, float]:
 def test_liveness_runs_no_query(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "version": VERSION})
 
 
 def test_ready_with_a_migrated_database(client):
@@ -201,7 +202,7 @@ def test_metrics_of_an_empty_arena_omit_absent_values(client):
 
 SERIES = (
     "arena_workers_alive", "arena_queue_depth", "arena_queue_oldest_age_seconds", "arena_schedules_paused",
-    "arena_notices_unsent", "arena_open_alerts",
+    "arena_notices_unsent", "arena_open_alerts", "arena_record_unguarded",
     *(f'arena_spend_usd{{kind="{kind}",protocol="{protocol}"}}' for kind in ("billed", "booked")
       for protocol in ("trading", "forecast")),
     *(f'arena_model_{name}{{model="openai/gpt-5.2"}}' for name in ("latency_seconds", "failures_total", "cost_usd")),
@@ -256,3 +257,33 @@ def test_metrics_count_the_failed_requests_to_a_venue(client, settings):
 def test_health_is_never_cached(client):
     for address in ("/healthz", "/readyz", "/metrics"):
         assert "no-store" in client.get(address)["Cache-Control"]
+
+
+HTTPS = {"ARENA_HTTPS": True, "SECURE_SSL_REDIRECT": True, "ALLOWED_HOSTS": ["arena.example"]}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_monitor_on_this_machine_is_answered_whatever_the_settings_of_https_and_hosts(client, settings, path):
+    for name, value in HTTPS.items():
+        setattr(settings, name, value)
+    assert client.get(path, headers={"host": "127.0.0.1:8000"}).status_code == 200
+    settings.ARENA_MONITOR_NETWORKS = [ip_network("10.9.0.0/16")]
+    assert client.get(path, REMOTE_ADDR="10.9.1.2", headers={"host": "web:8000"}).status_code == 200
+
+
+def test_metrics_are_shown_to_no_reader(client, settings):
+    settings.ARENA_TRUSTED_PROXIES = [ip_network("127.0.0.1")]
+    for forwarded in ("203.0.113.9", "127.0.0.1, 203.0.113.9"):
+        assert client.get("/metrics", headers={"x-forwarded-for": forwarded}).status_code == 404
+    assert client.get("/metrics", REMOTE_ADDR="203.0.113.9").status_code == 404
+    assert client.get("/healthz", headers={"x-forwarded-for": "203.0.113.9"}).status_code == 200
+    assert client.get("/metrics").status_code == 200
+
+
+def test_documented_rules_ask_for_metrics_that_exist(client):
+    document = (ROOT / "docs" / "operate.md").read_text()
+    rules = re.findall(r"alert: \w+, expr: (.+?)(?:, for|})", document)
+    assert len(rules) == 5
+    run("verify_ledger", WEEK)
+    names = set(re.findall(r"^# TYPE (\w+)", client.get("/metrics").content.decode(), re.MULTILINE))
+    assert set(re.findall(r"arena_\w+", " ".join(rules))) <= names

@@ -64,7 +64,7 @@ def test_take_over_moves_the_database_to_this_host(served_elsewhere: None, setti
 
 @pytest.mark.parametrize(
     ("function", "arguments"),
-    [("sync", ()), ("cohort", ()), ("decisions", ()), ("missed_decisions", ()), ("export", (1,)), ("forecasts", ())],
+    [("sync", ()), ("cohort", ()), ("decisions", ()), ("missed_decisions", ()), ("archive", ()), ("forecasts", ())],
 )
 def test_job_on_a_second_host_refuses(served_elsewhere: None, function: str, arguments: tuple[int, ...]) -> None:
     with pytest.raises(jobs.JobFailed, match="arena --take-over"):

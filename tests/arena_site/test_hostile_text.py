@@ -26,7 +26,6 @@ from tests.factories import (
     ask,
     bet,
     chain_all,
-    imported_collection,
     resolve,
 )  # fmt: skip
 
@@ -133,7 +132,6 @@ def hostile() -> None:
         probabilities={side: 1.0}, stated={side: worst},
     )  # fmt: skip
     resolve(market, side)
-    imported_collection(BOUNDED[:100])
     compute_scores(at=WEEK.replace(month=5))
     chain_all()
 
@@ -149,7 +147,6 @@ def pages() -> Iterator[str]:
         "/markets/",
         "/forecasts/",
         "/calibration/",
-        "/imports/",
     )
     yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.2/")
     yield from (f"/cohorts/{agent.cohort.number}/gpt-5.2/trades/", f"/decisions/{decision.pk}/")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from importlib import import_module
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,16 @@ def test_every_direct_dependency_is_pinned_exactly() -> None:
         "forecast-rank[plots]",
         "venue-sandbox",
     ]  # of this workspace
+
+
+def test_every_installed_distribution_is_pinned() -> None:
+    """Indirect ones too, by `constraint-dependencies`."""
+    pins = re.compile(r'^    "([A-Za-z0-9._-]+)(?:\[[^]]*\])?==', flags=re.M)
+    pinned = pins.findall((ROOT / "pyproject.toml").read_text())
+    workspace = {"arena-agent", "arena-verifier", "forecast-rank", "venue-sandbox"}
+    names = {re.sub("[-_.]+", "-", distribution.name).lower() for distribution in distributions()}
+    assert len(names) > 100
+    assert names - {re.sub("[-_.]+", "-", name).lower() for name in pinned} - workspace == set()
 
 
 def test_every_link_of_the_documentation_leads_to_a_file() -> None:

@@ -21,6 +21,8 @@ from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
 from tests.season.test_demo import free_port
 
+pytestmark = [pytest.mark.thorough, pytest.mark.own_database]
+
 DOCKERFILE = (PROJECT / "Dockerfile").read_text()
 INSTRUCTION = re.compile(r"^(COPY|RUN|ENV|CMD) (.+)$", re.MULTILINE)
 KEY = "x" * 60

@@ -1,20 +1,30 @@
 """Rate limits per client over all processes, and the limit on failed logins."""
 
+import subprocess
+import sys
+import time
+from base64 import b32decode
 from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.db import DatabaseError, connection
+from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django_otp.oath import totp
 
-from arena_site.middleware import limits
-from arena_site.middleware.limits import SharedLimit, increment, short_lock_timeout
-from arena_site.models import RateLimitCounter
+from arena_site import conf
+from arena_site.middleware.limits import remaining, window_end
+from arena_site.models import AuditEntry
+from arena_site.operations.alert_watch import watch_alerts
+from foundation.models import Alert
+from tests.databases import PROJECT
 from tests.factories import WEEK
 from tests.problems import problem
 
@@ -23,9 +33,17 @@ NOW = WEEK.timestamp() + 20
 """Twenty seconds into a minute."""
 
 
-@pytest.fixture(autouse=True)
-def _fresh_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "API_LIMIT", SharedLimit("api", 60))
+COUNT = """
+import sys
+import time
+from django.conf import settings
+from arena_site import conf
+settings.configure(CACHES={"limits": conf.cache(sys.argv[1])})
+from arena_site.middleware.limits import add_to_count
+for _ in range(20):
+    add_to_count("api", "203.0.113.1", 1, ends=int(sys.argv[2]))
+"""
+"""Twenty requests of a client, counted by a process of their own."""
 
 
 @pytest.fixture
@@ -51,9 +69,10 @@ def test_client_over_its_rate_gets_retry_after(client: Client, settings: Any, at
 
 
 COUNTED = (
+    "/static/arena/arena.css",
     "/", "/feeds/decisions.atom", "/data/", "/data/none.zip", "/robots.txt", "/sitemap.xml", "/nonsense", "/api/docs/",
     "/api/schema/", "/api/nonsense/", "/api/v1/", "/api/v1/cohorts/99/", "/api/v1/agents/?mood=bad",
-    "/api/v1/performance/", "/api/v1/exports/1/file/", "/api/v1/leaderboard/",
+    "/api/v1/performance/", "/api/v1/exports/", "/api/v1/leaderboard/",
 )  # fmt: skip
 
 
@@ -75,8 +94,8 @@ def test_not_modified_counts_and_states_what_is_left(client: Client, settings: A
     assert (again.status_code, again["RateLimit"]) == (304, '"client";r=7;t=40')
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/static/arena/arena.css", "/admin/login/"])
-def test_health_static_files_and_admin_have_no_limit(client: Client, settings: Any, at: Any, path: str) -> None:
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/admin/login/"])
+def test_health_and_admin_have_no_limit(client: Client, settings: Any, at: Any, path: str) -> None:
     settings.ARENA_API_RATE = 2
     assert [client.get(path).status_code for _ in range(3)] == [200, 200, 200]
     assert "RateLimit" not in client.get(path)
@@ -95,65 +114,34 @@ def test_clients_behind_one_proxy_have_separate_rates(client: Client, settings: 
     assert read(client, "10.0.0.1", x_forwarded_for="203.0.113.2").status_code == 200
 
 
-def test_processes_share_one_limit_and_reserve_ever_smaller_parts(at: Any) -> None:
-    processes = [SharedLimit("api", 60) for _ in range(4)]
-    granted = [process.acquire("somebody", 300, now=NOW) is None for _ in range(200) for process in processes]
-    assert 240 <= sum(granted) <= 300
-    one = SharedLimit("api", 60)
-    assert sum(one.acquire("another", 300, now=NOW) is None for _ in range(400)) == 300
-    assert one.acquire("another", 300, now=NOW) == 40
-    assert one.acquire("another", 300, now=NOW + 40) is None
+@pytest.mark.redis
+def test_processes_share_one_limit_where_a_server_counts(redis: None, settings: Any) -> None:
+    ends = window_end(time.time() + 3600, 60)
+    command = [sys.executable, "-c", COUNT, settings.CACHES["limits"]["LOCATION"], str(ends)]
+    counts = [subprocess.Popen(command, cwd=PROJECT) for _ in range(2)]
+    assert [process.wait(60) for process in counts] == [0, 0]
+    assert remaining("api", [("203.0.113.1", 1)], 60, ends=ends) == 19
 
 
-def test_counting_needs_one_write_for_many_requests() -> None:
-    def writes(captured: CaptureQueriesContext) -> int:
-        return sum(not query["sql"].startswith("PRAGMA") for query in captured.captured_queries)
-
-    limit = SharedLimit("api", 60)
-    with CaptureQueriesContext(connection) as captured_queries:
-        assert [limit.acquire("somebody", 320, now=NOW) for _ in range(20)] == [None] * 20
-    assert writes(captured_queries) == 2, "one reservation and the deletion of old windows"
-    with CaptureQueriesContext(connection) as captured_queries:
-        assert limit.acquire("another", 320, now=NOW) is None
-        before = len(captured_queries)
-        assert [limit.acquire("another", 320, now=NOW) for _ in range(19)] == [None] * 19
-        assert len(captured_queries) == before, "reserved requests need no query"
-    with CaptureQueriesContext(connection) as captured_queries:
-        for _ in range(400):
-            limit.acquire("somebody", 320, now=NOW)
-        assert writes(captured_queries) < 80
-        before = len(captured_queries)
-        for _ in range(400):
-            assert limit.acquire("somebody", 320, now=NOW) == 40
-        assert len(captured_queries) == before, "requests over the limit need no query"
+def test_without_its_server_nobody_is_refused(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 1
+    settings.CACHES = settings.CACHES | {"limits": conf.cache("redis://127.0.0.1:1/0")}
+    assert [read(client, "203.0.113.1").status_code for _ in range(3)] == [200] * 3
 
 
-def test_counters_of_ended_windows_are_deleted() -> None:
-    increment("api", "early", 1, ends=60)
-    increment("login", "early", 1, ends=60)
-    assert [increment("api", "late", 2, ends=120), increment("api", "late", 3, ends=120)] == [2, 5]
-    counters = RateLimitCounter.objects.order_by("pk").values_list("limit_name", "client", "count")
-    assert list(counters) == [("login", "early", 1), ("api", "late", 5)]
+def test_counting_asks_no_database(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 1
+    read(client, "203.0.113.1")
+    with CaptureQueriesContext(connection) as captured:
+        assert read(client, "203.0.113.1").status_code == 429
+    assert len(captured) == 0
 
 
-@pytest.mark.sqlite_only
-def test_short_lock_timeout_holds_inside_its_block_only() -> None:
-    def busy_timeout() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA busy_timeout")
-            return cursor.fetchone()[0]
-
-    def fail() -> None:
-        with short_lock_timeout():
-            inside.append(busy_timeout())
-            raise DatabaseError("database is locked")
-
-    inside: list[int] = []
-    default = busy_timeout()
-    with pytest.raises(DatabaseError):
-        fail()
-    assert inside == [limits.SQLITE_LOCK_TIMEOUT_MS]
-    assert busy_timeout() == default > limits.SQLITE_LOCK_TIMEOUT_MS
+def test_ipv6_counts_by_the_network_of_a_customer_too(client: Client, settings: Any, at: Any) -> None:
+    settings.ARENA_API_RATE = 2
+    statuses = [read(client, f"2001:db8:1:{subnet}::1").status_code for subnet in range(12)]
+    assert statuses == [200] * 8 + [429] * 4
+    assert read(client, "2001:db8:2::1").status_code == 200
 
 
 # --- the admin's login -----------------------------------------------------------------------------------
@@ -210,3 +198,86 @@ def test_login_with_a_foreign_address_to_go_on_to_leads_to_the_dashboard(
     answer = client.post(f"/admin/login/?{urlencode({'next': onward})}", form, follow=True)
     assert answer.redirect_chain == [("/admin/", 302)]
     assert answer.status_code == 200
+
+
+def test_strangers_lock_no_account_out_where_it_has_logged_in(operator: User, at: Any) -> None:
+    browser = Client()
+    assert login(browser, "correct horse", "203.0.113.9").status_code == 302
+    tries = [login(Client(), "guess", f"192.0.2.{number}").status_code for number in range(40)]
+    assert tries == [200] * 30 + [429] * 10
+    assert login(Client(), "correct horse", "203.0.113.9").status_code == 429
+    assert login(browser, "correct horse", "198.51.100.7").status_code == 302
+    assert login(browser, "wrong", "198.51.100.7", name="another").status_code == 200
+
+
+def test_logins_and_failures_are_in_the_audit_log_up_to_the_limit(operator: User, at: Any) -> None:
+    login(Client(), "correct horse", "203.0.113.9")
+    for _ in range(12):
+        login(Client(), "guess", "192.0.2.66")
+    login(Client(), "guess", "192.0.2.67", name="hunter2")
+    entries = AuditEntry.objects.filter(action="login").order_by("pk").values_list("by", "result", "target")
+    assert list(entries) == [
+        ("operator", "done", "203.0.113.9"),
+        *[("operator", "refused", "192.0.2.66")] * 10,
+        ("(no such account)", "refused", "192.0.2.67"),
+    ]
+    with CaptureQueriesContext(connection) as captured:
+        assert login(Client(), "guess", "192.0.2.66").status_code == 429
+    assert not [query for query in captured if query["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
+
+
+def test_many_failed_logins_are_an_alert(operator: User, at: Any) -> None:
+    def alerts() -> int:
+        watch_alerts(now=timezone.now())
+        return Alert.objects.open().filter(kind="login-failures").count()
+
+    for number in range(19):
+        login(Client(), "guess", f"192.0.2.{number}")
+    assert alerts() == 0
+    login(Client(), "guess", "192.0.2.99")
+    assert alerts() == 1
+    at.shift(3700)
+    assert alerts() == 0
+
+
+# --- the second factor -----------------------------------------------------------------------------------
+
+
+def second_factor(capsys: pytest.CaptureFixture[str]) -> tuple[bytes, list[str]]:
+    """The key of the operator's authenticator and the recovery codes, as the command prints them."""
+    call_command("add_second_factor", "operator")
+    address, codes = capsys.readouterr().out.splitlines()
+    secret = parse_qs(urlsplit(address.split()[-1]).query)["secret"][0]
+    return b32decode(secret), codes.rpartition(": ")[2].split()
+
+
+def with_code(client: Client, code: str) -> int:
+    form = {"username": "operator", "password": "correct horse", "otp_token": code}
+    client.post("/admin/login/", form, REMOTE_ADDR="203.0.113.9")
+    return client.get("/admin/").status_code
+
+
+def test_account_with_a_second_factor_enters_with_its_code_alone(
+    operator: User, at: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier = Client()
+    assert with_code(earlier, "") == 200, "it has none yet"
+    key, codes = second_factor(capsys)
+    assert earlier.get("/admin/").status_code == 302, "its session was begun without"
+    code = f"{totp(key):06}"
+    assert [with_code(Client(), wrong) for wrong in ("", "000000", "nonsense")] == [302] * 3
+    at.shift(60)  # after a wrong code the next is heard a moment later
+    code = f"{totp(key):06}"
+    assert with_code(Client(), code) == 200
+    assert with_code(Client(), code) == 302, "a code holds once"
+    assert [with_code(Client(), codes[0]) for _ in range(2)] == [200, 302]
+    assert AuditEntry.objects.filter(action="add-second-factor", target="operator").exists()
+
+
+def test_required_second_factor_lets_nobody_in_without(
+    operator: User, settings: Any, at: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.ARENA_ADMIN_2FA = "required"
+    assert with_code(Client(), "") == 302
+    assert "needs a second factor" in login(Client(), "correct horse", "203.0.113.8").content.decode()
+    assert with_code(Client(), f"{totp(second_factor(capsys)[0]):06}") == 200

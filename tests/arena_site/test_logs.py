@@ -4,12 +4,16 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from agents.models import Decision
 from arena_site import logs
+from tests.arena_site.dashboard.accounts import sign_in
 from tests.commands import run
 from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue
 
@@ -54,21 +58,38 @@ def test_each_step_of_a_decision_names_its_cohort_agent_and_decision(
     assert "503" in next(line["reason"] for line in lines if line["message"] == "failed")
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("form", logs.FORMATS)
-def test_a_long_path_is_cut_in_the_log(client: Client, form: str) -> None:
+@contextmanager
+def logged(form: str) -> Iterator[io.StringIO]:
+    """The lines that a server with this format logs about requests."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(logs.configuration(form)["filters"]["short"]["()"]())
     handler.setFormatter(logs.JsonFormatter() if form == "json" else logging.Formatter())
     logging.getLogger("django.request").addHandler(handler)
     try:
-        assert client.get(f"/{'x' * 70_000}").status_code == 404
+        yield stream
     finally:
         logging.getLogger("django.request").removeHandler(handler)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("form", logs.FORMATS)
+def test_a_long_path_is_cut_in_the_log(client: Client, form: str) -> None:
+    with logged(form) as stream:
+        assert client.get(f"/{'x' * 70_000}").status_code == 404
     assert "Not Found: /xxx" in stream.getvalue()
     assert "70,012 characters" in stream.getvalue()
     assert len(stream.getvalue()) < 5_000
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("form", logs.FORMATS)
+def test_a_refused_page_logs_one_line(form: str) -> None:
+    with logged(form) as stream:
+        assert sign_in("viewer").get(reverse("admin:agents_family_add")).status_code == 403
+    (line,) = stream.getvalue().splitlines()
+    assert "Forbidden (Permission denied): /admin/agents/family/add/" in line
+    assert "raceback" not in line
 
 
 def test_only_the_json_format_logs_each_step() -> None:

@@ -9,12 +9,14 @@ from django.core import mail
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from agents.models import Decision, Elicitation
 from arena_site import jobs
+from arena_site.operations.operational_metrics import model_figures
 from foundation.models import Alert, Notice, Run
 from foundation.services.alerts import acknowledge_alerts, clear_alert, raise_alert
 from tests.commands import run
 from tests.factories import WEEK
-from tests.venue import Failure, Venue
+from tests.venue import GPT, Failure, Venue
 
 pytestmark = pytest.mark.django_db
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -182,31 +184,6 @@ def test_acknowledged_alert_is_not_sent(hook: Hook) -> None:
     assert enqueue(10 * MINUTE) == "nothing to send"
 
 
-def test_quiet_hours_hold_back_what_can_wait(hook: Hook, settings: Any) -> None:
-    settings.ARENA_ALERT_QUIET_HOURS = (22, 7)  # it is midnight
-    alert("1", urgent=False)
-    alert("2", urgent=True)
-    enqueue()
-    assert [payload["subject"] for payload in hook.payloads] == ["2"]
-    assert enqueue(6 * HOUR + 55 * MINUTE) == "nothing to send"
-    enqueue(7 * HOUR)
-    assert [payload["subject"] for payload in hook.payloads] == ["2", "1"]
-    alert("3", urgent=False)
-    enqueue(8 * HOUR)
-    assert [payload["subject"] for payload in hook.payloads] == ["2", "1", "3"]
-
-
-def test_digest_is_one_mail_a_day(inbox: list[Any], settings: Any) -> None:
-    settings.ARENA_ALERT_DIGEST_HOUR = 8
-    for subject in "123":
-        alert(subject, message=f"Market {subject} is closed.", urgent=False)
-    assert enqueue() == enqueue(7 * HOUR) == "nothing to send" or inbox == []
-    enqueue(8 * HOUR)
-    (digest,) = inbox
-    assert digest.subject == "[arena] 3 notices"
-    assert all(f"Market {subject} is closed." in digest.body for subject in "123")
-
-
 def test_line_breaks_in_a_message_add_no_mail_header(inbox: list[Any]) -> None:
     alert(message="Gone:\nBcc: all@example.org")
     enqueue()
@@ -310,3 +287,65 @@ def test_successful_job_clears_its_alert() -> None:
     with time_machine.travel(WEEK + MINUTE, tick=False):
         jobs.cohort()
     assert not Alert.objects.open().exists()
+
+
+# ── a day without an account ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("status", [401, 402])
+def test_day_without_an_account_is_counted_and_blames_no_model(venue: Venue, hook: Hook, status: int) -> None:
+    for number in range(3):
+        venue.market(f"Will it rain in town {number}?")
+    run("sync_markets", WEEK)
+    run("start_cohort", WEEK)
+    refusal = Failure(status, {"error": {"code": status, "message": "refused"}})
+    for hours, command in ((0, "run_decisions"), (0, "run_decisions"), (2, "run_forecasts"), (3, "run_decisions")):
+        venue.says(GPT, refusal)
+        assert run(command, WEEK + hours * HOUR + 5 * MINUTE).code == 1
+        enqueue(hours * HOUR + 10 * MINUTE)
+    assert hook.told == [("open", "tasks-failed", 7), ("open", "tasks-failed", 7 + 14)]
+    assert len(set(hook.keys)) == 2, "no receiver takes the second for the first"
+    assert hook.payloads[1]["text"].startswith(
+        "7 decisions and 14 forecast batches of 8 March 2026 failed: the account"
+    )
+    (row,) = [line for line in model_figures(WEEK + 4 * HOUR).items() if line[0] == GPT]
+    assert row[1].failures == 0
+    hook.payloads.clear()
+    with time_machine.travel(WEEK + timedelta(days=1, minutes=10), tick=False):
+        jobs.missed_decisions()
+    enqueue(25 * HOUR)
+    assert run("run_forecasts", WEEK + timedelta(days=1, hours=3))["missed"] == 14
+    enqueue(28 * HOUR)
+    assert [told for told in hook.told if told[1] == "tasks-missed"] == [
+        ("open", "tasks-missed", 7), ("open", "tasks-missed", 7 + 14),
+    ]  # fmt: skip
+    for model in (Decision, Elicitation):
+        rows = model.objects.filter(status="missed").values_list("error", flat=True)
+        assert set(rows) == {f"the account was refused, not the model: gateway answered {status}: refused"}
+
+
+def test_batches_that_nobody_was_asked_for_are_missed(venue: Venue, hook: Hook) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", WEEK)
+    assert run("run_forecasts", WEEK + HOUR, minutes=0)["unasked"] == 14
+    assert not Elicitation.objects.exists()
+    assert run("run_forecasts", WEEK + timedelta(days=1, hours=2))["missed"] == 14
+    missed = Elicitation.objects.filter(batch__question_set__day=WEEK)
+    assert set(missed.values_list("status", "error")) == {("missed", "never asked within the window")}
+
+
+def test_release_that_the_gateway_does_not_have_is_one_alert_and_asked_once(venue: Venue, hook: Hook) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", WEEK)
+    run("start_cohort", WEEK)
+    venue.says(GPT, Failure(404, {"error": {"code": 404, "message": "No endpoints found"}}))
+    for hours, command in ((0, "run_decisions"), (1, "run_decisions"), (2, "run_forecasts"), (3, "run_forecasts")):
+        run(command, WEEK + hours * HOUR + 5 * MINUTE)
+        enqueue(hours * HOUR + 10 * MINUTE)
+    assert [prompt.model for prompt in venue.asked].count(GPT) == 1
+    assert hook.told == [("open", "release-gone", 1)]
+    (payload,) = hook.payloads
+    assert payload["text"].startswith(f"{GPT} is not asked any more: the gateway has no such release any more: ")
+    assert set(Elicitation.objects.filter(release__model_id=GPT).values_list("status", flat=True)) == {"failed"}
+    acknowledge_alerts(Alert.objects.all(), at=WEEK + 4 * HOUR)
+    assert run("run_decisions", WEEK + 5 * HOUR, family="gpt-5.1")["completed"] == 1

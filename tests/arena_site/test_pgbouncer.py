@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.auth.models import Group
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.utils import ConnectionHandler
 from psycopg.conninfo import conninfo_to_dict
@@ -22,7 +24,13 @@ from arena_site.middleware.read_deadlines import read_deadline
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
 from tests.faults.clusters import eventually
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres, pytest.mark.pgbouncer]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.postgres,
+    pytest.mark.pgbouncer,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 SESSIONS = 2
 """Of the server, shared by all clients."""
 CLIENTS = 6
@@ -82,8 +90,19 @@ def _listens(port: int) -> bool:
 
 
 def _connection(url: str) -> Any:
-    """A connection with an alias of its own: Django pools by alias, and the suite's database is the default."""
-    return ConnectionHandler({"default": {}, url: conf.database(url)})[url]
+    return ConnectionHandler({"default": conf.database(url)})["default"]
+
+
+@contextmanager
+def as_default(connection: Any) -> Iterator[None]:
+    """Makes it this thread's default connection while the block runs."""
+    suite = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = connection
+    try:
+        yield
+    finally:
+        connections[DEFAULT_DB_ALIAS] = suite
+        connection.close()
 
 
 def test_clients_share_sessions_without_prepared_statements(bouncer: Any) -> None:
@@ -108,37 +127,28 @@ def test_clients_share_sessions_without_prepared_statements(bouncer: Any) -> Non
     assert results == [[number] * 20 for number in range(CLIENTS)]
 
 
-def test_cursor_outside_a_transaction_is_no_cursor_of_the_server(bouncer: Any) -> None:
-    connection = _connection(bouncer.fresh())
-    connection.ensure_connection()
-    assert connection.is_behind_pooler()
-    with connection.chunked_cursor() as cursor:
-        cursor.execute("SELECT generate_series(1, 3)")
-        assert [row[0] for row in cursor.fetchall()] == [1, 2, 3]
-    connection.close_pool()
+def test_rows_are_read_without_a_cursor_of_the_server(bouncer: Any) -> None:
+    """Such a cursor would be unknown to the session that serves the next statement."""
+    url = bouncer.fresh()
+    connection = _connection(url)
+    with as_default(connection):
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE auth_group AS SELECT i AS id, 'name' AS name FROM generate_series(1, 9) i")
+        rows = Group.objects.iterator(chunk_size=1)
+        next(rows)
+        with psycopg.connect(url, prepare_threshold=None) as another:
+            another.execute("SELECT 1")  # and its transaction has the session that served the last statement
+            assert len(list(rows)) == 8
 
 
 def test_slow_read_ends_and_leaves_its_session_to_others(bouncer: Any) -> None:
     connection = _connection(bouncer.fresh())
-    suite = connections[DEFAULT_DB_ALIAS]
-    connections[DEFAULT_DB_ALIAS] = connection
-    try:
+    with as_default(connection):
         with pytest.raises(OperationalError, match="cancel"), read_deadline(0.3), connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(60)")
         with connection.cursor() as cursor:  # its time-out would still stand, if it were a setting of the session
             cursor.execute("SELECT pg_sleep(1), current_setting('statement_timeout')")
             assert cursor.fetchone()[1] == "0"
-    finally:
-        connections[DEFAULT_DB_ALIAS] = suite
-        connection.close_pool()
-
-
-def test_direct_connection_is_not_taken_for_a_pooler() -> None:
-    connection = _connection(postgres_url())
-    connection.ensure_connection()
-    assert not connection.is_behind_pooler()
-    connection.close()
-    connection.close_pool()
 
 
 def test_commands_run_behind_a_pgbouncer(bouncer: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.arena_site.test_admin import OURS, grow, url
 from tests.factories import WEEK, RunFactory
 from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 WRITE = re.compile(r"\s*(?:WITH\b.*\b)?(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.DOTALL)
 SITE = (
     "/healthz",
@@ -49,7 +49,7 @@ def pages(client: Client) -> Iterator[str]:
     yield from SITE
     for part in re.findall(r"<loc>http://testserver(.*?)</loc>", client.get("/sitemap.xml").content.decode()):
         yield from re.findall(r"<loc>http://testserver(.*?)</loc>", client.get(part).content.decode())
-    for path in ("/", "/trading/", "/forecasts/", "/calibration/", "/models/gpt-5.1/", "/compare/gpt-5.1/grok-4/"):
+    for path in ("/", "/trading/", "/forecasts/", "/agents/"):
         yield f"{path}?as_of={WEEK + timedelta(days=9):%Y-%m-%d}"
 
 

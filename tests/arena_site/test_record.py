@@ -14,12 +14,13 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
-from agents.models import AgentVersion, Chain, Decision, Family, ModelCall, Release, SigningKey
+from agents.models import Agent, AgentVersion, Chain, Decision, Family, ManualSettlement, ModelCall, Release, SigningKey
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort, Methodology
 from foundation import guards
-from markets.models import EvidenceSnippet, OrderBook, Outcome, QuestionEntry, Universe
+from markets.models import EvidenceSnippet, Market, OrderBook, Outcome, QuestionEntry, Universe
 from scoring.models import Snapshot
+from scoring.services.published_boards import publish_boards
 from tests.factories import (
     DECIDED,
     WEEK,
@@ -30,13 +31,14 @@ from tests.factories import (
     PriceObservationFactory,
     SnapshotFactory,
     play_week,
+    seal_hold,
     submit_hold,
 )
 from tests.guards import guards_removed
 from tests.selection import one_per_rule
 from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PROTECTED = {
     apps.get_model(label): field
@@ -44,9 +46,11 @@ PROTECTED = {
         ("agents.Agent", "model_id"), ("agents.Attempt", "reason"), ("agents.Chain", "head"),
         ("agents.ChainLink", "sha256"), ("agents.Receipt", "signature"), ("agents.SigningKey", "public_key"),
         ("agents.DailyAnchor", "document"), ("agents.AgentVersion", "note"), ("agents.Family", "track"),
-        ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Forecast", "rationale"),
+        ("agents.Decision", "reasoning"), ("agents.Elicitation", "error"), ("agents.Envelope", "verdict"),
+        ("agents.Forecast", "rationale"),
         ("agents.Instruction", "reason"), ("agents.JournalEntry", "amount"), ("agents.LineUp", "findings"),
-        ("agents.LineUpEntry", "position"), ("agents.ModelCall", "raw_response"), ("agents.Position", "opened_at"),
+        ("agents.LineUpEntry", "position"), ("agents.ManualSettlement", "reason"), ("agents.ModelCall", "raw_response"),
+        ("agents.Position", "opened_at"),
         ("agents.RefusedForecast", "reason"), ("agents.Release", "price_prompt"), ("agents.Reversal", "reason"),
         ("agents.Settlement", "payout"), ("agents.Submission", "response"), ("agents.Trade", "amount"),
         ("arena_site.AuditEntry", "reason"), ("cohorts.Cohort", "week_start"), ("cohorts.Methodology", "minimum_bet"),
@@ -55,6 +59,7 @@ PROTECTED = {
         ("markets.QuestionEntry", "prices"), ("markets.QuestionOption", "name"), ("markets.QuestionSet", "sha256"),
         ("markets.OrderBook", "asks"),
         ("markets.Universe", "market_block"), ("markets.UniverseEntry", "prices"), ("scoring.Snapshot", "total_value"),
+        ("scoring.PublishedBoard", "entries"),
     )
 }  # fmt: skip
 """The protected tables, each with a column that can not be changed."""
@@ -76,9 +81,16 @@ def season() -> None:
     play_week()
     CohortFactory()
     submit_hold(Decision.objects.exclude(universe=None).earliest("pk"))
+    for agent in Agent.objects.filter(family__external=False).order_by("-pk")[:2]:
+        seal_hold(agent)
     SigningKey.objects.create(fingerprint="0" * 16, public_key="0" * 64, began_at=WEEK, ended_at=WEEK + DECIDED)
     AgentVersion.objects.create(family=Family.objects.filter(external=True)[0], number=2, began_at=WEEK)
     AuditEntry.objects.create(at=WEEK, by="ann", action="sync", reason="to see", result="done")
+    ManualSettlement.objects.create(
+        market=Market.objects.all()[0], kind="settlement", positions=0, reason="to see", source="the venue",
+        settled_by="ann", settled_at=WEEK,
+    )  # fmt: skip
+    publish_boards(at=WEEK + timedelta(days=31))
     for outcome in Outcome.objects.order_by("pk")[:2]:
         universe = Universe.objects.order_by("pk")[0]
         OrderBook.objects.create(universe=universe, outcome=outcome, captured_at=WEEK, bids=[], asks=[["0.4", "10"]])

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.core.management import call_command
 from django.test import Client
 
-from agents.models import ModelCall
+from agents.models import ModelCall, Receipt, Trade
 from agents.services.run_settings import set_spend_limit
 from arena_site.models import Backup
 from arena_site.operations.alert_watch import watch_alerts
@@ -24,6 +25,7 @@ from tests.arena_site.test_notices import Hook, hook  # noqa: F401 - a fixture
 from tests.commands import run
 from tests.databases import ON_POSTGRES
 from tests.factories import WEEK, CohortFactory
+from tests.guards import remove_guards
 from tests.markup import get_page, visible_text
 from tests.venue import DECISION, SUNDAY, Venue
 
@@ -104,6 +106,19 @@ def test_low_disk_is_an_urgent_alert_and_ends_with_room(monkeypatch: pytest.Monk
     monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(100 * 2**30, 0, 6 * 2**30))
     watch_alerts(now=SUNDAY)
     assert open_alerts("disk-low") == []
+
+
+def test_missing_guards_are_an_urgent_alert_until_migrate_installs_them(client: Client) -> None:
+    remove_guards(Trade, Receipt)
+    watch_alerts(now=SUNDAY)
+    (alert,) = open_alerts("record-unguarded")
+    assert (alert.urgent, alert.names) == (True, ["agents_receipt", "agents_trade"])
+    assert "manage.py migrate" in alert.remedy
+    assert "\narena_record_unguarded 2.0\n" in client.get("/metrics").content.decode()
+    call_command("migrate", verbosity=0)
+    watch_alerts(now=SUNDAY)
+    assert open_alerts("record-unguarded") == []
+    assert "\narena_record_unguarded 0.0\n" in client.get("/metrics").content.decode()
 
 
 def test_backup_older_than_a_day_and_a_half_is_an_alert(hook: Hook, settings: Any) -> None:  # noqa: F811

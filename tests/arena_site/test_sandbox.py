@@ -23,6 +23,8 @@ from venue_sandbox.http_messages import zulu
 from venue_sandbox.personas import PERSONAS
 from venue_sandbox.server import Addresses, running
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).resolve().parents[2]
 DAY = timedelta(days=1)
 
@@ -270,6 +272,22 @@ def test_best_levels_of_a_book_are_last_and_enclose_the_midpoint(season: Season,
         assert bids == sorted(bids)
         assert asks == sorted(asks, reverse=True)
         assert (bids[-1] + asks[-1]) / 2 == Decimal(mids[book["asset_id"]])
+
+
+def test_market_that_is_told_to_resolve_is_resolved(exchange: Exchange) -> None:
+    with running(seed=0) as addresses:
+        season = Season(addresses, exchange)
+        at = season.turn_to(3)
+        plain = (m for m in exchange.season.markets if m.resolution is ResolutionKind.PLAIN and m.version == "v1")
+        market = next(m for m in plain if exchange.is_listed(m, at) and exchange.market_state(m, at).open)
+        told = {"market": market.id, "winner": 1}
+        twice = [season.http.post(f"{addresses.root}/sandbox/resolutions", json=told).status_code for _ in range(2)]
+        season.turn_to(at + timedelta(minutes=5))
+        row, flags = season.gamma(f"/markets/{market.id}").json(), season.clob(f"/markets/{market.condition_id}").json()
+    assert twice == [200, 422]
+    assert (row["closed"], json.loads(row["outcomePrices"])) == (True, ["0", "1"])
+    assert row["closedTime"] == f"{at:%Y-%m-%d %H:%M:%S}+00"
+    assert [token["winner"] for token in flags["tokens"]] == [False, True]
 
 
 def test_gamma_shows_the_prices_of_five_minutes_ago(season: Season, exchange: Exchange) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from markets.duplicate_questions import VenueQuestion, duplicate_questions
 from markets.sources.base import VenueMarket
 from markets.sources.kalshi import Kalshi as Client
 from markets.sources.polymarket import Gamma
@@ -182,33 +181,6 @@ def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
             assert venue.market(market.id)["result"] == ("yes" if polymarket_rows[entry.of, market.label] else "no")
             compared += 1
     assert compared == 32
-
-
-def questions(rows: list[VenueMarket]) -> list[VenueQuestion]:
-    """The events of more than one market by title and options, the others by question."""
-    events: dict[str, list[VenueMarket]] = {}
-    for row in rows:
-        if {outcome.name for outcome in row.outcomes} == {"Yes", "No"}:
-            events.setdefault(row.event_id or row.external_id, []).append(row)
-    return [
-        VenueQuestion(one[0].event_title, one[0].event_title, tuple(row.option for row in one), one[0].closes_at)
-        if len(one) > 1
-        else VenueQuestion(one[0].question, one[0].question, ("YES", "NO"), one[0].closes_at)
-        for one in events.values()
-    ]
-
-
-def test_duplicates_are_the_cross_listed_questions_of_the_fixture(venue: Venue) -> None:
-    exchange = Exchange(load_season(), seed=0)
-    listed = {(entry.of, entry.title) for entry in Kalshi(exchange).script.cross_listings}
-    duplicates: set[tuple[str, str]] = set()
-    for day in range(0, 60, 6):
-        venue.set_clock(day + 0.5)
-        with Client(venue.addresses.kalshi) as kalshi, Gamma(venue.addresses.gamma) as gamma:
-            polymarket_rows = [row for page in gamma.catalogue() for row in page.rows]
-            kalshi_rows = [row for page in kalshi.catalogue() for row in page.rows]
-        duplicates |= set(duplicate_questions(questions(polymarket_rows), questions(kalshi_rows)))
-    assert duplicates == listed
 
 
 def test_gamma_labels_options_and_exclusive_groups(venue: Venue) -> None:

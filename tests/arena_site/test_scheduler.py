@@ -31,7 +31,7 @@ def next_runs() -> dict[str, object]:
 def test_a_schedule_left_in_the_future_rings_at_its_next_minute_again() -> None:
     install_at(SUNDAY + HOUR)
     assert set(jobs.reset_late_schedules(SUNDAY + timedelta(minutes=2))) == {
-        *("sync", "snapshots", "resolutions", "cohort", "decisions", "costs", "alerts")
+        *("sync", "snapshots", "resolutions", "cohort", "decisions", "openings", "costs", "alerts")
     }
     assert next_runs()["sync"] == SUNDAY + timedelta(minutes=5)
     assert next_runs()["decisions"] == SUNDAY + timedelta(minutes=5)

@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator, FormatChecker
 
-from tests.arena_site.test_api import SCHEMA
+from tests.arena_site.api_promises import PROMISES, openapi_document, promises
 
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return yaml.load(SCHEMA.read_text(), yaml.CSafeLoader)
+    return openapi_document()
 
 
 def operations(document: Any) -> Iterator[tuple[str, Any]]:
@@ -46,6 +45,11 @@ def missing_limits(schema: dict[str, Any]) -> set[str]:
     }
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     return {limit for type_name in types for limit in limits_by_type.get(type_name, ())} - schema.keys()
+
+
+def test_api_keeps_its_promises(document: Any) -> None:
+    """After a change of the API: `uv run python -m tests.arena_site.api_promises`."""
+    assert promises(document) == PROMISES.read_text().splitlines()
 
 
 def test_document_names_its_licence_contact_server_and_tags(document: Any) -> None:

@@ -11,7 +11,7 @@ from django.test import Client
 
 from agents.models import Agent, Decision, Forecast, ModelCall, Position
 from foundation.bulk import field_values, update_changed
-from markets.models import Market, Outcome, Question
+from markets.models import Market, Question
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, AgentFactory, MarketFactory, ModelCallFactory, QuestionFactory, ask, bet, end_question
 from tests.problems import errors
@@ -66,7 +66,7 @@ def test_price_changes_market_question_position_and_agent(season: list[Market], 
     outcome = market.outcomes.get(side="YES")
     before = {outcome.pk: field_values(outcome, ["price"])}
     outcome.price = Decimal("0.55")
-    update_changed(Outcome, [outcome], before, ["price"])
+    update_changed([outcome], before, ["price"])
     position = Position.objects.get(market=market)
     assert changed(client) == {
         "markets": [market.pk],

@@ -18,7 +18,7 @@ from forecast_rank.metrics.agreement import spearman
 from forecast_rank.metrics.panel import references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
-from forecast_rank.simulated_worlds import WORLDS, Simulation, simulate
+from tests.forecast_rank.simulated_worlds import WORLDS, Simulation, simulate
 
 FORECASTERS = 10
 LONG_RUN, LONG_RUN_IRT = 10_000, 8_000

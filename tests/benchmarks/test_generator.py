@@ -18,7 +18,7 @@ from tests.benchmarks.generator.command import Command
 from tests.benchmarks.generator.plan import SMALL
 from tests.factories import CohortFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.thorough]
 FAMILIES = 7
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.places import Places
 from tests.browser.visitor import Visitor
 from tests.databases import ON_POSTGRES
 from tests.season.full_season import PASSWORD
+from tests.season.places import Places
 from tests.season.running_site import Site
 from tests.selection import program
 

@@ -12,8 +12,8 @@ from tests.selection import program
 
 FOLDER = Path(__file__).resolve().parents[2] / ".github"
 NAMES = {"light": "leaderboard.png", "dark": "leaderboard-dark.png"}
-LAST = "main section:nth-of-type(1)"
-"""The pictures end below this section."""
+LAST = ".glance"
+"""The pictures end below this part of the page."""
 
 
 def main(url: str) -> None:

@@ -54,7 +54,6 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
         name="Guest", slug="guest", maker_name="Ada", address="ada@a.example", requested_at=night, status="waiting"
     )
     forms = {
-        "export": {"formats": ["parquet"]},
         "retry": {"decision": [failed.pk]},
         "release-claim": {"decision": expired.pk},
         "settle": {

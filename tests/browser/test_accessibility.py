@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 
-from tests.browser.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.browser.visitor import Visitor
+from tests.season.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.selection import chosen
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 CONTRAST = "color-contrast"

@@ -9,6 +9,8 @@ from tests.browser.visitor import Visitor
 from tests.season.full_season import ADMIN
 from tests.season.running_site import Site
 
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
 CUT_COLUMNS = """() => {
   const results = document.querySelector("#changelist .results");
   const edge = results ? results.getBoundingClientRect().right + 1 : 0;

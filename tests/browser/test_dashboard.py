@@ -32,6 +32,8 @@ from tests.databases import PROJECT
 from tests.season.running_site import Site, serving
 from tests.selection import one_per_rule, sample_and_all
 
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
 INSTANTS = {"start_cohort": WEEK_LATER, "run_forecasts": WEEK_LATER}
 """Actions for which there is nothing to do on the Sunday night on which models failed."""
 LINK_PARAMETERS = {"settle": ("market",), "reverse": ("market",)}

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.browser.places import Places
 from tests.browser.visitor import Visitor
+from tests.season.places import Places
 from tests.selection import chosen
+
+pytestmark = pytest.mark.browser
 
 STOPS = """() => {
   const seen = e => e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]");
@@ -55,7 +57,7 @@ def walk(visitor: Visitor) -> tuple[list[str], list[dict[str, Any]]]:
     chosen(
         ["leaderboard", "cohort", "decision with refusals", "markets"],
         ["leaderboard", "cohort", "agent", "family", "market held", "decision with refusals", "question resolved",
-         "forecasts", "calibration", "comparison", "methodology", "about", "markets", "import"],
+         "forecasts", "calibration", "comparison", "methodology", "about", "markets"],
     ),
 )  # fmt: skip
 def test_tab_reaches_everything_in_order_and_shows_where_it_is(name: str, visitor: Visitor, places: Places) -> None:
@@ -81,7 +83,7 @@ def test_the_first_stop_skips_to_the_content(visitor: Visitor, places: Places) -
 
 
 def test_enter_follows_links_and_opens_details(visitor: Visitor, places: Places) -> None:
-    visitor.go(places["leaderboard"])
+    visitor.go(places["trading"])
     visitor.page.get_by_role("link", name="Cohorts", exact=True).focus()
     visitor.page.keyboard.press("Enter")
     visitor.page.wait_for_url("**/cohorts/")

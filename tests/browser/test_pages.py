@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.urls import URLPattern
 
 from arena_site.pages.urls import urlpatterns
-from tests.browser.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.browser.visitor import THEMES, WIDTHS, Visitor
+from tests.season.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.selection import chosen
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 BODY = """() => ({
   mains: document.querySelectorAll("main").length,
@@ -87,6 +90,55 @@ def well_formed(body: dict[str, Any]) -> None:
     assert NOT_VALUES.findall(re.sub(r"\{\{ 7(\|add:7 \}\}|…)", "", body["text"])) == []
 
 
+LISTS = {
+    "markets", "questions", "decisions", "trades", "universe", "universe’s entry", "search",
+    "API documentation",
+}  # fmt: skip
+"""Pages of many rows, which may be as long as their rows."""
+PHONE_WIDTH, MOST_HEIGHT = 390, 6_000
+SMALL_TEXTS = """() => [...document.querySelectorAll("svg text")].filter(text => {
+  const matrix = text.getScreenCTM();
+  if (!matrix || !text.textContent.trim() || !text.checkVisibility()) return false;
+  return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.b, matrix.d) < 10.95;
+}).map(text => text.textContent.trim())"""
+
+
+@pytest.mark.parametrize("name", chosen(LAYOUTS, NAMES))
+def test_on_a_phone_pages_end_and_texts_of_charts_can_be_read(name: str, visitor: Visitor, places: Places) -> None:
+    visitor.resize(PHONE_WIDTH, "light")
+    visitor.go(places[name], status=STATUS.get(name, 200))
+    visitor.settle()
+    if name not in LISTS:
+        assert visitor.page.evaluate("document.documentElement.scrollHeight") <= MOST_HEIGHT
+    assert visitor.page.evaluate(SMALL_TEXTS) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (PHONE_WIDTH, 844)])
+def test_front_page_shows_answer_picture_and_table_on_its_first_screen(
+    width: int, height: int, visitor: Visitor, places: Places
+) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": height})
+    visitor.go(places["leaderboard"])
+    visitor.settle()
+    tops = "all => all.map(e => e.getBoundingClientRect().top)"
+    parts = (".answer", ".intervals ol", ".board thead")
+    places_on_page = [visitor.page.locator(part).evaluate_all(tops)[0] for part in parts]
+    assert 0 < places_on_page[0] < places_on_page[1] <= max(places_on_page[1:]) < height
+    assert [visitor.page.locator(f"{part} a").count() > 0 for part in (".lines", ".intervals")] == [True, True]
+
+
+def test_no_page_of_a_demo_shows_the_date_of_the_clock(visitor: Visitor, places: Places) -> None:
+    today = datetime.now(UTC)
+    dates = re.compile(rf"\b{today:%-d} {today:%b}[a-z]* {today:%Y}|\b(?:[5-9]|\d\d+) weeks old|paused since")
+    shown = {}
+    for name in set(NAMES) - FOREIGN:
+        text = visitor.context.request.get(places[name]).text()
+        words = re.sub(r"Measured on [^.]*? by", "", re.sub(r"<[^>]*>", "", text))  # the day of a simulation
+        if found := dates.findall(words):
+            shown[name] = found
+    assert shown == {}
+
+
 def test_no_kind_of_page_is_left_out(places: Places) -> None:
     visited = [path.partition("?")[0].removeprefix("/") for path in places.paths.values()]
     pages = [p for p in urlpatterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
@@ -114,6 +166,10 @@ def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str,
 MACHINES = (
     ".zip",
     "<path:name>",
+    "<path:file>",
+    "kit/simple/",
+    "kit/simple/<str:name>/",
+    "kit/wheels/<str:file>",
     ".xml",
     ".txt",
     "healthz",
@@ -187,13 +243,16 @@ def test_on_paper_stand_all_columns_the_address_and_the_date_and_no_forms(visito
         assert visitor.page.evaluate(CUT_OFF) == []
         assert visitor.page.locator("form:visible, a.sort:visible, .toolbar:visible").count() == 0
         folds = "all => all.filter(e => !e.checkVisibility({contentVisibilityAuto: true})).map(e => e.textContent)"
-        assert visitor.page.locator("details > *").evaluate_all(folds) == []
+        assert visitor.page.locator("details:not(.image-code) > :not(.cite pre)").evaluate_all(folds) == []
+        codes = visitor.page.locator(".image-code, .cite pre")
+        assert codes.count() > 2
+        assert codes.locator("visible=true").count() == 0  # nobody copies code from paper
         lists = "all => all.filter(e => getComputedStyle(e).display === 'list-item').length"
         assert visitor.page.locator("summary").evaluate_all(lists) == 0  # no triangles: nothing folds on paper
         marks = "all => all.map(e => getComputedStyle(e, '::after').content).filter(mark => mark !== 'none')"
         assert visitor.page.locator(".sort").evaluate_all(marks) == []
-        headings = visitor.page.locator("#forecasts-and-trades ~ .scrollable thead th").all_inner_texts()
-        assert len(headings) == len(list(filter(None, headings))) == 13
+        headings = visitor.page.locator("#forecasts-and-trades ~ details thead th").all_inner_texts()
+        assert len(headings) == len(list(filter(None, headings))) == 12
         source = visitor.page.locator(".print-source").inner_text()
         assert re.search(r"/forecasts/ · \d+ [A-Z][a-z]{2} \d{4}$", source)
     finally:

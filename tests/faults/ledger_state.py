@@ -1,5 +1,6 @@
 """The state of an arena's ledger by names instead of ids, to compare one run with another."""
 
+from collections import Counter
 from typing import Any
 
 
@@ -12,7 +13,6 @@ def ledger_state() -> dict[str, Any]:
         Elicitation,
         Forecast,
         JournalEntry,
-        ModelCall,
         Position,
         Settlement,
         Trade,
@@ -24,7 +24,6 @@ def ledger_state() -> dict[str, Any]:
     agent = ("agent__cohort__number", "agent__family__slug")
     side = ("market__external_id", "outcome__side")
     batch = ("batch__question_set__day", "batch__question_set__part", "batch__number", "batch__arm")
-    judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
     board = Leaderboard.objects.get(protocol="trading", methodology="").entries
     return {
         "journal": _rows(JournalEntry, *agent, "sequence", "kind", "amount", "balance", "occurred_at"),
@@ -71,12 +70,17 @@ def ledger_state() -> dict[str, Any]:
         ),
         "chain lengths": _rows(Chain, "protocol", "length"),
         "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],
-        "answers bought twice": [
-            key
-            for key in judged.values_list("decision_id", "elicitation_id", "attempt").distinct()
-            if judged.filter(decision_id=key[0], elicitation_id=key[1], attempt=key[2]).count() > 1
-        ],
+        "answers bought twice": answers_bought_twice(),
     }  # fmt: skip
+
+
+def answers_bought_twice() -> list[tuple[int | None, int | None, int]]:
+    """Decision, elicitation and attempt of each answer that was stored and bought again all the same."""
+    from agents.models import ModelCall
+
+    judged = ModelCall.objects.filter(result__in=["answered", "malformed", "declined", "refused"], late=False)
+    keys = Counter(judged.values_list("decision_id", "elicitation_id", "attempt"))
+    return [key for key, count in keys.items() if count > 1]
 
 
 def _rows(model: Any, *fields: str) -> list[tuple[Any, ...]]:

@@ -53,6 +53,7 @@ FIRST_WEEK: list[Step] = [
     (FIRST_SUNDAY, "start_cohort"),
     (FIRST_SUNDAY + timedelta(minutes=5), "run_decisions"),
     (FIRST_SUNDAY + timedelta(minutes=10), "take_snapshots"),
+    (FIRST_SUNDAY + timedelta(minutes=20), "open_envelopes"),
     (FIRST_SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
     (FIRST_SUNDAY + timedelta(days=1), "check_resolutions"),
     (SUNDAY - timedelta(hours=6), "sync_markets"),
@@ -64,6 +65,8 @@ SECOND_SUNDAY: list[Step] = [
     (SUNDAY, "start_cohort"),
     (SUNDAY, "take_snapshots"),
     (SUNDAY + timedelta(minutes=5), "run_decisions"),
+    (SUNDAY + timedelta(minutes=10), "take_snapshots"),
+    (SUNDAY + timedelta(minutes=20), "open_envelopes"),
     (SUNDAY + timedelta(hours=2), "run_forecasts --questions=2"),
     (SUNDAY + timedelta(hours=6), "run_decisions"),
     (SUNDAY + timedelta(hours=8), "run_forecasts --questions=2"),
@@ -139,7 +142,7 @@ class CommandRunner:
         if self.template is None:
             assert self._child(name, lambda: _command("migrate", None)) in COMPLETED
         if line_up:
-            self._child(name, lambda: _deactivate_all_but(line_up))
+            self._child(name, lambda: _begin_with(line_up))
         return name
 
     def prepare(self, line_up: Sequence[str] = ()) -> str:
@@ -147,10 +150,10 @@ class CommandRunner:
         name = self.migrated(line_up)
         for at, command in FIRST_WEEK:
             self.set_clock(at)
-            self._import(self.read(name, partial(_imported_by, command, at)))
+            self.import_modules(self.read(name, partial(_imported_by, command, at)))
         return name
 
-    def _import(self, modules: Sequence[str]) -> None:
+    def import_modules(self, modules: Sequence[str]) -> None:
         """Imports what a child has imported, so that the next ones start with it."""
         for module in modules:
             import_module(module)
@@ -173,14 +176,14 @@ class CommandRunner:
             result = _command_result(command, at)
             results.put(replace(result, stderr=result.stderr[-2000:]))  # less than a pipe holds until it is read
             if processes == 1:
-                imported.put([module for module in _loaded_modules() if module not in before])
+                imported.put([module for module in loaded_modules() if module not in before])
             return result.code
 
         children = [self.start(name, work) for _ in range(processes)]
         for child in children:
             child.join()
         if not imported.empty():
-            self._import(imported.get())
+            self.import_modules(imported.get())
         outputs = [results.get() for _ in children if not results.empty()]
         assert len(outputs) == processes, "a process died before it reported its result"
         return outputs
@@ -286,7 +289,7 @@ def _configure_child(
     if isinstance(kill, FailpointRecorder):
         failpoints._NAME = kill
     elif kill is not None and kill.point:
-        failpoints._NAME, failpoints._left = kill.point, kill.count
+        failpoints._NAME, failpoints._countdown = kill.point, kill.count
 
 
 def _command(name: str, at: datetime | None) -> int:
@@ -311,18 +314,21 @@ def _command_result(name: str, at: datetime, *arguments: str, **options: Any) ->
 def _imported_by(command: str, at: datetime) -> list[str]:
     """The modules loaded after a command."""
     assert _command(command, at) in COMPLETED
-    return _loaded_modules()
+    return loaded_modules()
 
 
-def _loaded_modules() -> list[str]:
+def loaded_modules() -> list[str]:
     """The modules of the project that this process has loaded, and SciPy's."""
     return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
 
 
-def _deactivate_all_but(line_up: Sequence[str]) -> int:
+def _begin_with(line_up: Sequence[str]) -> int:
+    """Leaves these models active, and registers an agent that never answers: with one, decisions wait in envelopes."""
     from agents.models import Family
+    from agents.services.registrations import register_external_agent
 
     Family.objects.exclude(releases__model_id__in=line_up).update(active=False)
+    register_external_agent(name="Bystander", protocol="trading", at=FIRST_SUNDAY - timedelta(days=1))
     return 0
 
 
@@ -347,6 +353,7 @@ def import_commands() -> None:
         "sync_markets",
         "start_cohort",
         "run_decisions",
+        "open_envelopes",
         "check_resolutions",
         "take_snapshots",
         "run_forecasts",

@@ -22,9 +22,12 @@ from typing import Any
 import psutil
 import pytest
 
+from foundation.draining import STOPPING
 from tests.databases import PROJECT
 from tests.faults.clusters import PATIENCE_S, eventually
-from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Venue
+from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, forecast
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
 FAMILIES = {"gpt-5.1": GPT, "gemini-2.5-flash": GEMINI, "grok-4": GROK}
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -248,3 +251,83 @@ def test_answer_waits_until_a_full_disk_has_room(on_file: Arena, tmp_path: Path)
     end = summary(process)
     assert (end["code"], end["completed"]) == (0, 1)
     assert len(on_file.venue.asked) == 1
+
+
+# ── a SIGTERM in the middle of a run ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("command", "tasks"), [("run_decisions", 7), ("run_forecasts", 14)])
+def test_command_that_is_stopped_buys_nothing_more_and_keeps_what_it_bought(
+    on_file: Arena, command: str, tasks: int
+) -> None:
+    forecasts = forecast()
+
+    def answer(prompt: Prompt) -> Any:
+        on_file.answer.wait(PATIENCE_S)
+        return HOLD if command == "run_decisions" else forecasts(prompt)
+
+    on_file.venue.says(GPT, answer)
+    process = on_file.start(command, DECISION)
+    eventually(lambda: on_file.venue.asked, PATIENCE_S)
+    process.send_signal(signal.SIGTERM)
+    on_file.answer.set()
+    end = summary(process)
+    assert (end["code"], end["asked"], end["completed"], end["unasked"]) == (0, 1, 1, tasks - 1)
+    assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
+    later = on_file.run(command, DECISION)
+    assert (later["completed"], len(on_file.venue.asked)) == (tasks - 1, tasks)
+
+
+def test_command_that_is_stopped_and_can_store_nothing_does_not_wait_for_a_slow_model(
+    on_file: Arena, tmp_path: Path
+) -> None:
+    (process,) = on_file.deciding("gpt-5.1")
+    fill_disk(process, tmp_path / "arena.sqlite3-wal")
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)  # half of ARENA_DRAIN_S
+    assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
+
+
+@pytest.fixture
+def stopped_cluster(on_file: Arena, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, str, str]]]:
+    """Stops a cluster while a model thinks, and returns the calls once it has ended: result, error and cost source."""
+
+    def stop(command: str, *, drain_s: int, answers: Callable[[], object] = lambda: None) -> list[tuple[str, str, str]]:
+        monkeypatch.setenv("ARENA_DRAIN_S", str(drain_s))
+        on_file.venue.says(GPT, lambda prompt: on_file.answer.wait(PATIENCE_S) and HOLD)
+        line = ENQUEUE.format(DECISION.isoformat()).replace('"run_decisions", family="gpt-5.1"', f'"{command}"')
+        assert on_file.manage("shell", "-c", line).wait(PATIENCE_S) == 0
+        cluster = on_file.manage("qcluster")
+        eventually(lambda: on_file.venue.asked, PATIENCE_S)
+        cluster.send_signal(signal.SIGTERM)
+        answers()
+        cluster.wait(drain_s + 15)
+        assert [prompt.model for prompt in on_file.venue.asked] == [GPT]
+        with closing(sqlite3.connect(on_file.database.removeprefix("sqlite:///"))) as rows:
+            return rows.execute("SELECT result, error, cost_source FROM agents_modelcall").fetchall()
+
+    return stop
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run_decisions", "run_forecasts"])
+def test_cluster_that_is_stopped_gives_a_silent_model_up_and_the_next_run_asks_again(
+    on_file: Arena, stopped_cluster: Callable[..., list[tuple[str, str, str]]], command: str
+) -> None:
+    (call,) = stopped_cluster(command, drain_s=3)
+    assert call == ("failed", f"gateway: POST /chat/completions was given up: {STOPPING}", "booked")
+    on_file.answer.set()
+    forecasts = forecast()
+    on_file.venue.says(GPT, lambda prompt: HOLD if command == "run_decisions" else forecasts(prompt))
+    later = on_file.run(command, DECISION, "--family", "gpt-5.1")
+    assert (later["code"], later["failed"], later["completed"] > 0) == (0, 0, True)
+
+
+@pytest.mark.slow
+def test_cluster_that_is_stopped_stores_an_answer_that_comes_within_the_grace_period(
+    on_file: Arena, stopped_cluster: Callable[..., list[tuple[str, str, str]]]
+) -> None:
+    late = threading.Timer(3, on_file.answer.set)
+    ((result, error, _),) = stopped_cluster("run_decisions", drain_s=60, answers=late.start)
+    assert (result, error) == ("answered", "")
+    assert on_file.decide() == ({"skipped": 1}, [])

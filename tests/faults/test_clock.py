@@ -18,11 +18,17 @@ from foundation.consistent_reads import consistent_reads
 from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
 from tests.faults.processes import SUNDAY, CommandRunner
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+
 AT_0005 = {job.function for job in jobs.JOBS}
 """Every schedule is made due at the start."""
-AT_MIDNIGHT = {"sync", "snapshots", "resolutions", "cohort"}
+AT_MIDNIGHT = {"sync", "snapshots", "openings", "resolutions", "cohort"}
 AT_0306 = AT_MIDNIGHT | {"decisions", "forecasts", "costs", "resume_forecasts", "alerts"}
-AT_0210 = {"sync", "snapshots", "costs"}
+AT_0210 = {"sync", "snapshots", "openings", "costs"}
+UNDER_SEAL = {"answered": 6, "failed": 2}
+"""The decisions of a Sunday of two cohorts, of which one model is down, while the external agent may still answer."""
+AFTER_SEAL = {"completed": 6, "failed": 2, "missed": 2}
+"""The same once the envelopes are opened: the external agent submitted nothing."""
 WEEKS_LATER = SUNDAY + timedelta(days=17, hours=12, minutes=1)
 SOON = timedelta(seconds=4)
 """How long before a tick a clock that is set back stands, so that nobody waits five minutes."""
@@ -85,8 +91,18 @@ def test_after_a_jump_ahead_each_schedule_passed_is_enqueued_once_for_the_presen
 
 
 def test_hours_jumped_over_stay_gaps(jumps: dict[str, Jump]) -> None:
-    assert jumps["start"].state["snapshots"] == {SUNDAY: 8}
-    assert jumps["ahead"].state["snapshots"] == {SUNDAY: 8, SUNDAY + timedelta(hours=3): 8}
+    assert jumps["start"].state["snapshots"] == {SUNDAY: 10}
+    assert jumps["ahead"].state["snapshots"] == {SUNDAY: 10, SUNDAY + timedelta(hours=3): 10}
+
+
+def test_sealed_answers_take_effect_after_the_jump_ahead(jumps: dict[str, Jump]) -> None:
+    sealed, opened = jumps["start"].state, jumps["ahead"].state
+    assert sealed["decisions"][SUNDAY] == UNDER_SEAL
+    assert sealed["envelopes"] == {"sealed": 6}
+    assert sealed["trades"][SUNDAY] == 0
+    assert opened["decisions"][SUNDAY] == {"completed": 8, "missed": 2}  # the model that was down is up again
+    assert opened["envelopes"] == {"opened": 6}
+    assert opened["trades"][SUNDAY] > 0
 
 
 def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump]) -> None:
@@ -97,7 +113,7 @@ def test_a_clock_set_back_does_not_silence_the_schedules(jumps: dict[str, Jump])
 
 def test_jobs_repeated_at_an_earlier_hour_change_no_record(jumps: dict[str, Jump]) -> None:
     before, after = jumps["ahead"].state, jumps["back a week"].state
-    for table in ("decisions", "calls", "trades", "journal", "settled", "cohorts", "prices"):
+    for table in ("decisions", "envelopes", "calls", "trades", "journal", "settled", "cohorts", "prices"):
         assert after[table] == before[table], table
     assert after["violations"] == []
 
@@ -106,31 +122,54 @@ def test_weeks_jumped_over_are_missed_and_not_back_dated(jumps: dict[str, Jump])
     before, after = jumps["back a week"].state, jumps["weeks ahead"].state
     assert after["cohorts"] == before["cohorts"]
     assert after["missed weeks"] == [SUNDAY + timedelta(weeks=1), SUNDAY + timedelta(weeks=2)]
-    assert after["decisions"] == before["decisions"] | {None: {"missed": 8}}  # nothing was frozen in that week
+    assert after["decisions"] == before["decisions"] | {None: {"missed": 10}}  # nothing was frozen in that week
     assert after["calls"] == before["calls"]
     assert after["trades"] == before["trades"]
     assert set(after["snapshots"]) - set(before["snapshots"]) == {WEEKS_LATER - timedelta(minutes=1)}
     assert after["violations"] == []
 
 
-def test_a_call_that_the_clock_outran_executes_once(arena: CommandRunner, prepared: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "outcome", "envelopes"),
+    [(timedelta(minutes=9), UNDER_SEAL, {"sealed": 6}), (timedelta(hours=1), AFTER_SEAL, {})],
+    ids=["under the seal", "after it"],
+)
+def test_a_call_that_the_clock_outran_executes_once(
+    arena: CommandRunner,
+    prepared: str,
+    tmp_path: Path,
+    ahead: timedelta,
+    outcome: dict[str, int],
+    envelopes: dict[str, int],
+) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
         with queue.cluster(llm_timeout_s=PATIENCE_S):
             queue.gateway.hold.set()
             queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
-            queue.set_clock(DECIDING + timedelta(hours=1))  # past the lease: to everybody else its holder is dead
+            queue.set_clock(DECIDING + ahead)  # past the lease: to everybody else its holder is dead
             queue.enqueue("decisions")
             eventually(lambda: queue.ask(ended).total())
             before = queue.ask(_state)
             queue.gateway.over.set()  # now the first answer comes, too
             eventually(lambda: queue.ask(ended).total() == 2)
+            late = queue.ask(_state)
+            queue.set_clock(DECIDING + timedelta(hours=2))
+            queue.enqueue("openings", "openings")
+            eventually(lambda: queue.ask(ended).total() == 4)
+            queue.enqueue("resolutions")
+            eventually(lambda: queue.ask(ended).total() == 5)
         after = queue.ask(_state)
-    assert before["decisions"][SUNDAY] == {"completed": 6, "failed": 2}  # one model is down
-    assert after["late"] == 1
-    for table in ("decisions", "trades", "journal"):
-        assert after[table] == before[table], table
-    assert after["violations"] == []
+    assert before["decisions"][SUNDAY] == outcome
+    assert before["envelopes"] == envelopes
+    assert late["late"] == 1
+    for table in ("decisions", "envelopes", "trades", "journal"):
+        assert late[table] == before[table], table
+    assert after["decisions"][SUNDAY] == AFTER_SEAL
+    assert after["envelopes"] == ({"opened": 6} if envelopes else {})
+    assert after["trades"][SUNDAY] > 0
+    assert set(after["answers executed"].values()) == {1}
+    assert late["violations"] == after["violations"] == []
 
 
 def test_a_database_gone_after_a_clock_was_set_back_ends_no_process(
@@ -167,7 +206,7 @@ def _state() -> dict[str, Any]:
     from django.db.models import Count
     from django_q.models import Schedule
 
-    from agents.models import Decision, JournalEntry, ModelCall, Settlement, Trade
+    from agents.models import Decision, Envelope, Instruction, JournalEntry, ModelCall, Settlement, Trade
     from cohorts.models import Cohort, MissedWeek
     from foundation.models import Run
     from markets.models import PriceObservation
@@ -175,6 +214,7 @@ def _state() -> dict[str, Any]:
     from scoring.services.ledger_audit import verify_ledger
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
+    executed = Instruction.objects.filter(executed=True).order_by()
     snapshots = Snapshot.objects.filter(taken_at__gte=SUNDAY).values_list("taken_at").annotate(Count("pk"))
     return {
         "decisions": {
@@ -183,7 +223,13 @@ def _state() -> dict[str, Any]:
         },
         "calls": ModelCall.objects.filter(elicitation=None).count(),
         "late": ModelCall.objects.filter(late=True).count(),
-        "trades": Trade.objects.count(),
+        "envelopes": dict(
+            Counter(Envelope.objects.filter(decision__universe__week_start=SUNDAY).values_list("state", flat=True))
+        ),
+        "trades": Counter(Trade.objects.values_list("decision__universe__week_start", flat=True)),
+        "answers executed": Counter(
+            decision for decision, _ in executed.values_list("call__decision", "call").distinct()
+        ),
         "journal": JournalEntry.objects.count(),
         "settled": Settlement.objects.count(),
         "prices": PriceObservation.objects.count(),

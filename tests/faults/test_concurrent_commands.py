@@ -10,6 +10,8 @@ from tests.commands import CommandOutput
 from tests.faults.ledger_state import differences
 from tests.faults.processes import FIRST_WEEK, LINE_UP, SECOND_SUNDAY, CommandRunner, Step
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+
 PROCESSES = 8
 SEASON: list[Step] = [*FIRST_WEEK, *SECOND_SUNDAY]
 

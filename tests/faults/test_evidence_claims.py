@@ -14,6 +14,8 @@ import pytest
 
 from tests.faults.processes import FORK, LINE_UP, SUNDAY, CommandRunner, _command
 
+pytestmark = pytest.mark.each_database
+
 FREEZE = (SUNDAY + timedelta(hours=2), "run_forecasts --questions=2")
 WAIT_S = 60
 

@@ -20,7 +20,7 @@ from django.urls import reverse
 from agents import clients
 from agents.models import Agent, Decision, JournalEntry, Settlement, Trade
 from agents.services.decisions import run_decisions
-from agents.services.model_calls import spent_in_week
+from agents.services.spending import week_spending
 from arena_site import jobs
 from cohorts.models import Cohort
 from foundation.models import Run
@@ -36,6 +36,8 @@ from tests.markup import get_page
 from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.page_figures import Page
 from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
+
+pytestmark = pytest.mark.each_database
 
 TESTS_OF_FAILURES = (
     "test_a_gateway_that_fails_for_everybody_costs_the_week_nothing_but_time",
@@ -108,7 +110,10 @@ def test_a_gateway_that_fails_for_everybody_costs_the_week_nothing_but_time(open
         jobs.decisions()
     assert Run.objects.get(kind="run_decisions").status == Run.Status.FAILED
     recorded = Decision.objects.filter(status="failed", action=None, error__contains=str(status))
-    assert recorded.count() == (1 if status == 402 else len(EVERYBODY))  # without credit nobody else is asked
+    assert recorded.count() == len(EVERYBODY)
+    assert {prompt.model for prompt in opened.asked} == set(EVERYBODY[:1] if status == 402 else EVERYBODY)
+    refused = recorded.filter(error__startswith="the account was refused, not the model: ")
+    assert refused.count() == (len(EVERYBODY) if status == 402 else 0)  # without credit nobody else is asked
     assert run("check_resolutions", DECISION + timedelta(hours=1))["cohorts_completed"] == 0
     assert Cohort.objects.get().status == Cohort.Status.ACTIVE
     with time_machine.travel(DECISION + timedelta(hours=23), tick=False):
@@ -237,7 +242,7 @@ def test_a_malformed_answer_is_paid_for_wherever_a_cost_is_page_text(opened: Ven
     }
     assert {page: client.get(page).content.decode().count("$0.0020") for page in places} == places
     assert f'arena_model_cost_usd{{model="{GPT}"}} 0.002' in page_text(client, "/metrics")
-    assert spent_in_week("trading", SUNDAY) == Decimal("0.008")
+    assert week_spending("trading", SUNDAY).spent == Decimal("0.008")
 
 
 def test_sunday_midnight_belongs_to_the_new_week(venue: Venue) -> None:

@@ -10,6 +10,8 @@ from foundation.failpoints import POINTS
 from tests.faults.ledger_state import differences
 from tests.faults.processes import LINE_UP, CommandRunner, Kill, UndisturbedRun
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+
 TURNS = 8
 """The most points that one command passes."""
 RANDOM_ROUNDS = int(os.environ.get("ARENA_KILL_ROUNDS", "3"))

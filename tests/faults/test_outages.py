@@ -19,6 +19,8 @@ from tests.databases import PROJECT
 from tests.faults.clusters import eventually
 from tests.season.running_site import Site, serving
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+
 PAGES = ("/", "/cohorts/", "/markets/", "/admin/login/")
 READS = ("/api/v1/leaderboard/", "/api/v1/performance/", "/api/v1/cohorts/", "/api/v1/")
 GONE_WITHIN_S, BACK_WITHIN_S = 2, 10

@@ -12,8 +12,10 @@ import pytest
 
 from tests.faults.processes import FORK, CommandRunner
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+
 PATIENCE_S = 120
-FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file")
+FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file", "kit-package", "kit-wheel")
 """Addresses of published files, which read no database."""
 WITHOUT_A_LINK = {"/agents/application/": 410}
 """The status of a page that wants the link of a mail."""
@@ -161,12 +163,10 @@ def _pages() -> Iterator[str]:
 
     from agents.models import Decision, Forecast
     from markets.models import Market, Question, Universe, UniverseEntry
-    from scoring.models import ImportCollection
 
     rows = {"decision": Decision, "forecast": Forecast, "market": Market, "question": Question, "universe": Universe}
     entry = UniverseEntry.objects.order_by("pk")[0]
     page_names = {
-        "import": {"slug": ImportCollection.objects.order_by("pk")[0].slug},
         "external-agent": {"slug": "visitor"},
         "comparison": {"first": "gpt-5.1", "second": "grok-4"},
         "share-image": {"name": "trading", "extension": "png"},
@@ -178,7 +178,7 @@ def _pages() -> Iterator[str]:
         if hasattr(pattern, "url_patterns"):
             patterns += pattern.url_patterns
             continue
-        if pattern.name in FILES or pattern.name.endswith(("-chart", "-embed")):  # a chart is read as its page is
+        if pattern.name in FILES or pattern.name.endswith("-chart"):  # a chart is read as its page is
             continue
         row = {"pk": rows[pattern.name].objects.order_by("pk")[0].pk} if pattern.name in rows else {}
         place_names = PLACES | row | page_names.get(pattern.name, {})

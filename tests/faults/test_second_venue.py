@@ -14,6 +14,8 @@ from tests.commands import run
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
 from tests.venue import SUNDAY, Venue
 
+pytestmark = pytest.mark.each_database
+
 RAIN = "Will it rain?"
 HOUR = timedelta(hours=1)
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models import Count
 
 from agents.models import Decision, Elicitation, Forecast, ModelCall
 from agents.services import model_calls
@@ -17,6 +18,8 @@ from tests.commands import run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.foundation.test_http import Act, saying
 from tests.venue import DECISION, GPT, HOLD, Failure, Venue, forecast
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
 
 ONE = {"family": "gpt-5.1"}
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -53,6 +56,7 @@ FILTER_NETWORK = {"finish_reason": "content_filter", "native_finish_reason": "ne
 LENGTH_RESOURCES = {"finish_reason": "length", "native_finish_reason": "INSUFFICIENT_SYSTEM_RESOURCE"}
 NO_REASON = {"finish_reason": None, "native_finish_reason": None}
 NATIVE_ERROR = {"finish_reason": "stop", "native_finish_reason": "error"}
+NATIVE_ALONE = {"finish_reason": None, "native_finish_reason": "end_turn"}
 REFUSED = {"refusal": "I can not help with that"}
 NATIVE_CUT = {"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}
 END_TURN = {"finish_reason": "stop", "native_finish_reason": "end_turn"}
@@ -69,6 +73,39 @@ def stream(*choices: Any, cost: float = 0) -> Act:
     return answering(200, lines + b"data: [DONE]\n\n")
 
 
+def streamed(*events: Any) -> bytes:
+    """A stream of these events, without its end; a text is an event that can not be read."""
+    lines = []
+    for event in events:
+        chunk = event if isinstance(event, str) else json.dumps({"id": "gen-1", "model": GPT} | event)
+        lines.append(f"data: {chunk}\n\n")
+    return "".join(lines).encode()
+
+
+def piece(text: str, **choice: Any) -> dict[str, Any]:
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}} | choice]}
+
+
+BILL = {"choices": [], "usage": {"cost": 0.01}}
+THOUGHT = {"cost": 0.01, "completion_tokens": 1100, "completion_tokens_details": {"reasoning_tokens": 1100}}
+STOPPED = {"finish_reason": "stop"}
+PROSE = "I would rather wait."
+UNENDED = streamed(piece(HELD), BILL, {"choices": [], "cost": "0"})
+CUT_OFF = saying(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n" + UNENDED)
+BROKEN = '{"choices": [{"ind'
+LOST_PIECE = streamed(piece(HELD[:20]), BROKEN, piece(HELD[20:], **STOPPED), BILL) + b"data: [DONE]\n\n"
+LOST_PROSE = streamed(piece(PROSE), BROKEN, piece("", **STOPPED), BILL) + b"data: [DONE]\n\n"
+LOST_NOTICE = streamed(piece(HELD), BROKEN, piece("", **STOPPED), BILL) + b"data: [DONE]\n\n"
+UNSTATED = {"null": None, "absent": ..., "a number": 7, "empty": "", "another word": "tired"}
+"""Native reasons that state nothing beside a normal end."""
+FAILURE_WORDS = ("provider_overloaded", "UPSTREAM_RESET", "aborted", "timed out", "insufficient_quota", "fetch failed")
+
+
+def ended(native: Any, **reasons: Any) -> dict[str, Any]:
+    """A normal end with this native reason, or without one."""
+    return STOPPED | ({} if native is ... else {"native_finish_reason": native}) | reasons
+
+
 CUT_STREAM = stream({"delta": {"content": HELD[:-5]}, "finish_reason": "length"}, {"delta": {}, "finish_reason": ""})
 CUT_THEN_STOPPED = stream(
     {"delta": {"content": HELD[:-5]}, "finish_reason": "length"}, {"delta": {}, "finish_reason": "stop"}
@@ -82,7 +119,7 @@ FREE = completion(HELD, usage={"cost": 0})
 BOOKED = None
 """In place of cents: nothing says what the calls cost, so each counts at its worst case."""
 FAILS, HOLDS, COMPLETES = "failed", "held by fallback", "completed"
-CASES = {
+CASES: dict[str, Any] = {
     # what is answered: (results of the calls, their cost in cents, the decision's end, the answers, the last for ever)
     "good": ("answered", 1, COMPLETES, GOOD),
     "in parts": ("answered", 1, COMPLETES, completion(PARTS)),
@@ -192,6 +229,52 @@ CASES = {
         completion("", choice=LENGTH),
         GOOD,
     ),
+    **{
+        f"prose, its native reason {name}": (
+            "malformed answered",
+            2,
+            COMPLETES,
+            completion(PROSE, choice=ended(native)),
+            GOOD,
+        )
+        for name, native in UNSTATED.items()
+    },
+    **{
+        f"streamed prose, its native reason {name}": (
+            "malformed malformed malformed",
+            3,
+            HOLDS,
+            stream({"delta": {"content": PROSE}} | ended(native), cost=0.01),
+        )
+        for name, native in UNSTATED.items()
+    },
+    **{f"prose, then {word}": ("failed", 1, FAILS, completion(PROSE, choice=ended(word))) for word in FAILURE_WORDS},
+    "prose, cut by the native word": (
+        "cut answered",
+        2,
+        COMPLETES,
+        completion(PROSE, choice=ended("max_length")),
+        GOOD,
+    ),
+    "empty, ended natively in an unknown way": ("failed", 1, FAILS, completion("", choice=ended("tired"))),
+    "empty, its native reason null": ("declined", 1, HOLDS, completion("", choice=ended(None))),
+    "ended natively alone": ("malformed answered", 2, COMPLETES, completion(PROSE, choice=NATIVE_ALONE), GOOD),
+    "empty after billed thoughts": ("malformed malformed malformed", 3, HOLDS, completion("", usage=THOUGHT)),
+    "empty after billed thoughts, then good": ("malformed answered", 2, COMPLETES, completion("", usage=THOUGHT), GOOD),
+    "thoughts alone, streamed": (
+        "malformed answered",
+        2,
+        COMPLETES,
+        stream({"delta": {"content": "", "reasoning": "Rain."}} | END_TURN, cost=0.01),
+        GOOD,
+    ),
+    "a refusal after billed thoughts": ("declined", 1, HOLDS, completion("", message=REFUSED, usage=THOUGHT)),
+    "a whole stream without an end": ("answered", 1, COMPLETES, answering(200, UNENDED)),
+    "a whole stream without an end, cut off": ("answered", 1, COMPLETES, CUT_OFF),
+    "a stream of prose without an end": ("failed failed", 2, FAILS, answering(200, streamed(piece(PROSE), BILL))),
+    "a stream that lost a piece": ("failed failed", 2, FAILS, answering(200, LOST_PIECE)),
+    "a stream of prose that lost an event": ("failed failed", 2, FAILS, answering(200, LOST_PROSE)),
+    "a whole stream that lost an event after it": ("answered", 1, COMPLETES, answering(200, LOST_NOTICE)),
     "malformed for ever": ("malformed malformed malformed", 3, HOLDS, completion("I would rather wait.")),
     "malformed twice, then null": ("malformed malformed declined", 3, HOLDS, MALFORMED, MALFORMED, completion(None)),
     "malformed, then good": ("malformed answered", 2, COMPLETES, MALFORMED, GOOD),
@@ -300,7 +383,8 @@ def test_error_of_the_account_ends_the_run_and_the_next_one_asks_everybody(
         settings.OPENROUTER_BASE_URL = upstream.url
         ran = run("run_decisions", DECISION)
     assert (ran.code, ran["asked"], ran["failed"], ran["unasked"], upstream.requests) == (1, 1, 1, 6, 1)
-    assert Decision.objects.count() == 1
+    ((status, error, number),) = Decision.objects.order_by().values_list("status", "error").annotate(Count("pk"))
+    assert (status, error.partition(": ")[0], number) == ("failed", "the account was refused, not the model", 7)
     settings.OPENROUTER_BASE_URL = address
     later = run("run_decisions", DECISION + HOUR)
     assert (later.code, later["completed"], later["unasked"]) == (0, 7, 0)
@@ -350,7 +434,7 @@ def test_rate_limit_of_the_account_stops_all_and_a_models_that_model(venue: Venu
 TIRED = {"finish_reason": "tired", "native_finish_reason": "tired"}
 CUT_BEFORE_USAGE = stream({"delta": {"content": '{"fore'}, "finish_reason": "length"}, {"delta": {}, **NO_REASON})
 FAULTY_ENDS = {"network": NETWORK, "resources": RESOURCES, "none": NO_REASON, "unknown": TIRED}
-FORECAST_CASES = {
+FORECAST_CASES: dict[tuple[str, str], Any] = {
     # the kind of content, how it ends: (results of a task's calls, whether the task fails)
     **{(content, end): ("failed", True) for content in ("empty", "broken") for end in FAULTY_ENDS},
     **{("whole", end): ("answered", False) for end in FAULTY_ENDS},
@@ -360,6 +444,20 @@ FORECAST_CASES = {
     ("broken", "length"): ("cut cut", True),
     ("broken", "length before usage"): ("cut cut", True),
     ("tool", "normal"): ("malformed malformed malformed", False),
+    ("broken", "native null"): ("malformed malformed malformed", False),
+    ("broken", "overloaded"): ("failed", True),
+    ("empty", "billed"): ("malformed malformed malformed", False),
+    ("whole", "unended stream"): ("answered", False),
+    ("gap", "unreadable event"): ("failed", True),
+    ("broken", "unreadable event"): ("failed", True),
+}
+ENDS: dict[str, Any] = {
+    **FAULTY_ENDS,
+    "normal": END_TURN,
+    "length": LENGTH,
+    "native null": ended(None),
+    "overloaded": ended("overloaded"),
+    "billed": STOPPED,
 }
 
 
@@ -372,10 +470,14 @@ def test_end_of_an_answer_to_the_questions_of_a_day(venue: Venue, settings: Any,
     first = ModelCall.objects.latest("pk").pk
     answer = {"question_id": str(Question.objects.get().pk), "probabilities": {"YES": 0.6, "NO": 0.4}, "rationale": "-"}
     answer_text = json.dumps({"forecasts": [answer]})
-    choice = {**FAULTY_ENDS, "normal": END_TURN, "length": LENGTH, "length before usage": {}}[end]
-    text = {"empty": "", "broken": answer_text[:-9], "whole": answer_text, "tool": None}[content]
-    act = completion(text, choice=choice, message=TOOL if content == "tool" else None)
-    with faulty(Fault(CUT_BEFORE_USAGE if end == "length before usage" else act)) as upstream:
+    text = {"empty": "", "broken": answer_text[:-9], "whole": answer_text, "gap": answer_text, "tool": ""}[content]
+    bill = {"usage": THOUGHT} if end == "billed" else {}
+    act = {
+        "length before usage": CUT_BEFORE_USAGE,
+        "unended stream": answering(200, streamed(piece(text), BILL)),
+        "unreadable event": answering(200, streamed(piece(text[:20]), BROKEN, piece(text[20:], **STOPPED))),
+    }.get(end) or completion(text or None, choice=ENDS[end], message=TOOL if content == "tool" else None, **bill)
+    with faulty(Fault(act)) as upstream:
         settings.OPENROUTER_BASE_URL = upstream.url
         ran = run("run_forecasts", DECISION + MINUTE, **ONE)
     results, fails = FORECAST_CASES[case]

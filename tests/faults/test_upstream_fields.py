@@ -22,7 +22,12 @@ from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
 from tests.venue import DECISION, HOLD, SUNDAY, Prompt, Venue
 
-pytestmark = pytest.mark.usefixtures("retries_without_waits")
+pytestmark = [
+    pytest.mark.usefixtures("retries_without_waits"),
+    pytest.mark.slow,
+    pytest.mark.thorough,
+    pytest.mark.each_database,
+]
 
 ABSENT = "absent"
 WRONG = [ABSENT, "null", "7", "true", '"x"', "[]", "{}", '""']
@@ -192,8 +197,12 @@ MIDPOINTS = {
 
 def test_midpoint_of_a_token(venue: Venue, settings: Any) -> None:
     bought_all(venue, *MIDPOINTS)
-    answer = ", ".join(f'"{venue.tokens(value)[0]}": {value}' for value in MIDPOINTS)
-    with faulty(Fault(answering(200, f"{{{answer}}}".encode()))) as upstream:
+    tokens = [venue.tokens(value)[0] for value in MIDPOINTS]
+    answer = ", ".join(f'"{token}": {value}' for token, value in zip(tokens, MIDPOINTS, strict=True))
+    sides = {"bids": [{"price": "0.40", "size": "10"}], "asks": [{"price": "0.42", "size": "10"}]}
+    books = [{"asset_id": token, **sides} for token in tokens]
+    midpoints = answering(200, f"{{{answer}}}".encode())
+    with faulty(Fault(answering(200, json.dumps(books).encode())), midpoints) as upstream:
         settings.CLOB_BASE_URL = upstream.url
         ran = run("take_snapshots", LATER)
     believed = sum(MIDPOINTS.values())
@@ -320,8 +329,9 @@ def test_field_of_a_completion(venue: Venue, settings: Any, name: str) -> None:
 
     def answer(request: Request) -> Response:
         model = Prompt(request.get_json(), {}).model
-        value = values.setdefault(model, WRONG[1:][len(values)])
-        return Response(json.dumps(replace_field(COMPLETION | {"model": model}, name, value)))
+        if model not in values:
+            values[model] = WRONG[1:][len(values)]
+        return Response(json.dumps(replace_field(COMPLETION | {"model": model}, name, values[model])))
 
     venue.server.expect_request("/odd/chat/completions").respond_with_handler(answer)
     settings.OPENROUTER_BASE_URL = venue.server.url_for("/odd")

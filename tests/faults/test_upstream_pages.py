@@ -21,7 +21,12 @@ from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
 from tests.venue import SUNDAY, Venue
 
-pytestmark = pytest.mark.usefixtures("retries_without_waits")
+pytestmark = [
+    pytest.mark.usefixtures("retries_without_waits"),
+    pytest.mark.slow,
+    pytest.mark.thorough,
+    pytest.mark.each_database,
+]
 
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 HOUR = timedelta(hours=1)

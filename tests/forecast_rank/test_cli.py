@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
-import forecast_rank as fr
 from forecast_rank.cli import main
 from tests.captured import CAPTURED
 
@@ -244,108 +242,6 @@ class TestPublishedFormats:
         assert all(f"{tmp_path / name}: forecast 'high' is not a number" in vectors for name in names)
 
 
-class TestNumbers:
-    @pytest.fixture
-    def numbers(self, tmp_path: Path) -> Path:
-        path = tmp_path / "numbers.csv"
-        rows = ["model,question,quantile,value,outcome,season"]
-        for question in range(6):
-            for name, miss in (("ann", 1), ("bob", 3)):
-                for level, away in ((0.1, -2), (0.5, 0), (0.9, 2)):
-                    rows.append(
-                        f"{name},q{question},{level},{10 * question + miss + away},{10 * question},s{question // 2}"
-                    )
-        path.write_text("\n".join(rows) + "\n")
-        return path
-
-    OPTIONS = ("--format", "numbers", "--columns", "forecaster=model,event=season")
-
-    def test_file_is_ranked_as_by_the_library(self, numbers: Path, run: Any) -> None:
-        report = json.loads(run(numbers, *self.OPTIONS, "--bootstrap", "100", "--json"))
-        assert report["rankings"]["crps"] == ["ann", "bob"]
-        assert report["settings"]["file"] == str(numbers)
-        assert report["settings"]["form"] == "quantile"
-        assert report["data"]["events"] == 3
-        frame = pl.read_csv(numbers).rename({"model": "forecaster", "season": "event"})
-        expected = fr.rank_numeric(frame, bootstrap=100).to_dict()
-        assert report["forecasters"] == expected["forecasters"]
-        assert report["curves"]["pit"] == expected["curves"]["pit"]
-
-    def test_tables_show_relative_skill_and_time_tests(self, numbers: Path, tmp_path: Path, run: Any) -> None:
-        numbers.write_text(numbers.read_text().replace("season", "closed_at").replace(",s", ",2026-01-0"))
-        numbers.write_text(numbers.read_text().replace("2026-01-00", "2026-01-03"))
-        options = ("--format", "numbers", "--columns", "forecaster=model", "--bootstrap", "0")
-        plots = ("--plots", str(tmp_path / "plots"))
-        text = run(numbers, *options, "--baseline", "bob", "--horizon", "1", *plots)
-        assert "Relative skill by crps: geometric mean of the ratios of means on common questions" in text
-        assert "to baseline" in text
-        assert "Diebold–Mariano" in text
-        assert (tmp_path / "plots" / "pit.svg").exists()
-
-    def test_rejected_row_is_named_by_its_line(self, numbers: Path, run: Any) -> None:
-        numbers.write_text(numbers.read_text() + "cy,q0,0.5,many,0,s0\ncy,q1,0.5,1,7,s0\n")
-        report = json.loads(run(numbers, *self.OPTIONS, "--bootstrap", "0", "--json"))
-        assert report["rejected"] == [
-            {"row": 38, "why": "value is empty or no number"},
-            {"row": 39, "why": "the outcomes of the question differ"},
-        ]
-
-    def test_rows_that_are_all_at_fault_exit_1(self, numbers: Path, capsys: pytest.CaptureFixture) -> None:
-        numbers.write_text("model,question,value,outcome,season\nann,q,many,1,s\n")
-        assert main([str(numbers), *self.OPTIONS]) == 1
-        assert "no forecast can be ranked, 1 of 1 rows are rejected" in capsys.readouterr().err
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--columns", "forecaster=team"], "no columns 'team' for forecaster"),
-            (["--columns", "forecaster=model", "--order", "a,b"], "--order: not for forecasts of numbers"),
-            (
-                ["--columns", "forecaster=model", "--metrics", "crps,log"],
-                "--metrics: log is none of forecasts of numbers",
-            ),
-            (["--columns", "forecaster=model", "--horizon=-1"], "--horizon: at least 0"),
-        ],
-    )
-    def test_what_has_no_meaning_is_refused(
-        self, numbers: Path, options: list[str], message: str, capsys: pytest.CaptureFixture
-    ) -> None:
-        assert main([str(numbers), "--format", "numbers", *options]) == 2
-        assert message in capsys.readouterr().err
-
-
-class TestForStatisticians:
-    def test_named_metrics_are_in_report_tables_and_pictures(
-        self, file: Path, tmp_path: Path, run: Any, run_json: Any
-    ) -> None:
-        names = ("--metrics", "brier,relative_skill,auc,murphy_diagram", "--baseline", "bob", "--horizon", "1")
-        report = run_json(file, *names)
-        ann = report["forecasters"]["ann"]
-        assert ann["auc"] == 1
-        assert ann["scaled_relative_skill"] == pytest.approx(ann["brier"] / report["forecasters"]["bob"]["brier"])
-        curve = report["curves"]["murphy_diagram"]
-        assert [len(curve["threshold"]), len(curve["forecasters"]["ann"])] == [101, 101]
-        assert sum(curve["forecasters"]["ann"]) / 100 == pytest.approx(ann["brier"] / 2, abs=0.005)
-        assert report["pairs"][0]["dm_times"] == 3
-        text = run(file, *names, "--bootstrap", "0", "--plots", str(tmp_path / "plots"))
-        for title in ("Relative skill by the Brier score", "Area under the ROC curve", "Diebold–Mariano"):
-            assert title in text
-        assert (tmp_path / "plots" / "murphy_diagram.svg").exists()
-
-    def test_horizon_without_closing_times_is_noted(self, tmp_path: Path, run_json: Any) -> None:
-        path = tmp_path / "no-times.csv"
-        path.write_text("question,outcome,ann,bob\nq,1,0.5,0.6\nr,0,0.5,0.6\n")
-        report = run_json(path, "--horizon", "2")
-        assert report["pairs"][0]["dm_p"] is None
-        assert "no Diebold–Mariano tests: no pair has 3 times in common" in str(report["notes"])
-
-    def test_baseline_is_for_the_relative_skill(self, file: Path, capsys: pytest.CaptureFixture) -> None:
-        assert main([str(file), "--baseline", "bob"]) == 2
-        assert "--baseline: only together with the metric relative_skill" in capsys.readouterr().err
-        assert main([str(file), "--metrics", "relative_skill", "--baseline", "cy"]) == 2
-        assert "--baseline: 'cy' is no forecaster" in capsys.readouterr().err
-
-
 class TestExitCodes:
     @pytest.fixture
     def refusal(self, capsys: pytest.CaptureFixture) -> Any:
@@ -365,7 +261,6 @@ class TestExitCodes:
             (["--metrics", "elo"], "--metrics: unknown elo"),
             (["--gamma", "1.5"], "--gamma: '1.5'"),
             (["--bootstrap=-5"], "--bootstrap: at least 0"),
-            (["--defects"], "--defects: only together with like"),
         ],
     )
     def test_wrong_setting_is_named(self, file: Path, refusal: Any, options: list[str], message: str) -> None:
@@ -446,10 +341,3 @@ class TestLikePmRank:
             assert figures == pytest.approx(expected[theirs]["scores"], abs=1e-9), ours
         ranks = expected["brier"]["ranking"]
         assert report["rankings"]["brier"] == sorted(ranks, key=ranks.get)
-
-    def test_defects_are_reproduced_only_on_request(self, run: Any) -> None:
-        right = json.loads(run(CAPTURED / "pm_rank" / "S.csv", "--like", "pm_rank", "--json"))
-        wrong = json.loads(run(CAPTURED / "pm_rank" / "S.csv", "--like", "pm_rank", "--defects", "--json"))
-        assert wrong["settings"]["defects"] is True
-        assert right["forecasters"]["f00"]["calibration"] != wrong["forecasters"]["f00"]["calibration"]
-        assert right["forecasters"]["f00"]["brier"] == wrong["forecasters"]["f00"]["brier"]

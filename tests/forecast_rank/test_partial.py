@@ -12,6 +12,7 @@ import pytest
 
 import forecast_rank as fr
 from forecast_rank.cli import main
+from tests.forecast_rank.simulated_worlds import simulate
 
 METRICS = "brier,log,spherical,average_return,alpha"
 QUICK: dict[str, Any] = {"bootstrap": 100, "min_questions": 20}
@@ -20,7 +21,7 @@ QUICK: dict[str, Any] = {"bootstrap": 100, "min_questions": 20}
 @pytest.fixture(scope="module")
 def rows() -> pl.DataFrame:
     """Three questions an event, answers missing, prices, a weight for each question, a forecaster with a ruin."""
-    panel = fr.simulate("missing at random", forecasters=4, events=20, seed=2).panel
+    panel = simulate("missing at random", forecasters=4, events=20, seed=2).panel
     columns = {
         "forecaster": [panel.forecasters[i] for i in panel.forecaster],
         "question": [panel.questions.names[j] for j in panel.question],

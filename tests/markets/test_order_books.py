@@ -56,8 +56,8 @@ def test_book_far_from_the_frozen_price_is_not_stored(venue: Venue) -> None:
     yes, no = venue.tokens(RAIN)
     venue.books[yes] = (None, "0.02")  # offers at a twentieth of the price
     venue.books[no] = ("0.01", "0.99")  # dear, but a price that one would have to pay
-    assert run("run_decisions", DECISION)["books_missing"] == 1
-    assert set(OrderBook.objects.values_list("outcome__token_id", flat=True)) == {no, *venue.tokens(SNOW)}
+    assert run("run_decisions", DECISION)["books_missing"] == 2, "the midpoint is refused, so both sides are stale"
+    assert set(OrderBook.objects.values_list("outcome__token_id", flat=True)) == {*venue.tokens(SNOW)}
 
 
 def test_replay_captures_nothing(venue: Venue) -> None:
@@ -89,6 +89,7 @@ def test_levels_come_best_first_whatever_the_order_and_empty_ones_are_left_out()
         ({"feesEnabled": True, "feeSchedule": {"rate": "much", "exponent": 1}}, (None, None)),
         ({"feesEnabled": True, "feeSchedule": {"rate": -1, "exponent": 1}}, (None, None)),
         ({"feesEnabled": True, "feeSchedule": None}, (None, None)),
+        ({}, (None, None)),
     ],
 )
 def test_fee_schedule_of_a_market_is_read_where_fees_are_enabled(venue: Venue, fields: Any, fee: Any) -> None:

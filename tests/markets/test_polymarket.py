@@ -281,7 +281,8 @@ def test_bare_row_is_a_row() -> None:
         ({"version": "v2", "positionIds": ["1", "1"]}, "positionIds: two outcomes share a token"),
         ({"version": "v3"}, "version: 'v3' is unknown"),
         ({"version": ""}, "version: '' is unknown"),
-        ({"version": 2}, "version: 2 is unknown"),
+        ({"version": 3}, "version: 3 is unknown"),
+        ({"version": True}, "version: True is unknown"),
         ({"closed": "maybe"}, "closed: 'maybe' is neither true nor false"),
         ({"active": False}, "placeholder: neither active nor closed"),
         ({"active": False, "closed": ..., "outcomePrices": ...}, "placeholder: neither active nor closed"),
@@ -298,6 +299,8 @@ def test_unusable_row_is_skipped_and_says_why(fields: dict[str, Any], reason: st
         ({"version": None}, ["71", "52"]),
         ({"version": "v1", "positionIds": ["8", "9"]}, ["71", "52"]),
         ({"version": "v2", "positionIds": ["8", "9"]}, ["8", "9"]),
+        ({"version": 2, "positionIds": ["8", "9"]}, ["8", "9"]),
+        ({"version": "2", "positionIds": ["8", "9"]}, ["8", "9"]),
         ({"version": "V2", "positionIds": ["8", "9"], "clobTokenIds": ...}, ["8", "9"]),
         ({"version": "v2"}, [None, None]),
     ],
@@ -423,7 +426,7 @@ def test_event_hands_its_name_and_tags_to_its_markets() -> None:
     assert isinstance(first, VenueMarket)
     assert (first.event_id, first.event_title, first.category) == ("9", "Cup", "Soccer")
     assert second == SkippedMarket("9, market 2", "no id")
-    assert third == SkippedMarket("1204", "placeholder: neither active nor closed")
+    assert third == SkippedMarket("1204", "placeholder: neither active nor closed", excluded=True)
     assert parse_event({"id": 3}) == [SkippedMarket("3", "markets: None is not a list")]
     assert parse_event("x", "row 4") == [SkippedMarket("row 4", "'x' is not an event")]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from markets.pricing import PriceRule, decide_polymarket_price, decide_quoted_price, needs_book
+from markets.pricing import PriceRule, decide_polymarket_price, decide_quoted_price
 
 RULE = PriceRule(Decimal("0.10"), Decimal("0.10"), Decimal("0.25"))
 PRICES = st.none() | st.decimals("0", "1", places=4)
@@ -58,9 +58,11 @@ def test_believed_price(
     source: str,
     stale: bool,
 ) -> None:
-    verdict = decide_polymarket_price(
-        RULE, midpoint=d(midpoint), gamma=d(gamma), bid=Decimal(0), ask=d(spread), last=d(last)
-    )
+    bid = ask = None
+    if spread is not None and midpoint is not None:
+        bid = max(d(midpoint) - d(spread) / 2, Decimal(0))
+        ask = bid + d(spread)
+    verdict = decide_polymarket_price(RULE, midpoint=d(midpoint), gamma=d(gamma), bid=bid, ask=ask, last=d(last))
     assert (verdict.price, verdict.source, verdict.stale) == (d(price), source, stale)
     assert verdict.reason
 
@@ -77,13 +79,31 @@ def test_gamma_price_not_seen_since_the_last_accepted_one_confirms_but_replaces_
 
 
 @pytest.mark.parametrize(
-    ("midpoint", "gamma", "book_requested"),
-    [("0.50", "0.40", False), ("0.51", "0.40", True), ("0.50", None, True), (None, "0.40", False), (None, None, False)],
+    ("midpoint", "bid", "ask", "price", "source"),
+    [
+        ("0.70", "0.48", "0.52", "0.50", "gamma"),  # above a tight book
+        ("0.30", "0.48", "0.52", "0.50", "gamma"),  # below it
+        ("0.55", "0.48", "0.52", "0.50", "gamma"),  # near Gamma does not help
+        ("0.55", None, "0.52", "0.50", "gamma"),  # one side is enough to refuse
+        ("0.45", "0.48", None, "0.50", "gamma"),
+        ("0.52", "0.48", "0.52", "0.52", "midpoint"),  # the bounds are inside
+        ("0.48", "0.48", "0.52", "0.48", "midpoint"),
+        ("0.45", None, "0.52", "0.45", "midpoint"),  # an empty side says nothing of the other
+        ("0.55", None, None, "0.55", "midpoint"),
+    ],
 )
-def test_book_is_fetched_only_for_a_midpoint_in_doubt(
-    midpoint: str | None, gamma: str | None, book_requested: bool
+def test_midpoint_counts_inside_its_own_book_alone_and_so_does_that_of_no(
+    midpoint: str, bid: str | None, ask: str | None, price: str, source: str
 ) -> None:
-    assert needs_book(RULE, midpoint=d(midpoint), gamma=d(gamma)) is book_requested
+    def mirrored(text: str | None) -> Decimal | None:
+        return None if text is None else 1 - Decimal(text)
+
+    yes = decide_polymarket_price(RULE, midpoint=d(midpoint), gamma=d("0.50"), bid=d(bid), ask=d(ask), last=d("0.49"))
+    no = decide_polymarket_price(
+        RULE, midpoint=mirrored(midpoint), gamma=d("0.50"), bid=mirrored(ask), ask=mirrored(bid), last=d("0.51")
+    )
+    assert (yes.price, yes.source) == (d(price), source)
+    assert (no.price, no.source, no.reason) == (mirrored(price), source, yes.reason)
 
 
 @given(midpoint=PRICES, gamma=PRICES, spread=PRICES, last=PRICES)

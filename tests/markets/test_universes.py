@@ -154,7 +154,8 @@ def test_frozen_price_is_the_midpoint_and_no_is_its_complement(venue: Venue) -> 
     assert Universe.objects.get().entries.get().prices == {"YES": "0.4305", "NO": "0.5695"}
     assert [request for request in venue.requests if request.startswith("POST /clob")] == [
         "POST /clob/midpoints",
-        "POST /clob/books",
+        "POST /clob/books",  # within which the midpoint has to lie
+        "POST /clob/books",  # captured whole
     ]
 
 

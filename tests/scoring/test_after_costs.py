@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Trade
+from arena_verifier.intervals import return_error
 from arena_verifier.order_books import TakerBook, family_after_costs, walk
-from markets.models import Market, OrderBook, Outcome
+from markets.models import Market, OrderBook, Outcome, PriceObservation
 from scoring.models import Leaderboard
 from scoring.selectors.after_costs import stored_after_costs
 from scoring.services.after_costs import agents_after_costs
@@ -20,7 +21,7 @@ from tests.factories import (
     AgentFactory,
     CohortFactory,
     MarketFactory,
-    PriceObservationFactory,
+    SnapshotFactory,
     bet,
     resolve,
     sale,
@@ -48,7 +49,8 @@ def book(trade: Trade, asks: Levels = (), bids: Levels = (), fee: tuple[str, str
 
 
 def figures(agent: Agent) -> dict[str, Any]:
-    return dict(agents_after_costs(Agent.objects.select_related("cohort__methodology"))[agent.pk])
+    agents = Agent.objects.select_related("family", "cohort__methodology")
+    return {name: value for name, value in agents_after_costs(agents)[agent.pk].items() if name != "weeks"}
 
 
 def bought(agent: Agent, amount: str, asks: Levels, *, market: Market | None = None, **more: Any) -> Trade:
@@ -169,15 +171,57 @@ def test_family_is_compared_over_the_cohorts_without_a_missing_book() -> None:
         value = None if after is None else 10_000 + 100 * Decimal(str(after))
         return {
             "return_percent": before, "return_after_costs": after, "liquidation_value": value,
-            "trades_without_book": missing,
+            "trades_without_book": missing, "weeks": {WEEK: after} if after is not None else {},
         }  # fmt: skip
 
-    assert family_after_costs([[row(8, 4), row(4, 4)], [row(2, 0)], [row(50, None, 3)]]) == {
+    assert family_after_costs([row(6, 4), row(2, 0), row(50, None, 3)]) == {
         "return_before_costs": 4, "return_after_costs": 2, "vanished_share": 0.5, "cohorts_with_books": 2,
-        "liquidation_value": Decimal("10200.00"), "trades_without_book": 3,
+        "liquidation_value": Decimal("10200.00"), "trades_without_book": 3, "return_after_costs_ci": None,
     }  # fmt: skip
-    assert family_after_costs([[row(-4, -6)]])["vanished_share"] is None
-    assert family_after_costs([[row(1, None, 2)]])["return_after_costs"] is None
+    assert family_after_costs([row(-4, -6)])["vanished_share"] is None
+    assert family_after_costs([row(1, None, 2)])["return_after_costs"] is None
+
+
+def play_cohorts(price: str) -> dict[str, Any]:
+    """The board's entry of a family that bets $100 at 0.40 in four cohorts, in books with asks at a price."""
+    for number, side in enumerate(("YES", "NO", "YES", "NO")):
+        cohort = CohortFactory(week_start=WEEK + number * timedelta(weeks=1))
+        agent = AgentFactory(cohort=cohort, slug="gpt-5.1")
+        market = MarketFactory(prices={"YES": "0.40", "NO": "0.60"})
+        trade = bought(agent, "100.00", [(price, "100000")], market=market)
+        won = cohort.week_start + timedelta(days=10)
+        resolve(trade.market, side, at=won)
+        opening, pays = Decimal(9_900), Decimal("250.00") if side == "YES" else Decimal(0)
+        PriceObservation.objects.create(outcome=trade.outcome, observed_at=cohort.week_start, price="0.40")
+        for days, cash, held in ((7, opening, "100.00"), (14, opening + pays, "0.00"), (21, opening + pays, "0.00")):
+            SnapshotFactory(
+                agent=agent, taken_at=cohort.week_start + timedelta(days=days), cash=cash, positions_value=Decimal(held)
+            )
+    refresh_trading_leaderboards(at=SETTLED)
+    entry: dict[str, Any] = Leaderboard.objects.get(protocol="trading", methodology="").entries[0]
+    return entry
+
+
+def test_interval_after_costs_is_that_of_the_return_where_nothing_costs() -> None:
+    entry = play_cohorts("0.40")
+    assert entry["return_ci"] is not None
+    assert entry["return_after_costs"] == pytest.approx(entry["return_percent"])
+    assert entry["return_after_costs_ci"] == pytest.approx(entry["return_ci"])
+
+
+def test_interval_after_costs_follows_from_the_weeks_after_costs() -> None:
+    entry = play_cohorts("0.50")
+    # 200 shares: worth $80 at 0.40 on the first Sunday, -0.2 %; then $200, +1.2 %, or nothing, -0.8 %.
+    weeks = {}
+    for number, second in enumerate((1.2, -0.8, 1.2, -0.8)):
+        start = WEEK + number * timedelta(weeks=1)
+        values = (-0.2, second, 0.0)
+        weeks[number] = {start + place * timedelta(weeks=1): value for place, value in enumerate(values)}
+    _, half = return_error(weeks)
+    assert half is not None
+    assert entry["return_after_costs"] == pytest.approx(0.0)
+    assert entry["return_after_costs_ci"] == pytest.approx([-half, half])
+    assert half != pytest.approx(entry["return_ci"][1] - entry["return_percent"], rel=0.05)
 
 
 # where it is shown
@@ -230,25 +274,3 @@ def test_accounts_are_walked_again_only_after_a_trade_or_a_result() -> None:
     resolve(Trade.objects.get(agent=idle).market, "YES")
     refresh_trading_leaderboards(at=SETTLED)
     assert stored_after_costs()[idle.pk].return_after_costs == pytest.approx((9975 + 50 - 10_000) / 100)
-
-
-def test_past_leaderboard_has_no_figures_after_costs(client: Client) -> None:
-    bought(AgentFactory(slug="gpt-5.1"), "100.00", [("0.50", "1000")])
-    (entry,) = client.get("/api/v1/leaderboard/", {"as_of": "2026-03-20T00:00:00Z"}).json()["results"]
-    assert (entry["return_after_costs"], entry["trades_without_book"]) == (None, None)
-    page = get_page(client, "/trading/?as_of=2026-03-20")
-    assert "After costs" not in visible_text(element(page, "table.board thead"))
-
-
-def test_chart_of_a_past_instant_shows_what_was_known_then(client: Client) -> None:
-    agent = AgentFactory(slug="gpt-5.1")
-    trade = bought(agent, "100.00", [("0.50", "1000")])
-    PriceObservationFactory(outcome=trade.outcome, observed_at=WEEK, price=Decimal("0.40"))
-    PriceObservationFactory(outcome=trade.outcome, observed_at=WEEK + timedelta(days=20), price=Decimal("0.90"))
-    book(bet(AgentFactory(cohort=agent.cohort), trade.market, "YES", "50.00", week=3), [("0.90", "100")])
-    resolve(trade.market, "YES")
-    lines = client.get("/trading/charts/after-costs.csv?as_of=2026-03-20").content.decode().splitlines()
-    assert lines[1:3] == ["Gemini 3 Pro,0.0,0.0,0.0", "GPT-5.2,-0.2,-0.2,0.0"]  # 200 shares at 0.40
-    assert element(get_page(client, "/trading/?as_of=2026-03-20"), "figure.intervals")
-    lines = client.get("/trading/charts/after-costs.csv?as_of=2026-05-01").content.decode().splitlines()
-    assert "GPT-5.2,1.0," in lines[1]  # paid as of the resolution

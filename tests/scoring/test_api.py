@@ -36,7 +36,6 @@ def test_agent_shows_its_value_and_record(client: Client) -> None:
         "id": agent.pk,
         "cohort": 1,
         "family": "gpt-5.1",
-        "replicate": 1,
         "release": agent.release_id,
         "model_id": "openai/gpt-5.2",
         "display_name": "GPT-5.2",
@@ -64,24 +63,12 @@ def test_agent_without_a_resolved_bet_has_no_score(client: Client) -> None:
     assert (row["pnl"], row["pnl_percent"]) == ("0.00", "0.0000")
 
 
-def test_agents_are_filtered(client: Client) -> None:
-    first, second = AgentFactory(), AgentFactory()
-
-    def ids(**query: object) -> list[int]:
-        return [row["id"] for row in client.get("/api/v1/agents/", query).json()["results"]]
-
-    assert ids(cohort=1) == [first.pk]
-    assert ids(family="gpt-5.1", status="active") == [first.pk, second.pk]
-    assert ids(release=first.release_id, ordering="-cohort") == [second.pk, first.pk]
-    assert ids(status="bankrupt") == []
-
-
-def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:
+def test_snapshot_has_the_value_and_the_record_of_its_instant(client: Client) -> None:
     agent, other_agent = AgentFactory(), AgentFactory(cohort=CohortFactory())
     SnapshotFactory(agent=agent, brier=0.125)
     SnapshotFactory(agent=agent, positions_value=Decimal("0.01"))
     SnapshotFactory(agent=other_agent)
-    first, second = client.get("/api/v1/snapshots/", {"cohort": 1}).json()["results"]
+    first, second = client.get("/api/v1/snapshots/", {"agent": agent.pk}).json()["results"]
     assert first["taken_at"] == "2026-03-08T00:10:00Z"
     assert second == {
         "id": second["id"],
@@ -100,10 +87,6 @@ def test_snapshots_are_filtered_and_newest_first(client: Client) -> None:
         "stale_positions": 0,
     }
     assert (first["total_value"], first["pnl_percent"]) == ("10000.01", "0.0001")
-    early = {"agent": agent.pk, "taken_at__lt": "2026-03-08T00:10:00Z"}
-    assert client.get("/api/v1/snapshots/", early).json()["results"] == [second]
-    oldest = client.get("/api/v1/snapshots/", {"cohort": 1, "ordering": "taken_at"}).json()["results"]
-    assert oldest == [second, first]
 
 
 def test_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
@@ -113,7 +96,7 @@ def test_brier_score_can_be_recomputed_from_its_row(client: Client) -> None:
     (row,) = client.get("/api/v1/brier-scores/", {"trade": trade.pk, "outcome": "false"}).json()["results"]
     assert row["score"] == (row["probability"] - row["outcome"]) ** 2 == 0.25
     assert (row["market_probability"], row["family"], row["cohort"]) == (0.6, "gpt-5.1", 1)
-    assert row["scored_at"] == "2026-04-07T00:00:00Z"
+    assert row["scored_at"] == "2026-04-07T00:00:00.000001Z", "just after the payout, which is of that instant"
     assert BrierScore.objects.count() == 1
 
 
@@ -148,14 +131,6 @@ def test_leaderboard_shows_intervals_as_pairs(client: Client) -> None:
     entry |= {"return_se_cohorts": 0.5, "win_rate_ci": [0.2, 0.7]}
     Leaderboard.objects.create(protocol="trading", computed_at=WEEK, entries=[entry])
     assert client.get("/api/v1/leaderboard/").json()["results"] == [entry]
-
-
-def test_leaderboard_is_paged(client: Client) -> None:
-    Leaderboard.objects.create(
-        protocol="trading", computed_at=WEEK, entries=[_entry(slug) for slug in ("gpt-5.1", "grok-4", "kimi-k2")]
-    )
-    body = client.get("/api/v1/leaderboard/", {"page_size": 2, "page": 2}).json()
-    assert (body["count"], [entry["family"] for entry in body["results"]]) == (3, ["kimi-k2"])
 
 
 def _entry(family: str) -> dict[str, object]:

@@ -14,11 +14,14 @@ from django.test import Client
 
 from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
+from scoring.services.public_datasets import names_to_drop
 from tests.commands import run
 from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import GEMINI, GPT, GROK, SUNDAY, Venue, forecast
+
+pytestmark = pytest.mark.slow
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 DAY = timedelta(days=1)
@@ -114,38 +117,45 @@ def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address
     resolved: Venue, tmp_path: Path, settings: Any, client: Client, server: str
 ) -> None:
     settings.ARENA_EXPORT_DIR = tmp_path / "exports"
-    assert "No dataset yet" in client.get("/data/datasets/").content.decode()
+    assert "No dataset yet" in client.get("/datasets/").content.decode()
     published = run("publish_archive", SUNDAY + 2 * DAY)
-    assert (published.code, published["dataset"], published["tasks"]) == (0, "2026-03-10", 2)
-    page = client.get("/data/datasets/").content.decode()
-    for text in (published["dataset_sha256"], "CC BY 4.0", 'href="/data/datasets/2026-03-10/tasks.jsonl"'):
+    assert (published.code, published["dataset"], published["tasks"]) == (0, "forecasts-2026w11", 2)
+    page = client.get("/datasets/").content.decode()
+    for text in (published["dataset_sha256"], "CC BY 4.0", 'href="/datasets/forecasts-2026w11/tasks.jsonl"'):
         assert text in page
-    assert 'href="/data/datasets/"' in client.get("/data/").content.decode()
+    assert 'href="/datasets/"' in client.get("/data/").content.decode()
     (tmp_path / "even.py").write_text(AGENT)
     command = [sys.executable, "-m", "arena_agent", "evaluate", "even.py", "--json", "--data"]
     environment = os.environ | {"ARENA_AGENT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
-    for day in ("latest", "2026-03-10"):
+    for name in ("latest", "forecasts-2026w11"):
         ran = subprocess.run(
-            [*command, f"{server}/data/datasets/{day}"],
+            [*command, name, "--url", server],
             cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
         assert json.loads(ran.stdout.splitlines()[-1])["brier"] == pytest.approx(0.25)
-    for missing in ("2026-03-10/nothing.jsonl", "2020-01-01/tasks.jsonl"):
-        assert client.get(f"/data/datasets/{missing}").status_code == 404
-    assert client.get("/data/datasets/latest//etc/passwd").status_code == 400
+    for missing in ("forecasts-2026w11/nothing.jsonl", "forecasts-2020w01/tasks.jsonl"):
+        assert client.get(f"/datasets/{missing}").status_code == 404
+    assert client.get("/datasets/latest//etc/passwd").status_code == 400
 
 
-@pytest.mark.thorough
-def test_datasets_are_retained_like_archives(resolved: Venue, tmp_path: Path, settings: Any) -> None:
+def test_version_of_a_week_never_changes_and_has_a_card(
+    resolved: Venue, tmp_path: Path, settings: Any, client: Client
+) -> None:
     settings.ARENA_EXPORT_DIR = tmp_path
-    for day in range(3, 12):
-        run("publish_archive", SUNDAY + day * DAY)
-    (folder,) = tmp_path.glob("public-*/datasets")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "2026-03-11",
-        *(f"2026-03-{day}" for day in range(13, 20)),
-    ]
+    published = [run("publish_archive", SUNDAY + day * DAY) for day in (3, 5, 9)]
+    assert [row["dataset"] for row in published] == ["forecasts-2026w11", "forecasts-2026w11", "forecasts-2026w12"]
+    first, second, third = (row["dataset_sha256"] for row in published)
+    assert (first == second, first == third) == (True, False)
+    card = client.get("/datasets/latest/README.md")
+    assert (card["Content-Type"], b"".join(card).decode().count(third)) == ("text/markdown; charset=utf-8", 1)
+
+
+def test_versions_are_retained_for_a_quarter_then_one_a_month() -> None:
+    names = [f"forecasts-2026w{week:02d}" for week in range(30, 0, -1)]
+    retained = [name for name in names if name not in names_to_drop(names)]
+    firsts = [f"forecasts-2026w{week:02d}" for week in (15, 10, 6, 2, 1)]  # from April back to the Monday of December
+    assert retained == names[:13] + firsts
 
 
 def test_no_dataset_is_published_before_a_question_has_resolved(venue: Venue, tmp_path: Path, settings: Any) -> None:

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from foundation.models import Run
-from scoring.models import Leaderboard
+from scoring.models import AgentsBoard, Leaderboard
 from scoring.services.derived import comparisons
 from scoring.services.scores import compute_scores
 from tests.commands import run
@@ -49,13 +49,17 @@ def tampered(protocol: str, change: Callable[[Leaderboard], object]) -> Callable
     return tamper
 
 
+def change_agents_board() -> None:
+    board = AgentsBoard.objects.get(track="closed", protocol="forecast")
+    board.entries.append({"forecaster": "nobody"})
+    board.save()
+
+
 CHANGED = {
     "total of family N": "UPDATE scoring_familytotal SET total = total + 1",
-    "cost of family N": "UPDATE agents_universecost SET cost_usd = cost_usd + 1",
-    "usage of agent N": "UPDATE agents_usagetotal SET tokens_input = tokens_input + 1",
     "score is 0.123, should be": "UPDATE scoring_brierscore SET score = 0.123",
     "brier is 0.123, should be": "UPDATE scoring_forecastscore SET brier = 0.123",
-    "leaderboard of collection others-1: forecasters is 9": "UPDATE scoring_importleaderboard SET forecasters = 9",
+    "board of agents, closed forecast: entries is [{'forecaster': 'nobody'}], should be": change_agents_board,
     "leaderboard trading: entries[0].total_value is '1.00'": tampered(
         "trading", lambda row: row.entries[0].update(total_value="1.00")
     ),
@@ -65,14 +69,11 @@ CHANGED = {
 }
 DELETED = {
     "total of family N": "DELETE FROM scoring_familytotal",
-    "cost of family N": "DELETE FROM agents_universecost",
-    "usage of forecasts of family N": "DELETE FROM agents_usagetotal",
     "trade N has no score": "DELETE FROM scoring_brierscore",
     "forecast N has no score": "DELETE FROM scoring_forecastscore",
     "leaderboard trading: is missing": (
         "DELETE FROM scoring_leaderboard WHERE protocol = 'trading' AND methodology = ''"
     ),
-    "leaderboard of collection others-1: is missing": "DELETE FROM scoring_importleaderboard",
     "snapshots has no cache version": "DELETE FROM markets_cacheversion WHERE scope = 'snapshots'",
 }
 OTHERS = {

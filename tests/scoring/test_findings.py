@@ -1,17 +1,20 @@
 """Comparisons made from leaderboards and scores: their estimates, intervals, and what they leave out."""
 
+import math
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from scipy.stats import norm as normal
+from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard
-from scoring.selectors.findings import Finding, findings
-from scoring.selectors.return_tests import return_error
+from scoring.selectors.findings import WHOLE, Finding, UncorrectedFinding, corrected_claims, earning_claim, findings
+from scoring.selectors.return_tests import return_test
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, CohortFactory, MarketFactory, QuestionFactory, ask, end_question
@@ -51,55 +54,129 @@ def test_nothing_is_compared_in_an_empty_arena() -> None:
 
 
 def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
-    for number in range(5):
+    for number in range(10):
         forecast(number, priced=0.8 + number / 100, blind=0.6)
     compute_scores(at=END)
     gap = by_topic()["prices"]
-    # Brier of YES at p: (1 - p)²; mean over GPT at 0.80 to 0.84 and Grok 0.2 below, against 0.6 and 0.4.
-    with_prices = [((0.2 - n / 100) ** 2 + (0.4 - n / 100) ** 2) / 2 for n in range(5)]
-    assert gap.estimate == pytest.approx((0.4**2 + 0.6**2) / 2 - sum(with_prices) / 5)
+    # Brier of YES at p: (1 - p)²; mean over GPT at 0.80 to 0.89 and Grok 0.2 below, against 0.6 and 0.4.
+    with_prices = [((0.2 - n / 100) ** 2 + (0.4 - n / 100) ** 2) / 2 for n in range(10)]
+    assert gap.estimate == pytest.approx((0.4**2 + 0.6**2) / 2 - sum(with_prices) / 10)
     assert gap.low < gap.estimate < gap.high
-    assert (gap.number, gap.supported) == (5, True)
-    assert findings().events == 5
+    assert (gap.number, gap.supported) == (10, True)
+    assert findings().events == 10
     assert "worst" in by_topic()
 
 
-def test_interval_of_what_prices_bring_stays_within_the_scores_range() -> None:
-    for number, blind in enumerate((0.9, 0.89, 0.9, 0.85, 0.05)):
-        question = QuestionFactory(markets=[MarketFactory(question=f"Will it rain in town {number}?")])
-        for arm, p in (("priced", 0.9), ("blind", blind)):
-            ask(question, {GPT: [p, 1 - p]}, arm=arm)
-        end_question(question, "YES", at=WEEK + timedelta(days=3))
-    compute_scores(at=END)
-    gap = by_topic()["prices"]
-    assert -1 <= gap.low < gap.estimate < gap.high == 1
-    assert not gap.supported
+def claim(topic: str, p: float, **changes: Any) -> UncorrectedFinding:
+    """A claim of Brier scores whose se is 0.01, with 30 degrees of freedom."""
+    estimate = 0.01 * float(student.isf(p / 2, 30))
+    values = {
+        "first": "Ann", "second": "", "estimate": estimate, "se": 0.01, "freedom": 30.0, "p": p, "p_family": p,
+        "number": 100, "questions": 100.0, "basis": 40, "details": {},
+    }  # fmt: skip
+    return UncorrectedFinding(topic, **(values | changes))
 
 
-def test_pair_counts_by_its_corrected_p_and_says_what_is_needed() -> None:
-    """The interval is corrected as p is: it leaves out 0 only where the pair is significant."""
-    pair = {"first": "a", "second": "b", "difference": -0.03, "se": 0.01, "events": 12, "questions_more": 275.0}
-    for p, margin, supported in ((0.01, 0.0261, True), (0.2, 0.0401, False)):
-        store([entry("a"), entry("b", brier=0.13)], pairs=[pair | {"p_holm": p, "margin": margin}])
-        worst = by_topic()["worst"]
-        assert (worst.first, worst.second, worst.estimate, worst.supported) == ("A", "B", 0.03, supported)
-        assert (worst.low, worst.high) == pytest.approx((0.03 - margin, 0.03 + margin))
-        assert (worst.low > 0) == supported
-        assert worst.questions_more == 275
+def test_page_is_one_family_by_holm_and_an_interval_leaves_out_0_exactly_where_its_p_is_below_5_percent() -> None:
+    claims = [claim("market", 0.01), claim("worst", 0.02), claim("prices", 0.04), claim("ensemble", 0.012)]
+    found = {finding.topic: finding for finding in corrected_claims(claims)}
+    assert {topic: round(finding.p or 0, 6) for topic, finding in found.items()} == {
+        "market": 0.04, "ensemble": 0.04, "worst": 0.04, "prices": 0.04,
+    }  # fmt: skip
+    assert all(finding.low > 0 for finding in found.values())
+    found = {finding.topic: finding for finding in corrected_claims([claim("market", 0.02), claim("worst", 0.03)])}
+    assert (found["market"].supported, found["worst"].supported) == (True, True)
+    found = {finding.topic: finding for finding in corrected_claims([claim("market", 0.03), claim("worst", 0.04)])}
+    assert [finding.supported for finding in found.values()] == [False, False]
+    assert all(finding.low <= 0 for finding in found.values())
 
 
-@pytest.mark.parametrize(("p", "margin"), [(0.04, 0.019), (0.06, 0.021)])
-def test_market_is_compared_with_the_first_model_and_with_the_ensemble(p: float, margin: float) -> None:
-    """The first model is the first in rank, and its test is corrected for the number of models."""
-    first = entry("a", brier=0.3, alpha_ci=[0.01, 0.03], ranked_by="adjusted_brier", adjusted_brier=0.1)
-    second = entry("b", rank=2, brier=0.2, ranked_by="adjusted_brier", adjusted_brier=0.2)
-    tests = {"a": {"difference": 0.02, "p_holm": p, "margin": margin}}
-    store([first, second, entry("ensemble", alpha_ci=[-0.0196, 0.0196], n=100)], market=tests)
-    market = by_topic()["market"]
-    assert (market.first, market.supported, market.low > 0) == ("A", p < 0.05, p < 0.05)
-    ensemble = by_topic()["ensemble"]
-    assert not ensemble.supported
-    assert ensemble.questions_more == 685  # 100 (0.01 · 2.8016 / 0.01)² = 784.9, of which 100 are there
+def test_claim_of_a_family_is_corrected_for_it_and_for_the_page() -> None:
+    (alone,) = corrected_claims([claim("worst", 0.002, p_family=0.042)])
+    assert (alone.p, alone.supported, alone.low > 0) == (pytest.approx(0.042), True, True)
+    first, second = corrected_claims([claim("worst", 0.002, p_family=0.042), claim("prices", 0.9)])
+    assert (first.p, first.supported, first.low > 0) == (pytest.approx(0.084), False, False)
+    assert not second.supported
+
+
+def test_questions_needed_count_questions_at_the_level_of_the_verdict_beside_them() -> None:
+    """50 where one claim is made: 100 (0.00438 · 2.8016 / 0.01)² = 150.5; the level of four is stricter."""
+    (one,) = corrected_claims([claim("market", 0.3, se=0.00438)], 12.5)
+    assert (one.questions_more, one.weeks_more) == (51, 5)
+    four = corrected_claims([claim(name, 0.3, se=0.00438) for name in ("market", "worst", "prices", "ensemble")])
+    level = float(normal.ppf(1 - 0.05 / 2 / 4) + normal.ppf(0.8))
+    assert [finding.questions_more for finding in four] == [math.ceil(100 * (0.438 * level) ** 2) - 100] * 4
+    assert four[0].weeks_more is None, "without a pace"
+
+
+def test_interval_of_a_return_ends_at_a_total_loss() -> None:
+    tests = {"gpt": {"se": 90.0, "freedom": 5.0, "p": 0.4}}
+    entry = {"family": "gpt", "display_name": "GPT", "return_percent": -20.0, "cohorts": 6}
+    profit = earning_claim([entry], tests, {}, END)
+    assert profit is not None
+    (found,) = corrected_claims([profit])
+    assert (found.low, found.high > 100) == (-100.0, True)
+    (difference,) = corrected_claims([claim("market", 0.9, se=5.0, bounds=WHOLE)])
+    assert (difference.low, difference.high) == (-1.0, 1.0)
+
+
+def test_too_little_data_bears_no_claim_and_takes_no_part_in_the_correction() -> None:
+    claims = [claim("market", 0.001, basis=9), claim("worst", 0.04), claim("prices", 0.001, freedom=2.9)]
+    few, enough, narrow = corrected_claims(claims)
+    for finding, lack in ((few, ("events", 9, 10, False)), (narrow, ("events", 2.9, 3, True))):
+        assert (finding.shortage, finding.supported, finding.p, finding.questions_more) == (lack, False, None, None)
+    assert (enough.shortage, enough.supported, enough.p) == (None, True, pytest.approx(0.04))
+
+
+def test_every_model_whose_corrected_interval_leaves_out_0_is_named_among_those_who_earn() -> None:
+    """A steady earner below a risky rival with the highest mean: naming only the highest, nobody earned."""
+    ranked = [
+        {"family": "risky", "display_name": "Risky", "return_percent": 9.0, "cohorts": 26},
+        {"family": "steady", "display_name": "Steady", "return_percent": 2.0, "cohorts": 26},
+        {"family": "loser", "display_name": "Loser", "return_percent": -3.0, "cohorts": 26},
+        {"family": "new", "display_name": "New", "return_percent": 4.0, "cohorts": 1},
+    ]
+    tests: dict[str, dict[str, Any]] = {
+        "risky": {"se": 6.0, "freedom": 9.0, "p": 0.17},
+        "steady": {"se": 0.4, "freedom": 9.0, "p": 0.0007},
+        "loser": {"se": 0.5, "freedom": 9.0, "p": 0.0002},
+        "new": {"se": None, "freedom": None, "p": None},
+    }
+    earning = earning_claim(ranked, tests, {"ages": []}, END)
+    assert earning is not None
+    (found,) = corrected_claims([earning])
+    assert (found.first, found.supported) == ("Loser", True)
+    assert found.details == {"ages": [], "above": ["Steady"], "below": ["Loser"]}
+    found, *_ = corrected_claims([earning, *(claim(f"other {k}", 0.9) for k in range(40))])
+    assert found.details == {"ages": [], "above": [], "below": ["Loser"]}, "0.0014 for three models, times 41 claims"
+
+
+def test_who_earns_is_told_from_the_stored_tests_with_the_ages_of_cohorts() -> None:
+    for number in range(1, 7):
+        CohortFactory(number=number, week_start=END - timedelta(weeks=number))
+    weeks = {str(k): {f"2026-0{1 + k % 3}-0{k}": 5.0 + k % 2} for k in range(1, 7)}
+    rows = [
+        {"family": slug, "display_name": slug.upper(), "rank": rank, "external": False, "return_percent": 5.5,
+         "cohorts": 6} for rank, slug in enumerate("ab", start=1)
+    ]  # fmt: skip
+    report = {"weeks": dict.fromkeys("ab", weeks), "earning": dict.fromkeys("ab", return_test(weeks))}
+    store_leaderboards({LeaderboardKey("trading"): LeaderboardContents(rows, report)}, at=END)
+    profit = by_topic()["profit"]
+    assert (profit.details["above"], profit.details["below"]) == (["A", "B"], [])
+    assert profit.details["ages"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_stakes_name_the_clearest_model_and_all_that_differ_in_its_direction() -> None:
+    rows = []
+    for slug, gap, p in (("a", -0.1, 0.0001), ("b", -0.3, 0.4), ("c", -0.2, 0.002), ("d", 0.2, 0.001)):
+        test = {"se": 0.02, "freedom": 20.0, "p": p, "margin": 0.04, "events": 30}
+        rows.append({"family": slug, "over_kelly": gap, "over_kelly_test": test, "bets": 50, "events": 30, "stake": 0.1,
+                     "kelly_stake": 0.2})  # fmt: skip
+    store([entry("a")], forecasts_and_trades=rows)
+    stakes = by_topic()["stakes"]
+    assert (stakes.first, stakes.estimate, stakes.number, stakes.supported) == ("A", -0.1, 50, True)
+    details = {"models": 4, "stake": 0.1, "kelly": 0.2, "condition": SHOWN}
+    assert stakes.details == details | {"above": ["d"], "below": ["A", "c"]}
 
 
 def test_market_tests_are_those_of_the_library_with_the_market_as_a_forecaster() -> None:
@@ -117,60 +194,9 @@ def test_market_tests_are_those_of_the_library_with_the_market_as_a_forecaster()
         assert expected <= test["p_holm"] <= 2 * expected + 1e-12, "corrected for two models"
 
 
-def test_highest_mean_return_has_an_interval_corrected_for_the_number_of_models() -> None:
-    CohortFactory(number=1, week_start=END - timedelta(weeks=4))
-    CohortFactory(number=2, week_start=END - timedelta(weeks=3), status="completed", completed_at=END)
-    CohortFactory(number=3, week_start=END - timedelta(weeks=2))  # one that they did not play
-    weeks = {"1": {"2026-03-01": 4.0, "2026-03-08": 3.0, "2026-03-15": 5.0}, "2": {"2026-03-08": 2.0}}
-    rows = [
-        {"family": slug, "display_name": slug, "rank": rank, "external": False, "return_percent": 7.0 - rank,
-         "return_ci": [1.0, 9.0], "cohorts": 2}
-        for rank, slug in enumerate("abc", start=1)
-    ]  # fmt: skip
-    contents = LeaderboardContents(rows, {"weeks": dict.fromkeys("abc", weeks)})
-    store_leaderboards({LeaderboardKey("trading"): contents}, at=END)
-    profit, one = by_topic()["profit"], return_error(weeks).interval
-    assert one is not None
-    assert profit.low < one[0] < one[1] < profit.high
-    assert profit.details == {"ages": [4]}
-
-
-def test_largest_gap_between_stakes_and_kellys_names_its_direction() -> None:
-    rows = [
-        {
-            "family": "a",
-            "over_kelly": -0.3,
-            "over_kelly_ci": [-0.4, -0.2],
-            "bets": 50,
-            "stake": 0.1,
-            "kelly_stake": 0.4,
-        },
-        {"family": "b", "over_kelly": -0.1, "over_kelly_ci": [-0.2, 0.1], "bets": 60, "stake": 0.1, "kelly_stake": 0.2},
-        {"family": "c", "over_kelly": 0.2, "over_kelly_ci": [0.1, 0.3], "bets": 70, "stake": 0.2, "kelly_stake": 0.0},
-    ]
-    store([entry("a")], forecasts_and_trades=rows)
-    stakes = by_topic()["stakes"]
-    assert (stakes.first, stakes.estimate, stakes.number) == ("A", -0.3, 50)
-    assert stakes.details == {"alike": 1, "models": 3, "stake": 0.1, "kelly": 0.4, "condition": SHOWN}
-
-
-def test_no_model_matches_kellys_stakes_only_if_none_is_told_apart() -> None:
-    near = {"family": "a", "over_kelly": -0.1, "over_kelly_ci": [-0.15, -0.05], "bets": 90}
-    far = {"family": "b", "over_kelly": -0.3, "over_kelly_ci": [-0.7, 0.1], "bets": 5}
-    store([entry("a")], forecasts_and_trades=[row | {"stake": 0.1, "kelly_stake": 0.3} for row in (near, far)])
-    stakes = by_topic()["stakes"]
-    assert (stakes.first, stakes.supported, stakes.details["alike"]) == ("A", True, 1)
-
-
-def test_calibration_names_its_condition() -> None:
-    bins = [{"from": 0.8, "to": 0.9, "forecast": 0.85, "outcome": 0.7, "low": 0.6, "high": 0.8, "pairs": 50}]
-    store([entry("a")], curves={"reliability": {"forecasters": {"a": bins}}})
-    assert by_topic()["calibration"].details["condition"] == SHOWN
-
-
 def test_comparisons_are_read_once_for_each_version_of_the_leaderboards() -> None:
     for number in range(4):
-        forecast(number, priced=0.8, blind=0.6)
+        forecast(number, priced=0.8 + number / 100, blind=0.6)
     compute_scores(at=END)
     first = findings()
     with CaptureQueriesContext(connection) as captured:

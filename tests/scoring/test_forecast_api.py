@@ -12,7 +12,6 @@ from markets.models import Question
 from scoring.models import Leaderboard
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
-from tests.problems import errors
 from tests.scoring.reads import statements
 
 pytestmark = pytest.mark.django_db
@@ -85,17 +84,6 @@ def test_several_options_may_have_happened_where_they_do_not_exclude_each_other(
     assert get(client, f"questions/{question.pk}/")["outcome"] == ["A", "C"]
 
 
-def test_questions_are_filtered_by_what_they_are(client: Client, rain: Question, cup: Question) -> None:
-    assert names(get(client, "questions/")) == [cup.pk, rain.pk]
-    for query, expected in (
-        ({"status": "open"}, cup), ({"status": "resolved"}, rain), ({"category": "Sports"}, cup),
-        ({"market": rain.market_id}, rain), ({"resolved_at__gte": "2026-04-07"}, rain),
-    ):  # fmt: skip
-        assert names(get(client, "questions/", **query)) == [expected.pk]
-    assert names(get(client, "questions/", source="kalshi")) == []
-    assert names(get(client, "questions/", exclusive="false")) == []
-
-
 def test_one_question_tells_each_days_prices_and_what_everybody_said(client: Client, rain: Question) -> None:
     compute_scores(at=END)
     row = get(client, f"questions/{rain.pk}/")
@@ -122,25 +110,6 @@ def test_a_forecast_as_the_contract_names_it(client: Client, cup: Question) -> N
     assert (row["made_at"], row["brier"], row["normalised"]) == ("2026-03-08T00:05:00Z", None, False)
 
 
-def test_forecasts_are_filtered_and_walked_by_a_cursor(client: Client, rain: Question, cup: Question) -> None:
-    def count(**query: Any) -> int:
-        return len(get(client, "forecasts/", **query)["results"])
-
-    assert count() == 5
-    assert count(question=rain.pk) == 4
-    assert count(family=GROK) == 1
-    assert count(arm="blind") == 1
-    assert count(status="resolved") == 4
-    assert count(made_at__gte="2026-03-09") == 1
-    assert count(methodology="v2", family=GPT, arm="priced", question=rain.pk) == 2
-    ids, url = [], "/api/v1/forecasts/?page_size=2"
-    while url:
-        body = client.get(url).json()
-        ids += [row["id"] for row in body["results"]]
-        url = body["next"]
-    assert sorted(ids) == sorted(Forecast.objects.values_list("pk", flat=True))
-
-
 def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Client, cup: Question) -> None:
     forecast = Forecast.objects.select_related("elicitation__batch").get()
     row = get(client, f"forecasts/{forecast.pk}/")
@@ -148,19 +117,6 @@ def test_one_forecast_shows_its_prompt_byte_for_byte_and_every_call(client: Clie
     assert row["system_prompt"] == forecast.elicitation.system_prompt
     assert row["stated"] == {"A": "0.4", "B": "0.4", "None of these": "0.2"}
     assert [call["model"] for call in row["calls"]] == ["openai/gpt-5.2"]
-
-
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("forecasts/", {"arm": "loud"}), ("forecasts/", {"methodology": "v9"}), ("forecasts/", {"family": "nobody"}),
-        ("forecasts/", {"status": "won"}), ("questions/", {"source": "bets"}), ("questions/", {"exclusive": "2"}),
-        ("questions/", {"market": "999999"}), ("forecast-leaderboards/", {"arm": "loud"}),
-        ("leaderboard/", {"protocol": "forecast", "arm": "loud"}),
-    ],
-)  # fmt: skip
-def test_a_value_that_names_nothing_is_refused_by_its_name(client: Client, path: str, query: dict[str, str]) -> None:
-    assert list(errors(client.get(f"/api/v1/{path}", query))) == [list(query)[-1]]
 
 
 def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: Client, rain: Question) -> None:
@@ -180,18 +136,20 @@ def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: C
 
 
 def test_the_leaderboard_of_a_past_instant_knows_only_what_was_resolved_by_then(client: Client, rain: Question) -> None:
+    compute_scores(at=END)
     later = QuestionFactory()
     ask(later, {GPT: [0.5, 0.5]})
     end_question(later, "YES", at=END + DAY)
     compute_scores(at=END + DAY)
 
     def first(**query: Any) -> Any:
-        rows = get(client, "leaderboard/", protocol="forecast", **query)["results"]
-        return next(row for row in rows if row["forecaster"] == GPT)
+        answer = client.get("/api/v1/leaderboard/", {"protocol": "forecast", **query}, follow=True)
+        return next(row for row in answer.json()["results"] if row["forecaster"] == GPT)
 
-    assert (first()["n"], first(as_of="2026-04-07")["n"], first(as_of="2026-04-06")["n"]) == (2, 1, 0)
-    assert first(as_of="2026-04-07")["brier"] == pytest.approx(0.05)
-    assert first(as_of="2026-04-08", category="Politics")["n"] == 1
+    past = (END + DAY / 2).isoformat()
+    assert (first()["n"], first(as_of=past)["n"]) == (2, 1)
+    assert first(as_of=past)["brier"] == pytest.approx(0.05)
+    assert first(as_of=(END + DAY).isoformat(), category="Politics")["n"] == 1
 
 
 def test_one_leaderboard_holds_all_that_stands_beside_the_ranking(client: Client, rain: Question) -> None:
@@ -204,23 +162,14 @@ def test_one_leaderboard_holds_all_that_stands_beside_the_ranking(client: Client
     assert {"pairs", "curves", "agreement", "forecasts_and_trades"} <= set(row["report"])
 
 
-@pytest.mark.parametrize(
-    "path", ["questions/", "forecasts/", "forecast-leaderboards/", "leaderboard/?protocol=forecast"]
-)
-def test_a_list_costs_the_same_queries_however_long(client: Client, path: str) -> None:
+def test_the_leaderboard_costs_the_same_queries_however_long(client: Client) -> None:
     def more(number: int) -> None:
         for _ in range(number):
             ask(QuestionFactory(), {GPT: [0.6, 0.4], GROK: [0.5, 0.5]})
         compute_scores(at=END)
 
+    path = "leaderboard/?protocol=forecast"
     more(1)
     few = statements(get, client, path)
     more(3)
     assert statements(get, client, path) == few <= 8
-
-
-def test_one_question_costs_the_same_queries_however_often_it_was_asked(client: Client, cup: Question) -> None:
-    few = statements(get, client, f"questions/{cup.pk}/")
-    for day in range(1, 4):
-        ask(cup, {GPT: [0.4, 0.4, 0.2], GROK: [0.4, 0.4, 0.2]}, day=WEEK + day * DAY)
-    assert statements(get, client, f"questions/{cup.pk}/") == few <= 10

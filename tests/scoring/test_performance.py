@@ -8,13 +8,10 @@ import pytest
 from django.test import Client
 
 from agents.models import Agent, Family
-from arena_verifier.order_books import OF_FAMILY
 from cohorts.models import Cohort, Methodology
-from scoring.models import Leaderboard
 from scoring.selectors.competition import competition_index
 from scoring.selectors.performance import BUCKETS, MAX_BUCKETS, RANGES, performance, performances
 from scoring.services.scores import compute_scores
-from tests.commands import run
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -28,8 +25,6 @@ from tests.factories import (
 )
 from tests.markup import chart_data, get_page
 from tests.scoring.reads import statements
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue
-from tests.venue import bet as buys
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY, TEN = timedelta(hours=1), timedelta(days=1), timedelta(minutes=10)
@@ -66,8 +61,8 @@ def test_before_anything_was_recorded_there_is_no_curve(client: Client) -> None:
 
 
 def test_each_bucket_ends_with_the_newest_value_in_it_and_the_last_with_the_newest_of_all(client: Client) -> None:
-    worth(agent_of("grok-4"), {0 * DAY: 10000, 5 * TEN: 10050, HOUR: 10100, HOUR + TEN: 10200, 7 * DAY: 10300})
-    body = curves(client, range="1W", as_of="2026-03-08T02:15:00Z")
+    worth(agent_of("grok-4"), {0 * DAY: 10000, 5 * TEN: 10050, HOUR: 10100, HOUR + TEN: 10200})
+    body = curves(client, range="1W")
     assert (body["as_of"], body["bucket_seconds"]) == ("2026-03-08T01:10:00Z", 3600)
     (series,) = body["series"]
     assert series == {
@@ -164,7 +159,6 @@ def test_a_change_of_release_is_told(client: Client) -> None:
     }  # fmt: skip
     assert curves(client)["release_changes"] == curves(client, range="1W")["release_changes"] == [change]
     assert curves(client, range="1D")["release_changes"] == []
-    assert curves(client, as_of="2026-03-14")["release_changes"] == []
 
 
 def test_the_curve_of_the_page_has_the_values_of_the_api(client: Client) -> None:
@@ -198,43 +192,6 @@ def leaderboard(client: Client, **query: Any) -> list[dict[str, Any]]:
     return answer.json()["results"]
 
 
-def test_the_leaderboard_of_a_past_instant_is_the_one_that_stood_then(venue: Venue, client: Client) -> None:
-    """Every snapshot's leaderboard is kept aside as it was published, and asked for again at the end of the season."""
-    venue.market("Will it rain?")
-    venue.market("Will it snow?")
-    venue.says(GPT, buys("Will it rain?", "YES", 500), buys("Will it snow?", "NO", 700))
-    venue.says(GROK, buys("Will it snow?", "YES", 900))
-    published = {}
-    for week in range(2):
-        start = timedelta(weeks=week)
-        run("sync_markets", SUNDAY + start)
-        run("start_cohort", SUNDAY + start)
-        run("run_decisions", DECISION + start)
-        if week:
-            venue.resolve("Will it rain?", "Yes")
-            run("sync_markets", DECISION + start)
-            run("check_resolutions", SUNDAY + start + TEN)
-        venue.move("Will it snow?", Yes=f"0.4{week + 1}", No=f"0.5{8 - week}")
-        instant = SUNDAY + start + TEN
-        run("sync_markets", instant)
-        run("take_snapshots", instant)
-        published[instant] = Leaderboard.objects.get(methodology="", protocol="trading").entries
-    assert len({str(entries) for entries in published.values()}) == 2
-    for instant, entries in published.items():
-        past = leaderboard(client, as_of=instant.isoformat())
-        # A call bears the real clock's time: its cost is counted from its week's freeze on. Costs are those of now.
-        without = {"cost_usd": None, "return_without_largest_bet": None, **dict.fromkeys(OF_FAMILY)}
-        assert [row | without for row in past] == [row | without for row in entries]
-    assert leaderboard(client, as_of=(SUNDAY - DAY).isoformat()) == []
-
-
-def test_before_its_first_snapshot_an_agent_is_worth_what_it_started_with(client: Client) -> None:
-    agent = AgentFactory()
-    bet(agent)
-    (row,) = leaderboard(client, as_of="2026-03-08T00:01:00Z")
-    assert (row["total_value"], row["return_percent"], row["resolved_bets"]) == ("10000.00", 0.0, 0)
-
-
 def test_a_category_narrows_the_scores_and_leaves_the_money(client: Client) -> None:
     """1,250 on Politics (confidence 0.5, won: 0.25) and 875 on Sports (0.4, lost: 0.16), both at 0.40."""
     agent = AgentFactory()
@@ -255,24 +212,3 @@ def test_a_category_narrows_the_scores_and_leaves_the_money(client: Client) -> N
     money = ("total_value", "pnl", "return_percent", "rank")
     for row in (one, second, empty):
         assert [row[key] for key in money] == ["11000.00", "1000.00", 10.0, 1]
-
-
-def test_a_category_and_an_instant_go_together(client: Client) -> None:
-    agent = AgentFactory()
-    market = MarketFactory(category="Politics")
-    bet(agent, market)
-    resolve(market, "YES", at=WEEK + 3 * DAY)
-    compute_scores(at=WEEK + 3 * DAY)
-    assert [
-        leaderboard(client, category="Politics", as_of=day)[0]["resolved_bets"] for day in ("2026-03-10", "2026-03-11")
-    ] == [0, 1]
-
-
-def test_a_past_leaderboard_costs_the_same_queries_however_much_was_played(client: Client) -> None:
-    selection = {"as_of": "2026-10-01T00:00:00Z", "category": "Politics"}
-    play_week()
-    before = statements(leaderboard, client, **selection)
-    play_week()
-    play_week()
-    assert statements(leaderboard, client, **selection) == before <= 12
-    assert leaderboard(client, **selection)

@@ -13,7 +13,7 @@ from django.db import connection
 from agents.models import Agent, JournalEntry
 from foundation.models import Run
 from scoring.models import Snapshot
-from scoring.services.forecast_panels import Selection, resolved_entries
+from scoring.selectors.forecast_panels import Selection, resolved_entries
 from tests.commands import run
 from tests.factories import WEEK, AgentFactory, QuestionFactory, ask, bet, end_question
 

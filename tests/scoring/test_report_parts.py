@@ -1,17 +1,17 @@
-"""Scores by days to the close, by cost and by release: figures by hand, pages, charts and API."""
+"""Scores by days to the close and by cost: figures by hand, pages, charts and API."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from agents.models import Family, Forecast, ModelCall, Release
-from markets.models import Outcome, Question
+from agents.models import Family, Forecast, ModelCall
+from markets.models import Question
 from scoring.services.scores import compute_scores
 from tests.factories import DECIDED, WEEK, MarketFactory, QuestionFactory, ask, end_question
-from tests.markup import element, get_page, links, section, table_row, visible_text
+from tests.markup import element, get_page, section, table_row, visible_text
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -79,48 +79,6 @@ def test_forecast_counts_in_the_bin_of_its_days_to_the_close(client: Client) -> 
     assert near == pytest.approx([0.2**2, 0.1**2, 0.0])
     assert (scores[0, 1], scores[30, None]) == (None, None)
     assert far["brier_ci"] is None  # one event
-
-
-def test_page_names_the_best_early_forecaster_with_its_condition(client: Client) -> None:
-    six_questions()
-    resolve_all()
-    early = get(client, "time")["early"]
-    assert (early["questions"], early["events"], early["entries"][0]["forecaster"]) == (6, 6, GPT)
-    assert early["entries"][0]["brier_ci"][0] > 0
-    page = get_page(client, "/time/")
-    headline = visible_text(element(page, "p.answer"))
-    assert headline.startswith(
-        "GPT-5.2 forecasts best when shown the market’s prices, 14 days and more before the close"
-    )
-    assert "/time/" in links(element(page, "nav[aria-label=Forecasts]"))
-    for name in ("by-days", "scores"):
-        for extension in ("csv", "png", "svg"):
-            assert client.get(f"/time/charts/{name}.{extension}").status_code == 200
-    rows = client.get("/time/charts/by-days.csv").content.decode().splitlines()
-    assert rows[0] == "series,bin,brier_score"
-    assert any(row.startswith("GPT-5.2,4,") for row in rows)
-
-
-def test_revision_is_the_mean_change_beside_the_price(client: Client) -> None:
-    first, second, third = (rain(number, gpt=0.5) for number in (1, 2, 3))
-    tell(first, 19, gpt=0.7)  # the price stands still
-    start = float(Outcome.objects.get(market=first.market, side="YES").price or 0)
-    for market, price in ((first.market, "0.8"), (second.market, "0.3"), (third.market, "0.3")):
-        assert market is not None
-        Outcome.objects.filter(market=market, side="YES").update(price=Decimal(price))
-        Outcome.objects.filter(market=market, side="NO").update(price=1 - Decimal(price))
-    tell(first, 18, gpt=0.6)
-    tell(second, 18, gpt=0.4)
-    tell(third, 18, gpt=0.4)
-    resolve_all()
-    (row,) = get(client, "time")["revisions"]
-    assert (row["forecaster"], row["n"], row["revisions"], row["events"]) == (GPT, 3, 4, 3)
-    # The first question: 0.2 and 0.1; the others 0.1. A question counts once.
-    assert row["revision"] == pytest.approx((0.15 + 0.1 + 0.1) / 3)
-    assert row["price_move"] == pytest.approx((abs(0.8 - start) / 2 + 2 * abs(0.3 - start)) / 3)
-    # The first went against the price once it moved, the others its way.
-    assert row["same_direction"] == pytest.approx(2 / 3)
-    assert row["revision_ci"] is None
 
 
 def malformed_try(forecast: Forecast, cost: str, source: str) -> None:
@@ -200,106 +158,32 @@ def test_forecast_whose_cost_the_gateway_did_not_state_leaves_score_and_cost(cli
 # ── releases ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def date_releases(**days: date) -> None:
-    for name, slug in (("gpt", GPT), ("kimi", KIMI), ("grok", GROK)):
-        Release.objects.filter(family__slug=slug).update(released_on=days.get(name), knowledge_cutoff=None)
+# ── both ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_trend_of_the_difference_to_the_market_falls_to_its_date_of_parity(client: Client) -> None:
-    date_releases(grok=date(2025, 1, 1), kimi=date(2025, 7, 2), gpt=date(2026, 1, 1))
-    for number in range(8):
-        question, away = rain(number), number / 500
-        tell(question, 15, grok=0.10 + away, kimi=0.25 - away, gpt=0.40 + away)
+def test_model_that_shares_no_question_with_the_others_has_no_cost_of_a_score(client: Client) -> None:
+    for number in range(6):
+        tell(rain(number), 15, gpt=0.9, cost="0.04")
+        tell(rain(10 + number), 15, kimi=0.8, cost="0.04")
+        if number:
+            tell(rain(20 + number), 15, gpt=0.9, grok=0.7, cost="0.01")
     resolve_all()
-    report = get(client, "release-trends")
-    rows = {row["family"]: row for row in report["rows"]}
-    trend = report["trends"]["released_on"]
-    differences = [rows[slug]["difference"] for slug in (GROK, KIMI, GPT)]
-    price = float(Outcome.objects.filter(side="YES").values_list("price", flat=True)[0] or 0)
-    grok = sum((0.9 - number / 500) ** 2 for number in range(8)) / 8
-    assert differences[0] == pytest.approx(grok - (1 - price) ** 2)
-    days = [0, 182, 365]
-    mean = sum(days) / 3
-    slope = sum((x - mean) * y for x, y in zip(days, differences, strict=True)) / sum((x - mean) ** 2 for x in days)
-    assert trend["slope"] == pytest.approx(slope * 365.25)
-    crossing = date(2025, 1, 1) + timedelta(days=round(mean - (sum(differences) / 3) / slope))
-    assert abs(date.fromisoformat(trend["parity"]) - crossing) <= timedelta(days=1)
-    low, high = trend["parity_ci"]
-    assert low <= trend["parity"] <= high
-    page = get_page(client, "/releases/")
-    text = visible_text(element(page, "p.answer"))
-    assert text.startswith("When shown the market’s prices, releases with a later date of release forecast better")
-    parity = datetime.fromisoformat(trend["parity"]).replace(tzinfo=UTC)
-    assert f"the line meets the market’s score on {parity.day} {parity:%b %Y}" in text
-    for extension in ("csv", "png", "svg"):
-        assert client.get(f"/releases/charts/released-on.{extension}").status_code == 200
-    assert report["trends"]["knowledge_cutoff"] is None
+    rows = by_name(get(client, "costs")["rows"])
+    assert {name: row["efficient"] for name, row in rows.items()} == {GPT: True, GROK: True}
 
 
-def test_two_dates_have_no_trend_and_an_unknown_date_is_said(client: Client) -> None:
-    date_releases(grok=date(2025, 1, 1), kimi=date(2025, 7, 2))
-    for number in range(4):
-        tell(rain(number), 15, grok=0.1, kimi=0.2, gpt=0.3 + number / 10)
-    resolve_all()
-    assert get(client, "release-trends")["trends"]["released_on"] is None
-    page = get_page(client, "/releases/")
-    assert "no trend by date of release can be told" in visible_text(page)
-    assert "unknown" in table_row(section(page, "releases"), "GPT-5.2")
-
-
-def test_cutoff_is_the_catalogues_else_as_declared(client: Client) -> None:
-    Release.objects.filter(family__slug=GPT).update(
-        knowledge_cutoff=date(2025, 6, 30), declared_cutoff=date(2025, 9, 30)
-    )
-    Release.objects.filter(family__slug=KIMI).update(declared_cutoff=date(2025, 8, 31))
-    tell(rain(1), 15, gpt=0.3, kimi=0.3, grok=0.3)
-    resolve_all()
-    rows = {row["family"]: row for row in get(client, "release-trends")["rows"]}
-    cutoffs = {slug: (row["knowledge_cutoff"], row["cutoff_source"]) for slug, row in rows.items()}
-    assert cutoffs == {GPT: ("2025-06-30", "catalogue"), KIMI: ("2025-08-31", "declared"), GROK: (None, None)}
-
-
-def test_forecast_later_than_a_year_after_its_releases_first_is_left_out(client: Client) -> None:
-    first, second, third = rain(1), rain(2), rain(3)
-    tell(first, 500, gpt=0.9)
-    tell(second, 135, gpt=0.8)  # 365 days later
-    tell(third, 134, gpt=0.1)
-    resolve_all()
-    (row,) = get(client, "release-trends")["rows"]
-    assert (row["forecasts"], row["late_forecasts"]) == (2, 1)
-    assert row["brier"] == pytest.approx((0.1**2 + 0.2**2) / 2)
-
-
-def test_new_date_of_a_release_is_in_the_next_report(client: Client) -> None:
-    tell(rain(1), 15, gpt=0.9)
-    resolve_all()
-    assert get(client, "release-trends")["rows"][0]["released_on"] is None
-    date_releases(gpt=date(2025, 1, 1))
-    compute_scores(at=CLOSE + 2 * DAY)
-    assert get(client, "release-trends")["rows"][0]["released_on"] == "2025-01-01"
-
-
-# ── all three ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("path", ["time", "costs", "release-trends"])
-def test_unknown_choices_are_refused_and_the_past_is_as_it_was(client: Client, path: str) -> None:
+@pytest.mark.parametrize("path", ["time", "costs"])
+def test_unknown_choices_are_refused(client: Client, path: str) -> None:
     six_questions()
     resolve_all()
-    page = f"/{'releases' if path == 'release-trends' else path}/"
-    for query in ("arm=deaf", "methodology=v9", "mood=bad"):
+    page = f"/{path}/"
+    for query in ("arm=deaf", "methodology=v9", "mood=bad", "as_of=2026-04-01"):
         assert client.get(f"/api/v1/{path}/?{query}").status_code == 400
     assert client.get(f"{page}?arm=deaf").status_code == 404
-    now, before = get(client, path), get(client, path, as_of=(CLOSE - DAY).isoformat())
-    past_body = get(client, path, as_of=(CLOSE + 2 * DAY).isoformat())
-    filled = "bins" if path == "time" else "rows"
-    assert past_body[filled] == now[filled] != before[filled]
     assert "Nothing to compare yet" not in visible_text(get_page(client, page))
-    past = visible_text(get_page(client, f"{page}?as_of={(CLOSE - DAY).date()}"))
-    assert "Nothing to compare yet" in past
 
 
-@pytest.mark.parametrize("page", ["/time/", "/costs/", "/releases/"])
+@pytest.mark.parametrize("page", ["/time/", "/costs/"])
 def test_page_of_an_empty_arena(client: Client, page: str) -> None:
     assert "Nothing to compare yet" in visible_text(get_page(client, page))
     assert Family.objects.active().exists()

@@ -16,6 +16,8 @@ from tests.bulk_factories import Portfolios, create_portfolios
 from tests.factories import chain_all
 from tests.venue import Venue
 
+pytestmark = pytest.mark.slow
+
 MOST_QUERIES = 85
 """SQLite takes a few dozen rows to a statement; the same markets cost the same whoever holds them."""
 
@@ -44,11 +46,11 @@ class _Everything(dict[str, str | None]):
 
 
 @pytest.mark.thorough
-def test_140_agents_with_4480_positions_cost_one_call_and_a_bounded_number_of_queries(quoted: Venue) -> None:
+def test_140_agents_with_4480_positions_cost_two_calls_and_a_bounded_number_of_queries(quoted: Venue) -> None:
     portfolios = create_portfolios(cohorts=20, positions=32)
     assert (portfolios.agents, portfolios.positions) == (140, 4480)
     assert cost(portfolios) <= MOST_QUERIES
-    assert quoted.requests == ["POST /clob/midpoints"]
+    assert quoted.requests == ["POST /clob/midpoints", "POST /clob/books"]
     assert Snapshot.objects.count() == 140
     assert Outcome.objects.filter(side="YES", price="0.41").count() == portfolios.markets
 

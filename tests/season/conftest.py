@@ -12,7 +12,9 @@ from tests.season.season_api import SeasonApi
 from tests.venue import Venue
 
 # The season is an SQLite file whatever the suite runs on: comparing its figures once is enough.
-collect_ignore_glob = ["test_figures_*.py"] if os.environ.get("ARENA_TESTS_ON") == "postgres" else []
+collect_ignore_glob = (
+    ["test_figures_*.py", "test_every_page.py"] if os.environ.get("ARENA_TESTS_ON") == "postgres" else []
+)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 Four cohorts in four weeks, played by the real commands over HTTP against the scripted venues: bets won, lost, sold,
 refunded and rejected, markets awaiting resolution, malformed answers, models that are down, forecasts in both arms,
-an external agent, imported forecasts, an export, and hostile text. The fourth cohort has a methodology of its own and
-a newer release of one family, and is complete at the end. `tests.season.running_site` runs this as a process.
+an external agent, an export, and hostile text. The fourth cohort has a methodology of its own and a newer release of
+one family, and is complete at the end. `tests.season.running_site` runs this as a process.
 """
 
 import json
@@ -189,7 +189,6 @@ def play(server: Any, file: Path) -> None:
         decide(4, {GROK: (down,) * 3, GEMINI: (bets((TIDE, "NO", 250)),)})  # models that were down may be asked again
         done("take_snapshots", SUNDAY + 4 * week + hour)
         done("compute_scores", SUNDAY + ENDS_AFTER)
-    import_and_export(SUNDAY + ENDS_AFTER, file.parent)
 
 
 def change_methodology(at: Any) -> None:
@@ -213,23 +212,6 @@ def change_methodology(at: Any) -> None:
     releases[releases.index(old)] = newer
     line_up = propose_lineup(releases=releases, by="operator", reason="A newer release.", at=at)
     assert approve_lineup(line_up, by="operator", reason="Looked at.", at=at)
-
-
-def import_and_export(at: Any, folder: Path) -> None:
-    """Imports forecasts of others and requests an export."""
-    from django.core.management import call_command
-
-    from scoring.exports.selection import ExportSelection
-    from scoring.services.exports import request_export
-
-    other_file = folder / "others.csv"
-    rows = ("ann,q1,YES,0.75,1,rain", "bob,q1,YES,0.5,1,rain", "bob,q2,YES,0.5,0,wind", "<i>ann</i>,q2,YES,0.2,0,wind")
-    other_file.write_text(
-        "\n".join(["forecaster,question,option,probability,outcome,category", *rows, "x,q3,YES,1.5,0,w"])
-    )
-    with open(os.devnull, "w") as quiet:
-        call_command("import_forecasts", str(other_file), format="long", collection="Others", at=at, stdout=quiet)
-    request_export(selection=ExportSelection(1), formats=("csv",), by="operator", at=at)
 
 
 def done(command: str, at: Any) -> None:

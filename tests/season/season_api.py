@@ -36,6 +36,7 @@ class SeasonApi:
     def __init__(self, site: Site) -> None:
         self.client = httpx.Client(base_url=site.url, timeout=60, follow_redirects=True)
         self.one = cache(self._one)
+        self.status = cache(self._status)
         self.rows = cache(self._rows)
 
     def page(self, address: str) -> Page:
@@ -47,6 +48,10 @@ class SeasonApi:
         """A link to a family's page with its slug, as the API has it, in place of its name."""
         slugs = {name_slug(name): slug for name, slug in self.names.items()}
         return link[1] + slugs.get(link[2], link[2])
+
+    def _status(self, address: str) -> int:
+        """The status to which an address leads."""
+        return self.client.head(address).status_code
 
     def _one(self, path: str) -> Any:
         response = self.client.get(f"/api/v1/{path}")

@@ -27,6 +27,8 @@ from tests.venue import (
     sell,
 )
 
+pytestmark = pytest.mark.slow
+
 WEEK = timedelta(weeks=1)
 RAIN, CUP = "Will it rain?", "Lakers or Celtics?"
 

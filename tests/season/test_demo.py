@@ -1,5 +1,6 @@
 """The main job as a newcomer runs it: `demo` as a real process, a season over real HTTP, and the live process tree."""
 
+import csv
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -21,6 +23,8 @@ import pytest
 
 from arena_site import jobs
 from tests.documentation import code_blocks, example_client
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
@@ -31,14 +35,15 @@ def environment(**extra: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | extra
 
 
-def demo(database: Path, *options: str) -> str:
-    """The table that a one-week demo prints."""
-    command = [sys.executable, "manage.py", "demo", "--no-serve", "--weeks", "1", "--database", f"sqlite:///{database}"]
+def demo(database: Path, *options: str, weeks: int = 1) -> str:
+    """The table that a demo prints."""
+    command = [sys.executable, "manage.py", "demo", "--no-serve", "--database", f"sqlite:///{database}"]
+    command += ["--weeks", str(weeks)]
     env = environment(ARENA_EXPORT_DIR=str(database.parent / "exports"))
     ran = subprocess.run([*command, *options], cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
     assert len(list(database.parent.glob("exports/public-*/*.zip"))) == 1
     assert ran.returncode == 0, ran.stderr
-    assert "week 1 of 1" in ran.stderr
+    assert f"week 1 of {weeks}" in ran.stderr
     assert re.search(r"admin login: admin / \S+", ran.stdout)
     return ran.stdout[: ran.stdout.index("admin login")]
 
@@ -56,6 +61,16 @@ def test_another_seed_another_table(played: tuple[Path, str], migrated_file: Pat
     assert demo(Path(shutil.copy(migrated_file, tmp_path)), "--seed", "4") != table
 
 
+def test_boards_hold_what_has_resolved_by_each_sunday_of_a_demo(migrated_file: Path, tmp_path: Path) -> None:
+    database = Path(shutil.copy(migrated_file, tmp_path))
+    demo(database, weeks=2)
+    with closing(sqlite3.connect(database)) as stored:
+        sundays = stored.execute(
+            "SELECT DISTINCT at FROM scoring_publishedboard WHERE protocol = 'forecast' AND track = '' ORDER BY at"
+        )
+        assert sundays.fetchall() == [("2026-03-08 00:00:00",), ("2026-03-15 00:00:00",)]
+
+
 def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
     ran = subprocess.run(
         [sys.executable, "manage.py", "verify_ledger", "--json"],
@@ -66,6 +81,38 @@ def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
     )
     assert ran.returncode == 0
     assert '"violations": 0' in ran.stdout
+
+
+def test_agents_play_in_a_demo_and_its_archive_is_proved(played: tuple[Path, str], tmp_path: Path) -> None:
+    (published,) = played[0].parent.glob("exports/public-*/*.zip")
+    shutil.unpack_archive(published, tmp_path)
+    (program,) = tmp_path.rglob("verify_arena.py")
+    ran = subprocess.run([sys.executable, program, program.parent], capture_output=True, text=True)
+    assert (ran.returncode, json.loads(ran.stdout.splitlines()[-1])["violations"]) == (0, 0)
+    with (program.parent / "csv" / "leaderboard_agents.csv").open() as board:
+        rows = list(csv.DictReader(board))
+    answered = {(row["forecaster"], row["protocol"]) for row in rows if row["answered"] not in ("", "0")}
+    assert answered >= {
+        ("shrinkage", "forecast"), ("extremes", "forecast"), ("extremes", "trading"), ("trader", "trading"),
+    }  # fmt: skip
+    with (program.parent / "csv" / "receipts.csv").open() as receipts:
+        assert len(list(csv.DictReader(receipts))) > 10
+
+
+ASKED_FOR_AGENTS_ALONE = """
+SELECT count(*) FROM markets_questionentry entry WHERE reason = 'traded' AND NOT EXISTS (
+  SELECT 1 FROM markets_questionoption option JOIN markets_outcome outcome ON outcome.id = option.outcome_id
+  JOIN agents_trade trade ON trade.market_id = outcome.market_id JOIN agents_agent agent ON agent.id = trade.agent_id
+  JOIN agents_family family ON family.id = agent.family_id
+  WHERE option.question_id = entry.question_id AND NOT family.external)
+"""
+
+
+def test_bets_of_external_agents_choose_no_question(played: tuple[Path, str]) -> None:
+    with closing(sqlite3.connect(played[0])) as stored:
+        bets = "SELECT count(*) FROM agents_trade JOIN agents_agent a ON a.id = agent_id JOIN agents_family f"
+        assert stored.execute(f"{bets} ON f.id = family_id WHERE external").fetchone()[0] > 0
+        assert stored.execute(ASKED_FOR_AGENTS_ALONE).fetchone() == (0,)
 
 
 def test_a_demo_never_plays_over_a_live_season(migrated_file: Path, tmp_path: Path) -> None:
@@ -197,10 +244,7 @@ def test_orphans_of_a_killed_process_end_by_themselves(
 
 
 def follow_tutorial(folder: Path, address: str, token: str) -> str:
-    """The output of the commands of docs/agents.md, in a fresh environment with the wheels of this workspace."""
-    build = "uv build --all-packages --wheel --out-dir"
-    assert f"`{build} ../wheels`" in (ROOT / "docs" / "agents.md").read_text()
-    subprocess.run([*build.split(), str(folder.parent / "wheels"), "--quiet"], cwd=ROOT, check=True)
+    """The output of the commands of docs/agents.md, in a fresh environment with the kit of the demo's own index."""
     venv.create(folder / "venv", with_pip=True)
     # The dependencies are those of this environment, which a path lends; its editable packages are not on it.
     (site,) = folder.glob("venv/lib/python*/site-packages")
@@ -208,11 +252,10 @@ def follow_tutorial(folder: Path, address: str, token: str) -> str:
     env = environment(
         PATH=f"{folder}/venv/bin:{os.environ['PATH']}",
         ARENA_AGENT_HOME=str(folder / "home"),
-        PIP_NO_INDEX="1",
     )
     (agent,) = code_blocks("In ten minutes", "python")
     first, *later_blocks = code_blocks("In ten minutes", "sh")
-    transcript = run_commands(first, folder, env)
+    transcript = run_commands(first.replace("http://127.0.0.1:8000", address), folder, env)
     (folder / "cautious.py").write_text(agent)
     for commands in later_blocks:
         transcript += run_commands(commands.replace("http://127.0.0.1:8000", address), folder, env, typed=f"{token}\n")
@@ -240,6 +283,8 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     page = httpx.get(f"http://127.0.0.1:{port}/")
     assert "The season is being played: week 1, " in page.text
     assert '<meta http-equiv="refresh" content="5">' in page.text
+    assert " Mar 2026" in page.text
+    assert f"{datetime.now(UTC):%-d %b %Y}" not in page.text
     assert "serving" not in log.read_text()
     eventually(lambda: "serving" in log.read_text())
     page = httpx.get(f"http://127.0.0.1:{port}/")
@@ -259,7 +304,7 @@ def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_
     (market,) = [row for row in board if row["forecaster"] == "market"]
     assert all(market[name] == report["references"]["market"][name] for name in ("brier", "brier_ci", "alpha"))
     assert "7 answered, 0 refused, 0 failed, 0 pending" in transcript
-    assert re.findall(r"^answered \S+: (.*), receipt 1, received ", transcript, re.MULTILINE) == ["BET"]
+    assert re.findall(r"^answered \S+: (BET), receipt \d+, received ", transcript, re.MULTILINE) == ["BET"]
     assert len(re.findall(r"^[0-9a-f]{64}: ok$", transcript, re.MULTILINE)) == 7
     command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
     refusal = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)

@@ -20,8 +20,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from agents.models import Elicitation, Forecast, ModelCall
-from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused
+from agents.services.spending import week_spending
 from arena_verifier.program import verify
 from cohorts.models import Methodology
 from foundation import failpoints
@@ -326,11 +326,6 @@ RESULTS = {
             "publishedDate": "2026-03-07T00:00:00.000Z", "author": None, "text": PLAIN}]}),
     "tavily": ("POST", "/search", {"query": RAIN, "results": [{"title": "T", "url": "https://n.example/1",
                "content": PLAIN, "score": 0.9, "published_date": "Sat, 07 Mar 2026 00:00:00 GMT"}]}),
-    "brave": ("GET", "/web/search", {"type": "search", "web": {"results": [{"title": "T", "url": "https://n.example/1",
-              "description": "Clouds gather over the city,", "extra_snippets": ["and farmers wait."],
-              "page_age": "2026-03-07T00:00:00"}]}}),
-    "asknews": ("GET", "/news/search", {"as_string": None, "as_dicts": [{"eng_title": "T", "summary": PLAIN,
-                "article_url": "https://n.example/1", "source_id": "", "pub_date": "2026-03-07T00:00:00+00:00"}]}),
 }  # fmt: skip
 KEY = "evidence-key-0123456789"
 
@@ -412,6 +407,18 @@ def test_service_that_fails_leaves_its_conditions_out_and_the_others_go_on(
     assert time.monotonic() - started_at < 15
 
 
+@pytest.mark.parametrize("stray", ['"all is well"', '{"results": null}', "[]"])
+def test_one_stray_answer_among_a_days_queries_leaves_no_condition_out(
+    service: HTTPServer, retries_without_waits: None, stray: str
+) -> None:
+    service.expect_oneshot_request("/search").respond_with_data(stray, content_type="application/json")
+    row = {"title": "Weather", "url": "https://n.example/a", "text": PLAIN}
+    service.expect_request("/search").respond_with_json({"results": [row]})
+    ran = ask()
+    assert (ran.code, ran["left_out"]) == (0, 0)
+    assert asked_conditions() == {"priced", "blind", "evidence", "full"}
+
+
 def test_secrets_in_texts_and_in_errors_are_redacted(service: HTTPServer) -> None:
     leaked = "sk-or-v1-0123456789abcdef"
     service.expect_request("/search").respond_with_json({"error": f"bad keys {KEY} and {leaked}"}, status=401)
@@ -468,7 +475,7 @@ def test_queries_count_against_the_cap_and_are_not_sent_beyond_it(service: HTTPS
     settings.ARENA_SPEND_LIMIT_USD = Decimal("2.6")
     assert ask().code == 0
     of_calls = ModelCall.objects.aggregate(total=Sum("cost_usd"))["total"]
-    assert spent_in_week("forecast", SUNDAY) - of_calls == Decimal("1.5")
+    assert week_spending("forecast", SUNDAY).spent - of_calls == Decimal("1.5")
     ask(MONDAY + timedelta(days=1))
     assert len(service.log) == 3
     reasons = QuestionSet.objects.latest("day").left_out

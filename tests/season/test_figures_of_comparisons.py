@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from markets.models import Outcome
-from scoring.selectors.coherence import KINDS
 from tests.markup import chart_data, elements, visible_text
 from tests.season import formats
 from tests.season.page_figures import Page, by
@@ -24,13 +23,13 @@ from tests.season.season_api import (
     check_chain_link,
     check_returns,
     expected_square,
-    ranks,
     total,
 )
 from tests.selection import some_of_each, some_or_every
 
+pytestmark = pytest.mark.slow
+
 QUESTION = re.compile(r"/questions/(\d+)/")
-IMPORT = re.compile(r"/imports/([^/]+)/")
 PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")
 SIGNS = (1, -1, 1, 1, -1)
 """How the parts make up a score."""
@@ -45,14 +44,6 @@ CALIBRATION = {
     "+ Variance in bins": lambda record: formats.fine_score(record["within_bin_variance"]),
     "− Covariance in bins": lambda record: formats.fine_score(record["within_bin_covariance"]),
 }
-STAKES = {
-    "Bets": lambda s: formats.count(s["bets"]),
-    "Mean forecast": lambda s: formats.share(s["stated"]),
-    "Mean stake": lambda s: formats.share(s["confidence"]),
-    "Overbetting": lambda s: formats.with_interval(s, "over_betting", formats.signed_score, " to "),
-    "Rank correlation": lambda s: formats.signed_score(s["spearman"]),
-    "Brier of forecasts": lambda s: formats.score(s["stated_brier"]),
-}
 
 
 @pytest.mark.parametrize(
@@ -61,17 +52,10 @@ STAKES = {
 )
 def test_calibration(season: SeasonApi, query: str) -> None:
     page, answer = season.page(f"/calibration/{query}"), season.one(f"calibration/{query}")
-    sides = [answer[side]["forecasters"] for side in ("forecasts", "trades") if answer[side]["forecasters"]]
-    parts = [label for label in page.tables if label.startswith("Calibration and decomposition")]
-    assert len(sides) == len(parts) >= 1
-    for rows, of_parts in zip(sides, parts, strict=True):
-        page.table(of_parts, by(rows, "display_name"), CALIBRATION, "Forecaster", no_figure=["Forecaster"])
-    page.table("stakes", by(answer["stakes"], "family"), STAKES, FAMILY, no_figure=["Model"])
-    drawn = {
-        key: answer[side]["forecasters"] for key, side in (("stated-probabilities", "forecasts"), ("bets", "trades"))
-    }
-    for key in filter(drawn.get, drawn):
-        assert calibration_squares(page, key) == [expected_square(row) for row in drawn[key]]
+    if rows := answer["forecasts"]["forecasters"]:
+        label = "Calibration and decomposition of the Brier score"
+        page.table(label, by(rows, "display_name"), CALIBRATION, "Forecaster", no_figure=["Forecaster"])
+        assert calibration_squares(page, "stated-probabilities") == [expected_square(row) for row in rows]
     names = {slug: name for name, slug in season.names.items()}
     panels = [visible_text(panel, ".panel-title") for panel in elements(page.html, "#stakes-by-forecast .diagram")]
     assert panels == [names[s["family"]] for s in answer["stakes"]]
@@ -82,7 +66,7 @@ def test_calibration(season: SeasonApi, query: str) -> None:
             [round(x, 6) for x in point[:2]] for point in bin_row["points"]
         ]
     page.skip(f"{DATA}stakes-by-forecast")
-    page.assert_compared(at_least=20)
+    page.assert_compared(at_least=20 if rows else 0)  # the short methodology has bets alone
 
 
 def test_calibration_follows_from_the_scores_that_are_published(season: SeasonApi) -> None:
@@ -113,9 +97,7 @@ def test_calibration_follows_from_the_scores_that_are_published(season: SeasonAp
 TRADES = {
     "Mean return": ("return_percent", formats.signed_percent),
     "Rank": ("rank", formats.count),
-    "Mean value": ("total_value", formats.money),
     "Bet-sizing score": ("brier", formats.score),
-    "Skill vs. market": ("bss_market", formats.signed_score),
     "Win rate": ("win_rate", formats.share),
     "Resolved bets": ("resolved_bets", formats.count),
     "Cohorts": ("cohorts", formats.count),
@@ -126,10 +108,7 @@ FORECASTS = {
     "Rank": ("rank", formats.count),
     "Log score": ("log", formats.signed_score),
     "Alpha": ("alpha", formats.signed_score),
-    "Top-choice accuracy": ("accuracy", formats.share),
-    "Calibration error": ("ece", formats.score),
     "Adjusted Brier": ("adjusted_brier", formats.score),
-    "IRT ability": ("irt_ability", formats.signed_score),
     "Questions": ("n", formats.count),
     "Coverage": ("coverage", formats.share),
 }
@@ -155,7 +134,7 @@ def check_pair(
 def chance(p: float | None, of: str) -> str:
     if p is None:
         return ""
-    return f"p {formats.p_value(p)}, corrected for {of} pairs: {'significant' if p < 0.05 else 'not significant'}."
+    return f"p {formats.p_value(p)}, corrected for {of}: {'significant' if p < 0.05 else 'not significant'}."
 
 
 def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int) -> str:
@@ -163,18 +142,15 @@ def trading_headline(answer: dict[str, Any], names: tuple[str, str], pairs: int)
     test = answer["trades"]["test"]
     if test is None:
         return "They have no common cohort yet."
+    if test["cohorts"] < 6:
+        return f"Too few cohorts Too few cohorts for a claim yet, {test['cohorts']} of the 6 that it needs."
     ahead = names[test["difference"] < 0]
     error = "" if test["margin"] is None else f" ± {formats.number(float(test['margin']))}"
     is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
-    text = f"{ahead} ahead " if is_shown else "No significant difference "
+    text = f"{ahead} is ahead " if is_shown else "No significant difference "
     text += f"{names[0]} minus {names[1]}: {formats.signed_number(test['difference'])}{error} percentage points over "
     text += f"{formats.plural(test['cohorts'], 'common cohort')} in {formats.plural(test['weeks'], 'calendar week')}. "
-    few = "One cohort is too few for a test." if test["cohorts"] < 2 else "Too few calendar weeks for a test."
-    text += chance(test["p_holm"], formats.count(pairs)) or few
-    if test["p_holm"] is not None and not is_shown and test["cohorts_more"]:
-        more = formats.count(test["cohorts_more"])
-        text += f" About {more} more cohorts are needed to notice a gap of 5 points (80 % power)."
-    return text
+    return text + chance(test["p_holm"], formats.plural(pairs, "pair"))
 
 
 def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
@@ -183,22 +159,28 @@ def forecast_headline(answer: dict[str, Any], names: tuple[str, str]) -> str:
     if test is None or not test["n"]:
         return "No question that both answered has resolved yet."
     is_shown = test["p_holm"] is not None and test["p_holm"] < 0.05
-    ahead = f"{names[test['difference'] > 0]} ahead, with the market’s prices "
-    text = ahead if is_shown else "No significant difference "
+    ahead = f"{names[test['difference'] > 0]} is ahead" if is_shown else "No significant difference"
+    if test["events"] < 10:
+        ahead = "Too few events"
+    return f"{ahead} with the market’s prices {forecast_sentences(test)}"
+
+
+def forecast_sentences(test: dict[str, Any]) -> str:
+    """The sentences on a test of two Brier scores, as far as the pace of the last weeks."""
+    if test["events"] < 10:
+        return f"Too few events for a claim yet, {test['events']} of the 10 that it needs."
     error = "" if test["margin"] is None else f" ± {formats.score(test['margin'])}"
-    text += (
-        f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {formats.count(test['n'])} "
-    )
-    text += f"common forecasts of {formats.count(test['events'])} events. "
+    basis = f"{formats.plural(test['n'], 'common question')} of {formats.plural(test['events'], 'event')}"
+    text = f"Difference in Brier score: {formats.signed_score(test['difference'])}{error} on {basis}. "
     if test["p_holm"] is None:
-        return text + "Too few events for a test."
-    text += chance(test["p_holm"], formats.count(test["pairs"]))
-    if is_shown:
+        return f"{text}The difference is the same on all events."
+    text += chance(test["p_holm"], formats.plural(test["pairs"], "pair"))
+    if test["p_holm"] < 0.05:
         return text
     if not test["questions_more"]:
         return f"{text} With this many questions we would probably have noticed a gap of 0.01; we did not."
-    more = formats.count(test["questions_more"])
-    return f"{text} {more} more resolved questions are needed to notice a gap of 0.01 (80 % power)."
+    more = formats.plural(test["questions_more"], "more resolved question")
+    return f"{text} {more} to notice a gap of 0.01 (80 % power)"
 
 
 @some_or_every
@@ -228,17 +210,7 @@ def compared(season: SeasonApi, first: str, second: str) -> None:
         check_pair(page, next(labels), FORECASTS, names, (arm["first"], arm["second"]))
         test = arm["test"]
         if test and test["n"]:
-            line = f"On {formats.count(test['n'])} common forecasts: {formats.signed_score(test['difference'])}"
-            line += "" if test["margin"] is None else f" {formats.reach(test['margin'])}"
-            line += f", p {formats.p_value(test['p_holm'])} corrected: "
-            if test["p_holm"] < 0.05:
-                line += "significant."
-            else:
-                line += "not significant."
-                if test["questions_more"]:
-                    more = formats.count(test["questions_more"])
-                    line += f" {more} more resolved questions are needed to notice a gap of 0.01 (80 % power)."
-            assert line in page.text
+            assert forecast_sentences(test) in page.text
     verdicts = visible_text(page.html, ".headlines")
     pairs = answer["trades"]["test"]["pairs"] if answer["trades"]["test"] else 0
     assert trading_headline(answer, names, pairs) in verdicts
@@ -306,7 +278,8 @@ def test_all_pairs(season: SeasonApi) -> None:
             if slug == rival:
                 return "·"
             test = season.one(f"comparisons/{slug}/{rival}/")["forecasts"][0]["test"]
-            return formats.signed_score(test["difference"]), f"p {formats.p_value(test['p_holm'])}"
+            assert test["events"] < 10
+            return "compare", "too few events"
 
         return cell
 
@@ -320,11 +293,10 @@ def test_the_conditions(season: SeasonApi) -> None:
     columns = {
         "Questions": lambda row: formats.count(row["n"]),
         "Events": lambda row: formats.count(row["events"]),
-        "Difference in Brier score": lambda row: (
-            formats.signed_score(row["difference"]), formats.interval(row["interval"], formats.signed_score, " to "),
-        ),
-        "Corrected p": lambda row: formats.p_value(row["p_adjusted"]).replace("= ", ""),
-    }  # fmt: skip
+        "Difference in Brier score": lambda row: "too few events",
+        "Corrected p": lambda row: "–",
+    }
+    assert max(row["events"] for row in rows) < 10
     page.table("pairs", rows, columns, no_figure=["Model", "Condition A", "Condition B"])
     names = {slug: name for name, slug in season.names.items()}
     assert [row["sentence"].startswith(names[row["family"]]) for row in rows] == [True] * len(rows)
@@ -333,63 +305,27 @@ def test_the_conditions(season: SeasonApi) -> None:
 
 def test_the_disagreements(season: SeasonApi) -> None:
     page, rows = season.page("/disagreements/"), season.rows("disagreements/")
-    resolved = season.rows("disagreements/?resolved=true")
-
-    def number(name: str) -> Any:
-        return lambda row: formats.count(row[name] or 0)
 
     columns = {
         "Forecast": lambda row: formats.share(row["probability"]),
         "Market": lambda row: formats.share(row["price"]),
         "Ensemble": lambda row: formats.share(row["ensemble"]),
         "Difference": lambda row: formats.share(row["gap"]),
-        "Like questions": number("kind_questions"),
-        "Model closer": lambda row: formats.count(row["kind_model"]),
-        "Market closer": lambda row: formats.count(row["kind_market"]),
     }
     names = ["Question", "Option", "Model"]
     page.table("open", rows[:15], columns, no_figure=names)
-    columns = {name: columns[name] for name in ("Forecast", "Market")} | {
-        "Happened": lambda row: "yes" if row["happened"] else "no",
-        "Days": number("forecasts"),
-        "Brier": lambda row: formats.score(row["brier"]),
-        "Market’s Brier": lambda row: formats.score(row["market_brier"]),
-        "Lead": lambda row: formats.signed_score(row["lead"]),
-    }
-    page.table("wins", [row for row in resolved if row["lead"] > 0], columns, no_figure=names)
-    page.table("losses", [row for row in resolved if row["lead"] < 0][::-1], columns, no_figure=names)
-    page.assert_compared(at_least=20)
-
-
-def test_the_consistency(season: SeasonApi) -> None:
-    page, answer = season.page("/consistency/"), season.one("consistency/")
-
-    def check(kind: str) -> Any:
-        def cell(row: Any) -> Any:
-            one = row["checks"][kind]
-            if not one["checks"]:
-                return "–"
-            violated = f"{formats.count(one['violations'])} of {formats.count(one['checks'])} violated"
-            return formats.cost(one["profit"]), violated
-
-        return cell
-
+    records: dict[tuple[str, ...], Any] = {}
+    display_names = {slug: name for name, slug in season.names.items()}
+    for row in rows:
+        if row["compared"] is not None:
+            records[display_names[row["family"]],] = row
     columns = {
-        "Forecasts": lambda row: formats.count(row["forecasts"]),
-        "Events": lambda row: formats.count(row["events"]),
-        "Profit per question": lambda row: (
-            formats.cost(row["profit"]), formats.interval(row["profit_ci"], formats.cost, " to "),
-        ),
-        **{label: check(kind) for kind, label in KINDS.items()},
-    }  # fmt: skip
-    page.table("checks", by(answer["rows"], "family"), columns, FAMILY, no_figure=["Model"])
+        "Resolved questions": lambda row: formats.count(row["compared"]),
+        "Model closer": lambda row: formats.count(row["model_closer"]),
+        "Market closer": lambda row: formats.count(row["market_closer"]),
+    }
+    page.table("closer", records, columns, "Model", no_figure=["Model"], complete=False)
     page.assert_compared(at_least=20)
-
-
-def test_the_pitfalls(season: SeasonApi) -> None:
-    text = visible_text(season.page("/pitfalls/").html)
-    for row in season.one("pitfalls/")["pitfalls"]:
-        assert row["figure"] in text
 
 
 def test_every_universe(season: SeasonApi) -> None:
@@ -498,74 +434,6 @@ def test_the_families(season: SeasonApi) -> None:
     }
     page.table("Models", {family: family for family in families}, columns, FAMILY, no_figure=["Model"])
     page.assert_compared(at_least=56)
-
-
-def test_the_imports(season: SeasonApi) -> None:
-    page = season.page("/imports/")
-    columns = {
-        "Collection": lambda call: call["name"],
-        "Forecasters": lambda call: formats.count(call["forecasters"]),
-        "Questions": lambda call: formats.count(call["questions"]),
-        "Open": lambda call: formats.count(call["open_questions"]),
-        "Probabilities": lambda call: formats.count(call["probabilities"]),
-        "Updated": lambda call: formats.minute(call["changed_at"]),
-    }
-    page.table("Collections", by(season.rows("imports/"), "slug"), columns, IMPORT)
-    page.assert_compared(at_least=6)
-
-
-def test_an_import(season: SeasonApi) -> None:
-    page, answer = season.page("/imports/others/"), season.one("imports/others/")
-    board = answer["leaderboard"]
-    page.fact("Forecasters", formats.count(answer["forecasters"]))
-    page.fact("Questions", formats.count(answer["questions"]))
-    page.fact("Scored", formats.count(board["data"]["questions"]))
-    page.fact("Open", formats.count(answer["open_questions"]))
-    page.fact("Leaderboard updated", formats.minute(answer["computed_at"]))
-    order = board["rankings"]["brier"]
-    rows = {(name,): row | {"name": name} for name, row in (board["forecasters"] | board["references"]).items()}
-
-    def rank(row: Any) -> Any:
-        if row["name"] not in order:
-            return ""
-        low, high = row["rank_range"]
-        return str(order.index(row["name"]) + 1), ranks({"rank_low": low, "rank_high": high})
-
-    def net(row: Any) -> str:
-        gross = (row["average_return"] or {}).get("0")
-        return formats.signed_percent(None if gross is None else 100 * (gross - 1))
-
-    columns = {
-        "Rank": rank,
-        "Brier": lambda record: formats.with_interval(record, "brier"),
-        "Skill": lambda record: formats.skill(board["skill_percent"][record["name"]]),
-        "Adjusted": lambda record: formats.score(record["adjusted_brier"]),
-        "Log score": lambda record: formats.signed_score(record["log"]),
-        "Top-choice accuracy": lambda record: formats.share(record["accuracy"]),
-        "Return": net,
-        "Alpha": lambda record: formats.signed_score(record["alpha"]),
-        "ECE": lambda record: formats.score(record["ece"]),
-        "Answered": lambda record: (formats.count(record["n"]), formats.share(record["coverage"])),
-    }
-    page.table("ranking", rows, columns, "Forecaster", no_figure=["Forecaster"])
-    columns = {
-        name: lambda record, name=name: formats.score(record["brier_by_category"].get(name))
-        for name in ("rain", "wind")
-    }
-    page.table("categories", rows, columns, "Forecaster", no_figure=["Forecaster"], complete=False)
-    (row,) = answer["imports"]
-    columns = {
-        "Files": lambda m: (m["files"][0]["name"], f"SHA-256 {m['files'][0]['sha256']}"),
-        "Format": lambda m: m["format"],
-        "Imported": lambda m: formats.minute(m["imported_at"]),
-        "Rows": lambda m: formats.count(m["rows"]),
-        "Rejected": lambda m: formats.count(m["rejected"]),
-        "Probabilities": lambda m: formats.count(m["forecasts"]),
-    }
-    page.table("provenance", [row], columns)
-    columns = {"Row": lambda record: str(record["row"]), "Reason": lambda record: record["reason"]}
-    page.table("Rejected rows of others.csv", row["rejections"], columns)
-    page.assert_compared(at_least=40)
 
 
 def test_a_familys_cost(season: SeasonApi) -> None:

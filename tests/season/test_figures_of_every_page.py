@@ -7,8 +7,7 @@ import pytest
 from django.urls import Resolver404, resolve
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.browser.places import FIXED, FOREIGN, STATUS, Places
-from tests.markup import element, elements, links, visible_text
+from tests.markup import elements, links, visible_text
 from tests.scoring import test_agents_boards as agents_boards
 from tests.season import test_figures_of_agents as agents
 from tests.season import test_figures_of_comparisons as comparisons
@@ -16,8 +15,9 @@ from tests.season import test_figures_of_leaderboards as leaderboards
 from tests.season import test_figures_of_methodologies as methodologies
 from tests.season import test_figures_of_records as records
 from tests.season import test_figures_of_reports as reports
-from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
+
+pytestmark = pytest.mark.slow
 
 COMPARED = {
     "leaderboard": leaderboards.test_the_front_page,
@@ -44,14 +44,9 @@ COMPARED = {
     "comparison": comparisons.test_every_comparison,
     "conditions": comparisons.test_the_conditions,
     "disagreements": comparisons.test_the_disagreements,
-    "consistency": comparisons.test_the_consistency,
-    "pitfalls": comparisons.test_the_pitfalls,
     "time": reports.test_scores_by_time,
     "costs": reports.test_scores_by_cost,
-    "releases": reports.test_scores_by_release,
     "risk": leaderboards.test_luck_and_risk,
-    "imports": comparisons.test_the_imports,
-    "import": comparisons.test_an_import,
     "methodologies": methodologies.test_a_methodology,
     "methodology": methodologies.test_a_methodology,
     "about": methodologies.test_about,
@@ -59,7 +54,19 @@ COMPARED = {
     "external-agent": agents_boards.test_the_page_shows_the_board_and_each_agents_versions,
 }
 """By the name of a kind of page: what compares its figures with the API's."""
-NO_FIGURE_ALONE = {"universe-entry", "share-image", "data", "datasets", "new-agent", "glossary", "chain-heads"}
+NO_FIGURE_ALONE = {
+    "universe-entry",
+    "corrections",
+    "share-image",
+    "data",
+    "datasets",
+    "kit",
+    "kit-wheel",
+    "new-agent",
+    "glossary",
+    "chain-heads",
+    "llms",
+}
 """Pages without a figure of their own: one that leads on to a universe's page, pictures, archives, a form, definitions,
 and the signed heads of the chains."""
 CHART_FILE = "-chart"
@@ -129,32 +136,3 @@ def faults_of_wording(page: LexborHTMLParser) -> list[str]:
         for text in texts
         for match in pattern.finditer(text)
     ]
-
-
-# --- Embeds of the season: that of each chart of each kind of page is small, dated, and no script
-
-LARGEST = 30_000
-
-
-@pytest.mark.slow
-def test_each_chart_has_a_small_embed(season: SeasonApi, site: Site) -> None:
-    pages = {path for name, path in Places.of(site).paths.items() if name not in {*STATUS, *FOREIGN}}
-    sizes: dict[str, int] = {}
-    for path in sorted(pages):
-        page = LexborHTMLParser(season.client.get(path).content)
-        codes = elements(page, ".embed-code pre")
-        assert len(codes) == len(elements(page, "main figure:has(figcaption)")) or path.startswith("/embed/")
-        for code in codes:
-            source = element(LexborHTMLParser(visible_text(code)), "iframe").attributes["src"] or ""
-            answer = season.client.get(source)
-            assert answer.status_code == 200, source
-            assert "X-Frame-Options" not in answer.headers
-            assert "<script" not in answer.text
-            assert "prefers-color-scheme: dark" in answer.text
-            embed = LexborHTMLParser(answer.content)
-            assert "(demo with invented data)" in visible_text(embed, ".source")
-            assert "2026" in visible_text(embed, ".source time")
-            assert "as_of=2026-" in source
-            sizes[source] = len(answer.content)
-    assert len(sizes) > len(FIXED) / 2
-    assert {source: size for source, size in sizes.items() if size > LARGEST} == {}

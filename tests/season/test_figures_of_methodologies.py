@@ -16,6 +16,8 @@ from tests.season import formats
 from tests.season.page_figures import Page, one_line
 from tests.season.season_api import SeasonApi, instant_of
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = ("system_prompt", "user_prompt", "malformed_note", "refused_note")
 WINDOW = f"{EXTERNAL_WINDOW // timedelta(minutes=1)} minutes after the freeze"
 """How long external agents may take, as prose says it."""
@@ -29,6 +31,7 @@ def test_a_methodology(season: SeasonApi, version: str) -> None:
     if rules:
         forecasts(page, rules)
     frozen_words(page, answer)
+    pitfalls(page)
     chains(page, season, "")
     cohorts = [str(row["number"]) for row in season.rows(f"cohorts/?methodology={version}&ordering=-number")]
     played = f"Cohorts under this version: {' '.join(cohorts)}" if cohorts else "No cohort uses it yet."
@@ -41,6 +44,7 @@ def test_a_methodology(season: SeasonApi, version: str) -> None:
     ):
         assert text in words, text
         page.compared += 1
+    page.skip("coverage")  # of simulated worlds: compared with the documentation
     page.skip(*[name for name in page.tables if not name.partition(",")[0]])  # how the sources read scores
     page.assert_compared(at_least=36 if rules else 26)
 
@@ -58,7 +62,8 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     window = f"all within {formats.count(answer['retry_window_hours'])} hours after prices are frozen"
     page.fact("Retries", f"{retries}executable instruction, {window}")
     page.fact(
-        "Universe", f"{formats.count(answer['universe_size'])} markets. {with_plainer_words(answer['universe_rule'])}"
+        "Universe",
+        f"{formats.count(answer['universe_size'])} markets. Which ones {with_plainer_words(answer['universe_rule'])}",
     )
     page.fact("Temperature", str(answer["temperature"]))
     page.fact("Maximum tokens", formats.count(answer["max_tokens"]))
@@ -69,8 +74,8 @@ def trading(page: Page, answer: dict[str, Any]) -> None:
     ]
     page.fact(
         "Price tolerances",
-        f"midpoint within {tolerances[0]} percentage points of Gamma’s price, spread at most {tolerances[1]}, "
-        f"Gamma’s price within {tolerances[2]} of the last accepted one",
+        f"midpoint inside its own book, and within {tolerances[0]} percentage points of Gamma’s price, "
+        f"spread at most {tolerances[1]}, Gamma’s price within {tolerances[2]} of the last accepted one",
     )
 
 
@@ -79,12 +84,12 @@ def with_plainer_words(rule: str) -> str:
     plain = rule
     for sentence, plainer in PLAINER.items():
         plain = plain.replace(sentence, plainer)
-    return f"{plain} As published {rule}"
+    return f"{plain} As published: {rule}"
 
 
 def forecasts(page: Page, rules: dict[str, Any]) -> None:
     daily = f"{rules['questions_per_day']} a day, up to {rules['questions_per_call']} per API call."
-    page.fact("Questions", f"{daily} {with_plainer_words(rules['choice_rule'])}")
+    page.fact("Questions", f"{daily} Which ones {with_plainer_words(rules['choice_rule'])}")
     horizon = f"{rules['soonest_days']} to {rules['latest_days']} days come first"
     page.fact("Horizon", f"questions that close in {horizon}")
     page.fact("Volume", f"at least {formats.count(rules['minimum_volume'])}")
@@ -113,7 +118,18 @@ def frozen_words(page: Page, answer: dict[str, Any]) -> None:
         page.compared += 1
         page.skip(visible_text(formula, "dt"))
     # The letters, and what stands beside the ranking, are no part of what is frozen.
-    page.skip(*map(visible_text, elements(page.html, "details dt, h3#other-figures + p + dl dt")))
+    page.skip(*map(visible_text, elements(section(page.html, "scores"), "dt")))
+
+
+def pitfalls(page: Page) -> None:
+    """Each says how far the arena guards against it, and states no figure."""
+    part = section(page.html, "pitfalls")
+    terms, answers = elements(part, "dt"), [visible_text(words) for words in elements(part, "dd")]
+    assert len(terms) == len(answers) == 9
+    for words in answers:
+        assert re.match(r"(Guarded|Partly guarded|Not guarded)\. ", words), words
+        assert not re.search(r"\d", words), f"a number without an expectation: {words}"
+    page.skip(*map(visible_text, terms))
 
 
 CONSTANTS = {"implied_confidence": "maximum_bet_fraction", "return_percent": "starting_balance"}

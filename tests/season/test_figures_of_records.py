@@ -8,7 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from tests.markup import chart_data, elements, links, visible_text
+import pytest
+
+from tests.markup import elements, links, visible_text
 from tests.season import formats
 from tests.season.page_figures import ANY_SMALL_PRINT, NO_FIGURE, Page, Row, by
 from tests.season.season_api import (
@@ -27,6 +29,8 @@ from tests.season.season_api import (
     trade_columns,
 )
 from tests.selection import some_of_each, some_or_every
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_markets(season: SeasonApi) -> None:
@@ -201,17 +205,15 @@ def check_price_history(page: Page, season: SeasonApi, market: dict[str, Any]) -
     )
     lines = {side: [newest(prices, at) for at in instants] for side, prices in prices_by_side.items()}
     check_chart(page, "prices", instants, lines, formats.price)
-    marks = [[round(instant_of(t["executed_at"]).timestamp() * 1000), float(t["price"])] for t in trades]
-    drawn = [mark[:2] for mark in chart_data(page.html, "prices")["events"]]
     events = [
         (links(mark)[0], path.attributes["class"], visible_text(path, "title"))
         for mark in elements(page.html, "a:has(> path.buy), a:has(> path.sell)")
         for path in elements(mark, "path")
     ]
     answer = sorted(event(trade, season.names) for trade in trades)
-    page.compared += 2 * len(trades)
-    if sorted(drawn) != sorted(marks) or sorted(events) != answer:
-        page.faults.append(f"{page.address}: entries and exits {events} at {drawn}, the API says {answer} at {marks}")
+    page.compared += len(trades)
+    if sorted(events) != answer:
+        page.faults.append(f"{page.address}: entries and exits {events}, the API says {answer}")
 
 
 HISTORY = f"{DATA}prices"

@@ -35,7 +35,7 @@ def _lines(page: Page, key: str) -> dict[str, list[float]]:
 
 def test_scores_by_time(season: SeasonApi) -> None:
     page, answer = season.page("/time/"), season.one("time/")
-    bins, names = answer["bins"], {slug: name for name, slug in season.names.items()}
+    bins = answer["bins"]
     scores: dict[tuple[str], list[Any]] = {}
     for place, row in enumerate(bins):
         for entry in row["entries"]:
@@ -53,16 +53,6 @@ def test_scores_by_time(season: SeasonApi) -> None:
         entries = zip(bins, scores[name,], strict=True)
         drawn = [round(entry["brier"], 4) for row, entry in entries if entry and row["events"] >= 4]
         assert values == drawn, name
-    columns = {
-        "Questions": lambda row: formats.count(row["n"]),
-        "Revisions": lambda row: formats.count(row["revisions"]),
-        "Mean change": lambda row: _figure(row, "revision", formats.share),
-        "Price’s change": lambda row: _figure(row, "price_move", formats.share),
-        "Difference": lambda row: _figure(row, "difference", formats.signed_score),
-        "The price’s way": lambda row: _figure(row, "same_direction", formats.share),
-    }
-    rows = {(names[row["forecaster"]],): row for row in answer["revisions"]}
-    page.table("moves", rows, columns, "Model", no_figure=NAME)
     page.assert_compared(at_least=40)
 
 
@@ -99,30 +89,4 @@ def test_scores_by_cost(season: SeasonApi) -> None:
     frontier = sorted((row["score"] for row in answer["rows"] if row["efficient"]), reverse=True)
     assert lines.pop("Frontier") == [round(score, 4) for score in frontier]
     assert lines == {names[row["forecaster"]]: [round(row["score"], 4)] for row in answer["rows"]}
-    page.assert_compared(at_least=40)
-
-
-def test_scores_by_release(season: SeasonApi) -> None:
-    page, answer = season.page("/releases/"), season.one("release-trends/")
-    names = {slug: name for name, slug in season.names.items()}
-    columns = {
-        "Release": lambda row: row["display_name"],
-        "Released": lambda row: row["released_on"] or "unknown",
-        "Knows until": lambda row: (
-            (row["knowledge_cutoff"], f"by the {'catalogue' if row['cutoff_source'] == 'catalogue' else 'maker'}")
-            if row["knowledge_cutoff"]
-            else "unknown"
-        ),
-        "Questions": lambda row: formats.count(row["n"]),
-        "Events": lambda row: formats.count(row["events"]),
-        "Brier score": lambda row: _figure(row, "brier", formats.score),
-        "Less the market’s": lambda row: _figure(row, "difference", formats.signed_score),
-    }
-    page.table("releases", {(names[row["family"]],): row for row in answer["rows"]}, columns, "Model", no_figure=NAME)
-    for column, trend in answer["trends"].items():
-        if trend is not None:
-            lines = _lines(page, column.replace("_", "-"))
-            assert lines.pop("Trend") == [round(point["value"], 4) for point in trend["line"]]
-            dated = {row["display_name"]: [round(row["difference"], 4)] for row in answer["rows"] if row[column]}
-            assert lines == dated
     page.assert_compared(at_least=40)

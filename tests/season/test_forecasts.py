@@ -20,6 +20,8 @@ from tests.factories import approved, line_up
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast, sell
 
+pytestmark = pytest.mark.slow
+
 DAY = timedelta(days=1)
 ASKED_AT = SUNDAY + timedelta(hours=2)
 MONDAY = SUNDAY + DAY + timedelta(hours=2)
@@ -86,13 +88,13 @@ def test_every_family_is_asked_once_in_each_arm(monday_venue: Venue, monday: tup
     assert len(monday_venue.asked) == 4
 
 
-def test_estimate_and_worst_case_take_the_dearest_price_that_can_apply(monday_venue: Venue) -> None:
+def test_worst_case_takes_the_dearest_price_that_can_apply(monday_venue: Venue) -> None:
     hours = [{"utc_start": "00:30", "utc_end": "16:30", "completion": "0.5"}]
     Release.objects.filter(model_id=GPT).update(price_overrides=hours)
     with time_machine.travel(MONDAY + DAY, tick=False):
         summary = sign_in("administrator").get(action_path("run_forecasts"), {"confirm": ""}).context["preview"].summary
-    # two batches, of 100 tokens as on record
-    assert "Expected cost: $100.0" in summary
+    # four batches of $0.001, as paid the day before
+    assert "Expected cost: $0.00. The day's questions are frozen first; the cost is of the latest day's" in summary
     monday_venue.says(GPT, ModelAnswer("{}", usage={}))
     run("run_forecasts", MONDAY + DAY)
     call = ModelCall.objects.filter(model=GPT).latest("pk")
@@ -130,7 +132,7 @@ def test_markets_that_are_not_exclusive_are_options_of_their_own(venue: Venue) -
 def test_the_frozen_set_has_both_sides_prices_and_a_fingerprint(monday_venue: Venue) -> None:
     question_set = QuestionSet.objects.get()
     entry = question_set.entries.get(question__text=RAIN)
-    assert entry.prices["YES"] == {"price": "0.4", "ask": None, "no_ask": None, "stale": False}
+    assert entry.prices["YES"] == {"price": "0.4", "ask": "0.405", "no_ask": "0.605", "stale": False}
     assert question_set.sha256 == fingerprint(list(question_set.entries.select_related("question")))
     monday_venue.move(RAIN, Yes="0.9", No="0.1")
     run("sync_markets", MONDAY + timedelta(hours=1))
@@ -139,8 +141,9 @@ def test_the_frozen_set_has_both_sides_prices_and_a_fingerprint(monday_venue: Ve
     assert entry.prices["YES"]["price"] == "0.4"
 
 
-def test_asks_are_those_of_the_catalogue(opened: Venue) -> None:
-    opened.row(RAIN).update(bestBid="0.39", bestAsk="0.42")
+def test_asks_are_those_of_the_book(opened: Venue) -> None:
+    opened.row(RAIN).update(bestBid="0.38", bestAsk="0.43")
+    opened.books[opened.tokens(RAIN)[0]] = ("0.39", "0.42")
     run("sync_markets", MONDAY)
     run("run_forecasts", MONDAY)
     prices = QuestionEntry.objects.get(question__text=RAIN).prices

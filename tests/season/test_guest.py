@@ -65,6 +65,8 @@ def test_a_guests_season_is_settled_proved_and_exported(
         _, *rows = [json.loads(line) for line in batch["blocks"]["QUESTIONS"].splitlines()]
         sure = [{"question_id": row[0], "probabilities": {"YES": 1, "NO": 0}} for row in rows]
         assert submit(client, guest, {"forecasts": sure}, batch=batch["batch"]) == 201
+    assert not Forecast.objects.exists(), "they wait in their envelopes"
+    assert run("open_envelopes", SUNDAY + timedelta(hours=2, minutes=15)).code == 0
     assert (Trade.objects.count(), Forecast.objects.filter(family__slug="guest").count()) == (3, 4)
     venue.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + 2 * DAY).code == 0

@@ -19,6 +19,8 @@ from tests.markup import element, get_page
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
+pytestmark = pytest.mark.slow
+
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 PRICES = ("0.37", "0.41", "0.59", "0.113", "0.87", "0.505", "0.29", "0.71", "0.433", "0.661", "0.0721", "0.93")
 AMOUNTS = (

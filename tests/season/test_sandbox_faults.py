@@ -23,6 +23,8 @@ from tests.commands import CommandOutput, run
 from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY
 from venue_sandbox.server import Addresses, running
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
 ONE = {"family": "gpt-5.1"}
 WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
 MERGER = "Will the Kessel stock exchange merge with Ellery's by summer?"
@@ -101,6 +103,17 @@ def test_fault_of_an_answer_and_its_bill(sandbox: Addresses, fault: str, results
     assert run("reconcile_costs")["corrected"] == int(source == "booked")
     assert cost_on_record() == billed(sandbox) > 0
     assert run("verify_ledger", FIRST_DECISION + MINUTE).code == 0
+
+
+def test_successor_of_a_model_that_ends_forecasts_as_that_did(sandbox: Addresses, settings: Any) -> None:
+    settings.ARENA_LINEUP = "approve"
+    post(sandbox, "models", id=GPT, ends="2026-03-05", successor="openai/gpt-5.9")
+    assert at_clock(sandbox, "approve_lineup", SUNDAY - 12 * 60 * MINUTE).code == 0
+    for command in ("sync_markets", "start_cohort"):
+        assert at_clock(sandbox, command, SUNDAY).code == 0
+    ran = at_clock(sandbox, "run_forecasts", SUNDAY + 26 * 60 * MINUTE, questions=2, **ONE)
+    assert (ran.code, ran["failed"]) == (0, 0), ran.stderr
+    assert set(Forecast.objects.values_list("elicitation__release__model_id", flat=True)) == {"openai/gpt-5.9"}
 
 
 def test_own_key_costs_the_providers_price_and_the_gateways_fee(sandbox: Addresses) -> None:

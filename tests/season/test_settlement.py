@@ -25,7 +25,7 @@ from tests.factories import line_up
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
 
-pytestmark = pytest.mark.usefixtures("retries_without_waits")
+pytestmark = [pytest.mark.usefixtures("retries_without_waits"), pytest.mark.slow]
 
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 RAIN, CUP, RACE = "Will it rain?", "Lakers or Celtics?", "Who wins the race?"
@@ -414,7 +414,8 @@ def test_last_position_settles_and_every_place_shows_the_money(opened: Venue, cl
         assert (Decimal(first["total_value"]), Decimal(first["pnl"])) == (money, pnl)
         assert first["return_percent"] == pytest.approx(30.0)
         assert (first["resolved_bets"], first["win_rate"], first["brier"]) == (1, 1.0, pytest.approx(0.04))
-    for page in ("/trading/", "/cohorts/1/", "/cohorts/1/gpt-5.2/", "/models/gpt-5.2/"):
+    assert "+30.00" in client.get("/trading/").content.decode()
+    for page in ("/cohorts/1/", "/cohorts/1/gpt-5.2/", "/models/gpt-5.2/"):
         assert "$13,000.00" in client.get(page).content.decode(), page
     run("take_snapshots", ENDS + TEN)
     closing = Snapshot.objects.filter(agent=agent()).latest("taken_at")

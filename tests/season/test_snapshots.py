@@ -331,9 +331,9 @@ def test_bankrupt_agent_stays_on_the_curve(holding: Venue) -> None:
     assert snapshot(SUNDAY + TEN, GROK).total_value == Decimal("10000.00")
 
 
-def test_one_batch_of_midpoints_prices_everything(holding: Venue) -> None:
+def test_one_batch_of_midpoints_and_books_prices_everything(holding: Venue) -> None:
     holding.requests.clear()
     run("take_snapshots", SUNDAY + TEN)
-    assert holding.requests == ["POST /clob/midpoints"]
+    assert holding.requests == ["POST /clob/midpoints", "POST /clob/books"]
     assert Market.objects.traded().count() == 2
     assert Position.objects.open().count() == 3

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from django.test import Client
 from werkzeug import Response
 
-from markets.models import Market, Outcome, Question
+from foundation.models import Alert
+from markets.models import Market, Outcome, Question, QuestionSet
+from markets.services.questions import venues_by_turn
 from markets.sources.base import (
     Catalogue,
     CataloguePage,
@@ -26,7 +29,7 @@ from markets.sources.field_parsers import line, or_none, price
 from markets.sources.registry import SOURCES
 from tests.commands import run
 from tests.markup import element, get_page
-from tests.venue import SUNDAY, Venue
+from tests.venue import DECISION, SUNDAY, Venue
 
 DAY = timedelta(days=1)
 
@@ -70,6 +73,7 @@ def rows(venue: Venue, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[d
         client=lambda: Almanac("almanac", venue.server.url_for("/almanac")),
         page_url=lambda external_id, slug: page_under("https://almanac.example/q", external_id),
         rule="by the answer in its print edition",
+        services=("almanac",),
     )
     monkeypatch.setitem(SOURCES, "almanac", entry)
     settings.ARENA_SOURCES = ("polymarket", "almanac")
@@ -99,12 +103,65 @@ def test_third_venue_syncs_prices_is_shown_asked_and_settled(
     assert element(page, 'a[href="https://almanac.example/q/frost"]').text() == "The Almanac"
     assert client.get("/api/v1/markets/", {"source": "almanac"}).json()["count"] == 1
 
-    run("run_forecasts", SUNDAY + DAY)
+    run("run_forecasts", SUNDAY + 2 * DAY)
     assert Question.objects.get(source="almanac").text == "Will it freeze?"
 
     rows[0] |= {"state": "over", "answer": answer}
-    run("check_resolutions", SUNDAY + 2 * DAY)
+    run("check_resolutions", SUNDAY + 3 * DAY)
     market.refresh_from_db()
     assert (market.status, market.winning_side) == (status, winner)
     if winner:
         assert "by the answer in its print edition" in client.get(f"/markets/{market.pk}/").text
+
+
+@pytest.mark.usefixtures("retries_without_waits")
+def test_third_venue_that_can_not_be_read_is_an_alert(
+    venue: Venue, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venue.market("Will it rain?")
+    unreachable = replace(SOURCES["almanac"], client=lambda: Almanac("almanac", "http://127.0.0.1:9"))
+    monkeypatch.setitem(SOURCES, "almanac", unreachable)
+    assert run("sync_markets", SUNDAY).code == 1
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.names) == ("venue-down", ["The Almanac (almanac)"])
+    assert "ALMANAC_BASE_URL" in alert.remedy
+
+
+def venues_of_sets() -> list[tuple[datetime, int, set[str]]]:
+    """The day, the part and the venues of the questions of each question set."""
+    sets = QuestionSet.objects.order_by("day", "part")
+    return [(row.day, row.part, {entry.question.source for entry in row.entries.all()}) for row in sets]
+
+
+def test_question_set_draws_on_one_venue_and_the_venues_take_turns(venue: Venue, rows: list[dict[str, Any]]) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    for days in range(1, 4):
+        assert run("run_forecasts", SUNDAY + days * DAY, dry_run=True)["questions"] == 1
+        run("run_forecasts", SUNDAY + days * DAY)
+    assert [venues for _, _, venues in venues_of_sets()] == [{"polymarket"}, {"almanac"}, {"polymarket"}]
+
+
+def test_day_of_a_universe_draws_on_the_venue_of_its_markets(venue: Venue, rows: list[dict[str, Any]]) -> None:
+    venue.market("Will it rain?")
+    run("sync_markets", SUNDAY)
+    run("start_cohort", SUNDAY)
+    run("run_decisions", DECISION)
+    run("run_forecasts", SUNDAY + timedelta(hours=2))
+    assert venues_of_sets() == [(SUNDAY, 0, {"polymarket"})]
+
+
+def test_venue_without_a_usable_price_leaves_its_day_to_the_next(venue: Venue, rows: list[dict[str, Any]]) -> None:
+    venue.market("Will it rain?")
+    rows[0]["chance"] = "1.00"
+    run("sync_markets", SUNDAY)
+    run("run_forecasts", SUNDAY + 2 * DAY)
+    assert venues_of_sets() == [(SUNDAY + 2 * DAY, 0, {"polymarket"})]
+
+
+def test_every_venue_has_its_turn() -> None:
+    assert venues_by_turn([], SUNDAY, None) == []
+    assert venues_by_turn(["one"], SUNDAY, None) == ["one"]
+    turns = [venues_by_turn(["a", "b", "c"], SUNDAY + days * DAY, None) for days in range(3)]
+    assert sorted(turn[0] for turn in turns) == ["a", "b", "c"]
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)

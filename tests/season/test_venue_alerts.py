@@ -27,7 +27,9 @@ def test_venue_that_gives_nothing_is_down_until_the_next_sync_that_reads_it(venu
     run("sync_markets", SUNDAY)
     venue.down.add("gamma")
     assert run("sync_markets", SUNDAY + 5 * MINUTE).code == 1
+    assert Alert.objects.get().urgent is False, "one failure is a warning"
     assert run("sync_markets", SUNDAY + 10 * MINUTE).code == 1
+    assert Alert.objects.get().urgent is True
     assert open_alerts() == [("venue-down", ["Polymarket (gamma)"])], "one cause is one alert"
     alert = Alert.objects.get()
     assert alert.message.startswith("Polymarket can not be read. gamma: GET /markets/keyset answered 503")

@@ -24,6 +24,8 @@ from tests.scoring.exports.forgery import rewrite
 from tests.shared_rows import shared_rows_at_venue
 from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast, take_over
 
+pytestmark = pytest.mark.slow
+
 STRIKEOUTS = "A vs B: Strikeouts"
 PLAYERS = [f"Player {number}: 5+" for number in range(5)]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

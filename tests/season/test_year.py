@@ -18,6 +18,8 @@ from tests.benchmarks.year import Week
 from tests.factories import WEEK, AgentFactory, CohortFactory, DecisionFactory, UniverseFactory, bet
 from tests.guards import guards_removed
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 

@@ -15,6 +15,7 @@ from agents.services.run_settings import maintenance_line
 from agents.services.task_alerts import refresh_task_alerts
 from cohorts.models import Cohort
 from foundation.commands import ArenaCommand, CommandResult
+from foundation.draining import drained
 from markets.services.universes import NoMarkets
 from markets.sources import registry
 
@@ -43,11 +44,13 @@ class Command(ArenaCommand):
         if reason := maintenance_line():  # before prices are frozen, which opens the window
             return CommandResult(DecisionReport().summary(), log=[reason])
         with (
+            drained(),
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,
             self.progress("deciding") as progress,
         ):
-            settings = clients.call_settings(gateway, minutes=options["minutes"])
+            live, minutes = self.is_live(options), options["minutes"]
+            settings = clients.call_settings(gateway, live=live, minutes=minutes)
             report = run_decisions(at=at, settings=settings, clob=clob, cohort=cohort, family=family, progress=progress)
         refresh_task_alerts(at=at)
         decisions_recorded.send(Command, at=at)
@@ -61,13 +64,11 @@ class Command(ArenaCommand):
             estimate = estimate_run(at=at, cohort=cohort, family=family, catalogue=catalogue)
         except NoMarkets as error:
             return CommandResult(zeros, failures=[str(error)])
-        for call in estimate.calls:
-            self.stderr.write(f"would ask {call}")
+        for decision in estimate.decisions:
+            self.stderr.write(f"would ask {decision}")
         summary = zeros | {
-            "asked": len(estimate.calls),
+            "asked": len(estimate.decisions),
             "skipped": estimate.skipped,
-            "tokens_input": sum(call.tokens_input for call in estimate.calls),
-            "tokens_output": sum(call.tokens_output for call in estimate.calls),
             "cost_usd": f"{estimate.cost_usd:.6f}",
             "spent_usd": f"{estimate.spent_usd:.6f}",
         }

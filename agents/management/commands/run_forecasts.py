@@ -5,14 +5,14 @@ from typing import Any
 
 from agents import clients
 from agents.models import Elicitation, Family
-from agents.services.cost_estimate import plan_costs
-from agents.services.forecast_estimate import estimate_forecasts
+from agents.services.cost_estimate import estimate_forecasts, plan_costs
 from agents.services.forecasts import ForecastReport, run_forecasts
-from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import maintenance_line
+from agents.services.spending import week_spending
 from agents.services.task_alerts import refresh_task_alerts
 from cohorts.weeks import week_start
 from foundation.commands import ArenaCommand, CommandResult
+from foundation.draining import drained
 from markets.sources import registry
 
 
@@ -47,11 +47,13 @@ class Command(ArenaCommand):
         if reason := maintenance_line():  # before questions are frozen, which opens the window
             return CommandResult(ForecastReport().summary(), log=[reason])
         with (
+            drained(),
             registry.clob().limit_total(registry.FREEZE_S) as clob,
             clients.gateway() as gateway,
             self.progress("forecasting") as progress,
         ):
-            settings = clients.call_settings(gateway, minutes=options["minutes"])
+            live, minutes = self.is_live(options), options["minutes"]
+            settings = clients.call_settings(gateway, live=live, minutes=minutes)
             report = run_forecasts(
                 at=at, settings=settings, clob=clob, questions=questions, family=family, progress=progress
             )
@@ -70,7 +72,7 @@ class Command(ArenaCommand):
             "searches": sum(requests.searches for requests in estimate.releases),
             "cost_usd": f"{estimate.cost_usd:.6f}",
             "evidence_usd": f"{estimate.evidence_usd:.6f}",
-            "spent_usd": f"{spent_in_week(Elicitation.PROTOCOL, week_start(at)):.6f}",
+            "spent_usd": f"{week_spending(Elicitation.PROTOCOL, week_start(at)).spent:.6f}",
             "basis": estimate.basis,
         }
         return CommandResult(summary | plan_costs(at=at, catalogue=catalogue).summary())

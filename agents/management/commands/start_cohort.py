@@ -1,5 +1,6 @@
 """`start_cohort`: the cohort of a week."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.services.catalogue_check import check_lineup
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
+from agents.services.envelopes import open_envelopes
 from agents.services.release_check import UnusableLineUp, approval_lines, renew_lineup
 from cohorts.models import Cohort, Methodology
 from cohorts.services import is_left_to_a_person
@@ -39,6 +41,10 @@ class Command(ArenaCommand):
         )
 
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
+        opening, result = open_envelopes(at=at), self._start(at, options)
+        return replace(result, failures=[*opening.failures, *result.failures])
+
+    def _start(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         summary: dict[str, Any] = {"cohort": None, "created": False, "agents": 0}
         methodology = _methodology(options["methodology"])
         automatic = settings.ARENA_LINEUP == "auto"

@@ -13,7 +13,10 @@ GROUPS: dict[str, dict[str, Action]] = {
     "Markets": rows_by("name", (
         runs.EnqueueJob("sync"), runs.EnqueueJob("resolutions"), markets.SettleMarket(), markets.ReverseSettlement(),
     )),
-    "External agents": rows_by("name", (applications.ApproveApplication(), applications.RejectApplication())),
+    "External agents": rows_by("name", (
+        applications.ApproveApplication(), applications.RejectApplication(), runs.EnqueueJob("openings"),
+        tasks.ReadSealedAnswer(),
+    )),
     "Line-ups": rows_by("name", (
         runs.EnqueueJob("check_lineup"), maintenance.WithdrawFamily(), lineups.AddModel(), lineups.ProposeLineUp(),
         lineups.ApproveLineUp(), lineups.RejectLineUp(),
@@ -25,7 +28,7 @@ GROUPS: dict[str, dict[str, Action]] = {
     )),
     "Results and data": rows_by("name", (
         runs.EnqueueJob("snapshots"), runs.EnqueueJob("scores"), runs.EnqueueJob("ledger"), runs.EnqueueJob("backup"),
-        runs.EnqueueJob("archive"), runs.EnqueueJob("prune"), runs.BuildExport(), tasks.ReadSealedAnswer(),
+        runs.EnqueueJob("archive"), runs.EnqueueJob("prune"),
         cohorts.VoidWeek(),
     )),
 }  # fmt: skip

@@ -6,10 +6,12 @@ from typing import Any
 from django.db.models import QuerySet
 
 from agents.models import Decision, Position, Trade
+from agents.services.envelopes import answered_decisions, open_envelopes
 from arena_site.dashboard.action import Action, ActionResult, ChoiceForm, FormData, Preview, RowChoiceField
 from cohorts.models import Cohort
 
 REASON_LENGTH = 200
+SEALED_COHORT = "Answers of its agents are sealed: it can be voided once they are opened."
 
 
 def counted_cohorts(rows: QuerySet[Cohort]) -> QuerySet[Cohort]:
@@ -27,12 +29,18 @@ class VoidWeek(Action):
     reason_help = f"For the audit log and, its first {REASON_LENGTH} characters, for readers, the API and archives."
     form, row_field = CohortForm, "cohort"
 
+    def prepare(self, *, at: datetime) -> None:
+        open_envelopes(at=at)
+
     def state(self, data: FormData) -> dict[str, Any]:
         cohort = Cohort.objects.get(pk=data["cohort"].pk)
         return {"voided at": cohort.voided_at, "void reason": cohort.void_reason}
 
     def obstacle(self, data: FormData, at: datetime) -> str:
-        return "It is voided already." if self.state(data)["voided at"] else ""
+        if self.state(data)["voided at"]:
+            return "It is voided already."
+        is_sealed = answered_decisions(beyond=at).filter(cohort=data["cohort"].pk).exists()
+        return SEALED_COHORT if is_sealed else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         cohort: Cohort = data["cohort"]
@@ -52,6 +60,8 @@ class VoidWeek(Action):
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         from scoring.services.family_totals import void_cohort  # loads the scoring library
 
+        if answered_decisions().filter(cohort=data["cohort"].pk).exists():
+            return ActionResult(f"Nothing was changed. {SEALED_COHORT}", changed=False)
         voided = void_cohort(data["cohort"], reason=reason[:REASON_LENGTH], at=at)
         return ActionResult(f"{data['cohort']} is voided.") if voided else None
 

@@ -7,8 +7,8 @@ from django import forms
 from django.conf import settings
 
 from agents.models import Family, RunSetting
-from agents.services.model_calls import spent_in_week
 from agents.services.run_settings import set_condition_paused, set_paused, set_spend_limit, spend_limit
+from agents.services.spending import week_spending
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview
 from cohorts.conditions import stored_conditions
 from cohorts.weeks import week_start
@@ -49,12 +49,11 @@ class SetSpendCap(Action):
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         default = settings.ARENA_SPEND_LIMIT_USD
-        old_cap, new_cap = spend_limit(data["protocol"], default), default if data["limit"] is None else data["limit"]
-        spent = spent_in_week(data["protocol"], week_start(at))
+        spending = week_spending(data["protocol"], week_start(at))
+        spent, new_cap = spending.spent, default if data["limit"] is None else data["limit"]
         warning = "This week has cost as much already: no model is asked until the next." if spent >= new_cap else ""
-        return Preview(
-            f"The cap becomes ${new_cap:.2f} a week, after ${old_cap:.2f}. Spent this week: ${spent:.2f}.", (), warning
-        )
+        change = f"The cap becomes ${new_cap:.2f} a week, after ${spending.cap:.2f}."
+        return Preview(f"{change} Spent this week: ${spent:.2f}.", warning=warning)
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         if not set_spend_limit(data["protocol"], data["limit"]):

@@ -4,13 +4,15 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from agents.models import Position
+from agents.services.envelopes import SEALED_MARKET, AnswerWaits, open_envelopes, waiting_ids
 from agents.services.ledger import settlement_payout
+from agents.services.manual_settlements import reverse_manually, settle_manually
 from agents.services.resolutions import Resolution
-from agents.services.reversals import InsufficientCash, reversal_changes, reverse_settlement
-from agents.services.settlement import complete_cohorts, settle_market
+from agents.services.reversals import InsufficientCash, reversal_changes
+from agents.services.settlement import complete_cohorts
 from arena_site.dashboard.action import (
     Action,
     ActionResult,
@@ -20,7 +22,6 @@ from arena_site.dashboard.action import (
     RowChoiceField,
     RowIdsField,
 )
-from arena_site.operations.manual_settlements import REVERSE, SETTLE
 from markets.models import Market
 from markets.services.question_resolution import correct_question_outcomes, resolve_questions
 
@@ -29,14 +30,16 @@ FINAL = (Market.Status.RESOLVED, Market.Status.CANCELLED)
 
 
 def unsettled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
-    """Closed markets with positions, the longest closed first."""
+    """Markets with positions that are closed or can not be read, the longest closed first."""
+    waiting = Q(status=Market.Status.CLOSED) | Q(status=Market.Status.ACTIVE, unreadable_since__isnull=False)
     market_ids = Position.objects.open().values("market")
-    return rows.filter(status=Market.Status.CLOSED, pk__in=market_ids).order_by("closed_at", "pk")
+    return rows.filter(waiting, pk__in=market_ids).order_by("closed_at", "pk")
 
 
 def settled_markets(rows: QuerySet[Market]) -> QuerySet[Market]:
-    """Final markets that agents had positions in, the newest first."""
-    return rows.filter(status__in=FINAL, pk__in=Position.objects.values("market")).order_by("-resolved_at", "-pk")
+    """Final markets that agents had positions in or that questions ask about, the newest first."""
+    settled = Q(pk__in=Position.objects.values("market")) | Q(has_questions=True)
+    return rows.filter(settled, status__in=FINAL).order_by("-resolved_at", "-pk")
 
 
 class OutcomeForm(ChoiceForm):
@@ -95,11 +98,14 @@ def market_state(market: Market) -> dict[str, Any]:
 
 
 class SettleMarket(Action):
-    name, title, confirm_label = SETTLE, "Settle a market manually", "Yes, settle it"
+    name, title, confirm_label = "settle", "Settle a market manually", "Yes, settle it"
     description = "Resolves or cancels a closed market that its venue leaves unresolved."
     permission = "arena_site.settle_markets"
     reason_help = "For the audit log and, with the source, for the market's public page."
     form, row_field = OutcomeForm, "market"
+
+    def prepare(self, *, at: datetime) -> None:
+        open_envelopes(at=at)
 
     def state(self, data: FormData) -> dict[str, Any]:
         return market_state(data["market"])
@@ -109,9 +115,9 @@ class SettleMarket(Action):
         market.refresh_from_db()
         if market.is_final:
             return f"It is {market.status}{f', {market.winning_side} won' if market.winning_side else ''} already."
-        if market.status != Market.Status.CLOSED:
-            return "It is still open at its venue: only a closed market can be settled manually."
-        return ""
+        if market.status != Market.Status.CLOSED and market.unreadable_since is None:
+            return "It is still open at its venue: only a closed market, or an unreadable one, is settled manually."
+        return SEALED_MARKET if waiting_ids([market], beyond=at) else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         market, resolution = data["market"], chosen_resolution(data)
@@ -121,12 +127,15 @@ class SettleMarket(Action):
 
     def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult | None:
         resolution = chosen_resolution(data)
-        settled = settle_market(data["market"], resolution, at=at)
+        try:
+            settled = settle_manually(data["market"], resolution, source=data["source"], reason=reason, by=by, at=at)
+        except AnswerWaits as error:
+            return ActionResult(f"Nothing was changed. {error}", changed=False)
         if settled is None:
             return None
         resolve_questions(at=at)
         complete_cohorts(at=at)
-        return ActionResult(f"Settled: {resolution}; {settled} positions paid.")
+        return ActionResult(f"Settled: {resolution}; {settled.positions} positions paid.")
 
     def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
         from scoring.services.scores import compute_scores  # loads the scoring library
@@ -138,7 +147,7 @@ class SettleMarket(Action):
 class ReverseSettlement(SettleMarket):
     """Reversal by compensating journal entries; nothing is edited."""
 
-    name, title, confirm_label = REVERSE, "Reverse a wrong settlement", "Yes, reverse it"
+    name, title, confirm_label = "reverse", "Reverse a wrong settlement", "Yes, reverse it"
     form = ReversalForm
     description = "Gives a final market another outcome: compensating entries for every position, and new scores."
 
@@ -148,7 +157,9 @@ class ReverseSettlement(SettleMarket):
         if not market.is_final:
             return f"It is {market.status}: there is no settlement to reverse."
         is_current = market.winning_outcome_id == outcome.pk if outcome else market.status == Market.Status.CANCELLED
-        return f"That is its outcome already: {chosen_resolution(data)}." if is_current else ""
+        if is_current:
+            return f"That is its outcome already: {chosen_resolution(data)}."
+        return SEALED_MARKET if waiting_ids([market], beyond=at) else ""
 
     def effect(self, data: FormData, at: datetime) -> Preview:
         market, resolution = data["market"], chosen_resolution(data)
@@ -169,9 +180,10 @@ class ReverseSettlement(SettleMarket):
         from scoring.services.scores import clear_scores  # loads the scoring library
 
         market, resolution = data["market"], chosen_resolution(data)
-        sourced = f"{reason} (source: {data['source']})"
         try:
-            corrected = reverse_settlement(market, resolution, by=by, reason=sourced, at=at)
+            corrected = reverse_manually(market, resolution, source=data["source"], reason=reason, by=by, at=at)
+        except AnswerWaits as error:
+            return ActionResult(f"Nothing was changed. {error}", changed=False)
         except InsufficientCash as error:
             return ActionResult(f"Nothing was reversed, since cash may not fall below zero: {error}.", changed=False)
         if corrected is None:
@@ -179,7 +191,7 @@ class ReverseSettlement(SettleMarket):
         market.refresh_from_db()
         clear_scores(market, correct_question_outcomes(market, at=at))
         complete_cohorts(at=at)
-        return ActionResult(f"Reversed: {resolution}; {corrected} positions corrected.")
+        return ActionResult(f"Reversed: {resolution}; {corrected.positions} positions corrected.")
 
 
 def _payment(position: Position, resolution: Resolution) -> str:

@@ -4,7 +4,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django import forms
 from django.conf import settings
 from django.db.models import Max
 from django.utils import timezone
@@ -13,13 +12,11 @@ from agents import clients
 from agents.gateway.completions import GatewayFailure
 from agents.models import Decision, Elicitation
 from agents.services.cohort_start import NoEligibleFamilies, start_cohort
-from agents.services.cost_estimate import estimate_run, plan_costs
+from agents.services.cost_estimate import estimate_forecasts, estimate_run, plan_costs
 from agents.services.decisions import cohorts_with_open_window
-from agents.services.forecast_estimate import estimate_forecasts
 from agents.services.lineups import lineup_releases
-from agents.services.model_calls import cap_message, cap_remedy, spend_in_week
 from agents.services.release_check import UnusableLineUp
-from agents.services.run_settings import spend_limit
+from agents.services.spending import week_spending
 from arena_site import jobs
 from arena_site.dashboard.action import Action, ActionResult, FormData, Preview, list_path, row_path
 from arena_site.models import Worker
@@ -30,10 +27,6 @@ from foundation.bulk import rows_by
 from foundation.models import Run
 from markets.models import Universe
 from markets.services.universes import NoMarkets
-from scoring.exports.dictionary import CSV, FORMATS
-from scoring.exports.selection import ExportSelection
-from scoring.models import Export
-from scoring.services.exports import TooManyExports, request_export
 
 MANUAL = "manual run"
 JOBS = rows_by("function", jobs.JOBS)
@@ -104,11 +97,11 @@ class RunDecisions(EnqueueJob):
             estimate = estimate_run(at=at)
         except NoMarkets as error:
             return Preview(f"No agent can be asked: {error}. {costs}", possible=False)
-        if not estimate.calls:
+        if not estimate.decisions:
             reason = "No decision is due: all of this week are final or paused, or no cohort decides this week."
             return Preview(f"{reason} {costs}", possible=False)
-        lines = list(map(str, estimate.calls))
-        number, cost = len(estimate.calls), f"${estimate.cost_usd:.2f}"
+        lines = list(map(str, estimate.decisions))
+        number, cost = len(lines), f"${estimate.cost_usd:.2f}"
         summary = f"{number} would be asked, {estimate.skipped} have decided. Expected cost: {cost}. {costs}"
         return Preview(summary, lines, _warnings(Decision.PROTOCOL, estimate.cost_usd, at))
 
@@ -134,11 +127,11 @@ def cost_sentence(at: datetime) -> str:
 
 
 def _warnings(protocol: str, expected: Decimal, at: datetime) -> str:
-    spend, cap = spend_in_week(protocol, week_start(at)), spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD)
-    over = f"${spend.counted:.2f} of this week's ${cap:.2f} are spent: the cap may stop the run early."
-    if spend.counted >= cap:
-        over = f"{cap_message(spend, cap)}: no model is asked. {cap_remedy(spend)}"
-    return " ".join(filter(None, [over if spend.counted + expected > cap else "", worker_warning()]))
+    spending = week_spending(protocol, week_start(at))
+    over = f"{spending.amounts} are spent: the cap may stop the run early."
+    if spending.is_reached:
+        over = f"{spending.message}: no model is asked. {spending.remedy}"
+    return " ".join(filter(None, [over if spending.spent + expected > spending.cap else "", worker_warning()]))
 
 
 class StartCohort(Action):
@@ -178,51 +171,3 @@ class StartCohort(Action):
             return ActionResult(f"Nothing was started: {error}.", changed=False)
         message = f"Cohort {result.cohort.number} has started with {result.agents} agents."
         return ActionResult(message, path=row_path(result.cohort)) if result.created else None
-
-
-class ExportForm(forms.Form):
-    cohort = forms.ModelChoiceField(
-        Cohort.objects.all(), required=False, empty_label="everything", to_field_name="number"
-    )
-    formats = forms.MultipleChoiceField(
-        choices=list(zip(FORMATS, FORMATS, strict=True)), initial=[CSV], widget=forms.CheckboxSelectMultiple
-    )
-
-
-class BuildExport(Action):
-    name, title, confirm_label = "export", "Build an archive", "Yes, build it"
-    description = "A public download of every table, with the means to verify it."
-    permission = "arena_site.run_jobs"
-    default_reason = MANUAL
-    form, listed = ExportForm, Export
-
-    def target(self, data: FormData) -> str:
-        return f"cohort {data['cohort'].number}" if data["cohort"] else "everything"
-
-    def state(self, data: FormData) -> dict[str, Any]:
-        newest = Export.objects.order_by("-pk").first()
-        return {"newest export": newest and f"{newest.pk}, {newest.status}"}
-
-    def effect(self, data: FormData, at: datetime) -> Preview:
-        return Preview(
-            f"A worker builds {self.target(data)} as {', '.join(data['formats'])}. One that is queued, running or "
-            "younger than an hour is reused.",
-            warning=worker_warning(),
-        )
-
-    def execute(self, data: FormData, *, at: datetime, by: str, reason: str) -> ActionResult:
-        # On the real clock, by which the archive's age decides whether it is reused.
-        selection = ExportSelection(data["cohort"].number if data["cohort"] else None)
-        formats = tuple(data["formats"])
-        try:
-            export, created = request_export(selection=selection, formats=formats, by=by, at=timezone.now())
-        except TooManyExports as full:
-            return ActionResult(f"Nothing was queued: {full}.", changed=False)
-        queued = export.status == Export.Status.QUEUED and jobs.enqueue("export", export.pk)
-        path = row_path(export)
-        if not created:
-            return ActionResult(
-                f"{str(export).capitalize()} exists already: {export.status}.", path=path, changed=False
-            )
-        message = f"{str(export).capitalize()} is {'queued' if queued else 'waiting'}. {worker_warning()}".strip()
-        return ActionResult(message, path=path)

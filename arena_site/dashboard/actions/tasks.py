@@ -8,8 +8,8 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
+from agents.letters import public_error, sealed
 from agents.models import Decision, Elicitation, Task
-from agents.sealing import open_seals
 from agents.services.claims import release_expired_claim
 from agents.services.run_settings import is_paused
 from arena_site import jobs
@@ -34,7 +34,12 @@ BOTH = "both"
 
 def task_state(task: Task) -> dict[str, Any]:
     task.refresh_from_db()
-    return {"status": task.status, "error": task.error, "calls": task.calls.count(), "lease until": task.lease_until}
+    return {
+        "status": task.status,
+        "error": public_error(task),
+        "calls": task.calls.count(),
+        "lease until": task.lease_until,
+    }
 
 
 class RetryForm(forms.Form):
@@ -112,7 +117,9 @@ class RetryTasks(Action):
         for task in self.tasks(data):
             obstacle = _obstacle(task, at)
             number += not obstacle
-            lines.append(f"{task}: {obstacle}" if obstacle else f"{task} is asked again. It failed with: {task.error}")
+            lines.append(
+                f"{task}: {obstacle}" if obstacle else f"{task} is asked again. It failed with: {public_error(task)}"
+            )
         summary = f"{number} of {len(lines)} are asked again, at the prices of the frozen universe."
         if data["elicitation"]:
             summary += " The question batches are asked with all of the day that have no answer."
@@ -170,9 +177,8 @@ def interrupted_tasks(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def sealed_tasks(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Answered tasks whose answers are sealed now, the newest first."""
-    answered = rows.filter(status=Task.Status.COMPLETED)
-    return answered.filter(rows.model.sealed_by(open_seals(clock.now()))).order_by("-pk")
+    """Tasks whose letters are sealed, the newest first."""
+    return rows.filter(sealed(rows.model)).order_by("-pk")
 
 
 class InterruptedForm(TaskForm):

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from arena_site import conf
+from arena_site.kit import renew_kit
 from arena_site.management.commands.sandbox_season import external_agents_clock
 from arena_site.operations.processes import (
     POLL_S,
@@ -95,6 +96,8 @@ class Command(BaseCommand):
                         processes["web"] = self._start_site(env, options)
                 self._end_of_season(processes, options["port"])
                 if not options["no_serve"]:
+                    if failure := renew_kit():
+                        self.stdout.write(failure)
                     self._serve(processes["web"], options["port"])
             finally:
                 for process in processes.values():

@@ -32,6 +32,7 @@ class Command(ArenaCommand):
 
             table = Table("", "check", "found", "remedy", box=None, pad_edge=False)
             for item in result.summary.pop("items"):
-                table.add_row("✓" if item["ok"] else "✗", item["name"], item["detail"], item["remedy"])
+                mark = "✗" if not item["ok"] else "!" if item["remedy"] else "✓"
+                table.add_row(mark, item["name"], item["detail"], item["remedy"])
             self.stdout.write(table_text(table))
         super()._report(result, as_json=as_json)

@@ -28,6 +28,8 @@ from arena_site.operations.processes import StopRequested, manage_command, start
 from cohorts.conditions import stored_conditions
 from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult, score_text, table_text
+from markets.sources.base import base_url_setting
+from markets.sources.registry import sources_by_service
 from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
 from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
@@ -86,7 +88,7 @@ class Command(ArenaCommand):
         summary = result["summary"]
         if not options["json"]:
             self._print(summary)
-            for name in ("board", "cohorts", "reasons", "note"):
+            for name in ("board", "cohorts", "conditions", "reasons", "note"):
                 summary.pop(name)
         return CommandResult(summary, failed=not summary["decisions"] + summary["forecasts"])
 
@@ -112,7 +114,7 @@ class Command(ArenaCommand):
                 "DATABASE_URL": f"sqlite:///{folder / 'scratch.sqlite3'}",
                 "SECRET_KEY": secrets.token_urlsafe(40),
                 **{f"ARENA_{kind}_DIR": str(folder / kind) for kind in ("BACKUP", "EXPORT", "SPOOL")},
-                **{f"{service}_BASE_URL": NOWHERE for service in ("CLOB", "GAMMA", "KALSHI")},
+                **{base_url_setting(service): NOWHERE for service in sources_by_service()},
             }
             command = manage_command(
                 "rehearse", _absolute(options["agent"]), "--scratch", str(folder), "--archive", str(archive.resolve()),
@@ -165,6 +167,7 @@ class Command(ArenaCommand):
             "brier": brier[0] if brier else None,
             "cohorts": agent["cohorts"] if agent else [],
             "board": {"trading": trading, "forecasts": forecasts},
+            "conditions": {arm: stored_conditions().label(arm) for arm in forecasts},
             "note": CAVEAT,
         }
 
@@ -173,7 +176,7 @@ class Command(ArenaCommand):
         if board["trading"]:
             self.stdout.write(table_text(_trading_table(board["trading"])))
         for arm, rows in board["forecasts"].items():
-            title = f"Forecasts {stored_conditions().label(arm)}"
+            title = f"Forecasts {summary['conditions'][arm]}"
             self.stdout.write(table_text(_forecast_table(title, rows)))
         for reason in summary["reasons"]:
             self.stdout.write(ascii(reason)[1:-1] if not reason.isprintable() else reason)

@@ -18,6 +18,7 @@ from django.db import DatabaseError, connection
 from rich.table import Table
 
 from agents.models import Registration
+from agents.models.family import EXTERNAL_WINDOW
 from agents.services.registrations import register_external_agent
 from arena_site.operations.processes import freeze_loaded_objects
 from cohorts.conditions import stored_conditions
@@ -39,10 +40,10 @@ FORECASTS_AT = timedelta(hours=2)
 DEMO = "demo"
 GUEST = "Your own agent"
 """An external agent that joins with the season's last cohort."""
-SKIPPED_WORK = {"check_resolutions": {"skip_leaderboards": True}}
-"""Options of commands that skip leaderboards that nobody reads before the season ends."""
 SUBMISSION_DELAY = timedelta(minutes=1)
-"""From the freeze of the open week to the instant of the external agent's clock."""
+"""From a freeze to the answers of external agents, and to the instant of the clock in the open week."""
+ASKING = {"run_decisions", "run_forecasts"}
+"""The commands that freeze tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Step:
 def season(weeks: int) -> Iterator[Step]:
     """The season's timetable: a sync and a settlement each day; a cohort, decisions and a retry each Sunday.
 
-    Forecasts run on Sundays and every second day after. The last command computes the forecast leaderboards, once.
+    Forecasts run on Sundays and every second day after. Envelopes are opened when the external agents' time is over.
+    The forecast leaderboards follow on Sundays and at the end.
     """
     instant, end = SEASON_STARTS, SEASON_STARTS + weeks * WEEK
     while instant <= end:
@@ -66,8 +68,10 @@ def season(weeks: int) -> Iterator[Step]:
         yield Step(instant, (*daily, *(("start_cohort",) if sunday else ()), "take_snapshots"))
         if sunday:
             yield Step(instant + DECISIONS_AT, ("run_decisions",))
+            yield Step(instant + DECISIONS_AT + EXTERNAL_WINDOW, ("open_envelopes",))
         if (instant - SEASON_STARTS) % WEEK % FORECASTS_EVERY == timedelta(0) and instant < end:
             yield Step(instant + FORECASTS_AT, ("run_forecasts",))
+            yield Step(instant + FORECASTS_AT + EXTERNAL_WINDOW, ("open_envelopes",))
         if sunday:
             yield Step(instant + RETRY_AT, ("run_decisions",))
         instant += SNAPSHOTS_EVERY
@@ -99,7 +103,10 @@ class Command(ArenaCommand):
         root = os.environ.get("SANDBOX_URL")
         if not root:
             self.refuse("SANDBOX_URL is not set: start `manage.py sandbox`, or run `manage.py demo`")
+        from arena_site.operations.demo_agents import answer_open_tasks, register_demo_agents
+
         self._prepare()
+        agents = register_demo_agents(at=SEASON_STARTS)
         steps = list(season(options["weeks"]))
         with (
             Run.objects.recorded(DEMO, SEASON_STARTS) as run,
@@ -117,9 +124,14 @@ class Command(ArenaCommand):
                 self._set_clock(clock, root, step.at)
                 if "start_cohort" in step.commands and step.at == open_week_starts(options["weeks"] - 1):
                     guest = register_external_agent(name=GUEST, protocol=Registration.Protocol.BOTH, at=step.at)
+                command_options: dict[str, dict[str, Any]] = {
+                    "start_cohort": {"methodology": options["methodology"]} if options["methodology"] else {},
+                    "check_resolutions": {"skip_leaderboards": "start_cohort" not in step.commands},
+                }
                 for command in step.commands:
-                    version = options["methodology"] if command == "start_cohort" else None
-                    self._run(command, step.at, **({"methodology": version} if version else {}))
+                    self._run(command, step.at, **command_options.get(command, {}))
+                if not ASKING.isdisjoint(step.commands):
+                    answer_open_tasks(agents, at=step.at + SUBMISSION_DELAY)
                 if not number:
                     freeze_loaded_objects()
             self.stdout.write(table_text(leaderboard_table("Leaderboard", LEADERBOARD, protocol="trading")))
@@ -146,7 +158,6 @@ class Command(ArenaCommand):
     def _run(self, command: str, at: datetime, **options: Any) -> None:
         """Runs a command as an operator would. Failures that it reports belong to the demo."""
         try:
-            options |= SKIPPED_WORK.get(command, {})
             call_command(command, at=at, json=True, stdout=StringIO(), stderr=StringIO(), **options)
         except SystemExit:
             return

@@ -1,4 +1,4 @@
-"""Figures of calibration: reliability diagrams of forecasts and of bets, and stakes against forecasts."""
+"""Figures of calibration: reliability diagrams of forecasts, and stakes against forecasts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,14 +34,6 @@ def reliability_figure(
     statement = f"How often events happened, by the probability that {forecasters} gave them"
     title = f"{statement}, {condition}." if condition else f"{statement}."
     return Figure(name, title, reliability_grid(diagrams), RELIABILITY_NOTE, at=at, query=query)
-
-
-def confidence_figure(diagrams: Sequence[SquareDiagram], *, at: datetime | None, query: str = "") -> Figure | None:
-    """Reliability diagrams of the confidence that bet sizes imply; None without diagrams."""
-    if not diagrams:
-        return None
-    title = "How often a side that was bought won, by the confidence that the stake implies."
-    return Figure("bets", title, reliability_grid(diagrams, "Implied confidence"), RELIABILITY_NOTE, at=at, query=query)
 
 
 def stakes_figure(diagrams: Sequence[SquareDiagram], *, at: datetime | None, query: str = "") -> Figure | None:

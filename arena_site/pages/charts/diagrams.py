@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from agents.models import Family
 from arena_site.pages.charts.markers import REFERENCE_COLORS, marker_of, marker_path, readable_color
@@ -14,6 +14,8 @@ LEFT, TOP, SIDE = 46, 34, 200
 """The upper left corner of the square of a panel, and the length of its sides."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 9.0, 2.5
 POINT_RADIUS = 3
+NUMBER_LINES = 51, 64
+"""Distances below the square of the two lines of bins' numbers."""
 HAPPENED = {True: "won", False: "lost", None: "not resolved"}
 """Texts of points by whether their event happened."""
 MAXIMUM_ROWS = 60
@@ -33,6 +35,8 @@ class ReliabilityBin:
     path: str
     middle: float
     number: str
+    number_y: int
+    """The place of its number below the square: those of neighbours stand on two lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class DiagramGrid:
 
     @property
     def height(self) -> int:
-        return TOP + SIDE + (62 if self.has_bins else 40)
+        return TOP + SIDE + (70 if self.has_bins else 40)
 
     @property
     def csv_rows(self) -> Iterator[Sequence[Any]]:
@@ -114,10 +118,10 @@ def _y(share: float) -> float:
     return round(TOP + (1 - share) * SIDE, 1)
 
 
-def reliability_grid(diagrams: Sequence[SquareDiagram], x_title: str = "Forecast probability") -> DiagramGrid:
+def reliability_grid(diagrams: Sequence[SquareDiagram]) -> DiagramGrid:
     """Reliability diagrams side by side."""
     columns = ("forecaster", "bin_from", "bin_to", "forecast", "observed", "low", "high", "forecasts", "weight")
-    return DiagramGrid(diagrams, x_title, "Observed frequency", columns)
+    return DiagramGrid(diagrams, "Forecast probability", "Observed frequency", columns)
 
 
 def reliability_diagram(
@@ -149,6 +153,7 @@ def _bin(report: Mapping[str, Any], marker: int) -> ReliabilityBin:
         marker_path(marker, x, y, radius),
         _x((report["from"] + report["to"]) / 2),
         count(pairs) if pairs < THOUSAND else f"{pairs / THOUSAND:.3g}k",
+        NUMBER_LINES[round(10 * report["from"]) % 2],
     )
 
 
@@ -187,20 +192,3 @@ def scatter_diagram(family: Family, points: Sequence[tuple[float, float, bool | 
             hollow += path
     color = readable_color(family.color)
     return SquareDiagram(family.display_name, color, marker, points, labels, filled=filled, hollow=hollow)
-
-
-class ScatterPlaces(NamedTuple):
-    """The points of a scatter plot as places for a polyline with `marker` at its corners, by how they are drawn."""
-
-    marker: str
-    filled: str
-    hollow: str
-
-
-def scatter_places(diagram: SquareDiagram) -> ScatterPlaces:
-    """The places of a diagram's points, a tenth as long as the paths of its markers."""
-    filled: list[str] = []
-    hollow: list[str] = []
-    for x, y, text in diagram.points:
-        (filled if text == HAPPENED[True] else hollow).append(f"{_x(x)},{_y(y)}")
-    return ScatterPlaces(marker_path(diagram.marker, 0, 0, POINT_RADIUS), " ".join(filled), " ".join(hollow))

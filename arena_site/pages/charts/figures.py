@@ -15,9 +15,9 @@ from arena_site.pages.charts.slopes import SlopeChart
 class Figure:
     """A chart, a sentence that says what it shows, notes on how to read it, and what it was made from and when.
 
-    `name` is its anchor on the page and the name of its files. `query` leads to the page as it is shown, `dated` to
-    the same figures later on, where these are not simply
-    those of `at`. `methodology` is the version behind a chart that can have only one.
+    `name` is its anchor on the page and the name of its files. `query` leads to the page as it is shown, `page_query`
+    to the page of one chart, where that is another.
+    `methodology` is the version behind a chart that can have only one.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Figure:
     source: str = ""
     at: datetime | None = None
     query: str = ""
-    dated: str = ""
+    page_query: str = ""
     methodology: str = ""
 
     @property

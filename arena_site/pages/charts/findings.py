@@ -28,13 +28,15 @@ SCALES: Mapping[str, Scale] = {
     "ensemble": Scale(BRIER, "signed_score", "The market’s prices", "Mean of models"),
     "stakes": Scale("Stake less Kelly’s (share of cash)", "fraction", "Kelly’s rule"),
     "profit": Scale("Mean return (%)", "percent", "Break-even"),
-    "calibration": Scale("Observed frequency less forecast", "fraction", "Perfect calibration"),
 }
 """By topic."""
 
 
-def finding_figure(finding: Finding, statement: Statement, families: Mapping[str, Family], *, query: str) -> Figure:
-    """The chart of a finding, whose title is its sentence; families by their displayed names."""
+def finding_figure(finding: Finding, statement: Statement, families: Mapping[str, Family]) -> Figure:
+    """The chart of a finding, whose title is its sentence; an empty one where the data bears no claim.
+
+    Families are by their displayed names.
+    """
     scale = SCALES[finding.topic]
     entry = {
         "display_name": finding.first or scale.subject,
@@ -42,11 +44,12 @@ def finding_figure(finding: Finding, statement: Statement, families: Mapping[str
         "estimate": finding.estimate,
         "interval": (finding.low, finding.high),
     }
+    rows = [] if finding.p is None else [entry]
     chart = interval_chart(
-        [entry], "estimate", families, interval="interval", x_title=scale.title, unit=scale.unit,
+        rows, "estimate", families, interval="interval", x_title=scale.title, unit=scale.unit,
         baselines={scale.zero: 0.0},
     )  # fmt: skip
     return Figure(
-        finding.topic, statement.sentence, chart, statement.method, at=finding.at, query=query,
-        dated=f"?finding={finding.topic}",
+        finding.topic, statement.sentence, chart, statement.method, at=finding.at,
+        page_query=f"?finding={finding.topic}",
     )  # fmt: skip

@@ -20,10 +20,9 @@ from scoring.selectors.forecast_boards import ForecastBoard
 from scoring.selectors.performance import ReleaseChange
 
 LEADS_NOTE = (
-    "The market’s Brier score less the model’s on the same questions: above the line a model was closer to what "
-    "happened. A point holds the forecasts of the four weeks before it on questions that have resolved, so the latest "
-    "points rest on questions that resolved soon. Bands are 95 % intervals of each model alone, resampled by event. A "
-    "hollow marker is a change of release."
+    "The market’s Brier score less the model’s: above the line a model was closer to what happened. A point holds the "
+    "forecasts of four weeks on questions that have resolved; the latest rest on those that resolved soon. Bands are "
+    "95 % intervals of each model alone. A hollow marker is a change of release."
 )
 Entry = Mapping[str, Any]
 

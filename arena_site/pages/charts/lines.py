@@ -28,13 +28,10 @@ X_TITLES = {
     "questions": "Resolved forecasts of a model, in order of resolution",
     "days": "Days from the forecast to the market’s close",
     "cost": "Cost of 1,000 questions (logarithmic)",
-    "released_on": "Release of the model",
-    "knowledge_cutoff": "End of the model’s knowledge",
 }
 """Titles of the horizontal axis by its kind."""
 POSITION_COLUMNS = {
     "time": "time_utc", "weeks": "weeks_since_start", "questions": "questions", "days": "bin", "cost": "usd_per_1000",
-    "released_on": "released_on", "knowledge_cutoff": "knowledge_cutoff",
 }  # fmt: skip
 VALUE_COLUMNS = {
     "money": "value_usd", "percent": "return_percent", "fraction": "probability", "price": "price_usd",
@@ -52,7 +49,7 @@ class TickNumber(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """A drawn chart for a template; `events` have their paths, `data` is what charts.js redraws the chart from."""
+    """A drawn chart for a template; `events` have their paths, `data` is what charts.js reads out."""
 
     kind: ClassVar[str] = "lines"
     width: ClassVar[int] = WIDTH
@@ -175,11 +172,9 @@ def line_chart(
     def y(value: Decimal | float) -> float:
         return round(exact_y(value), 1)
 
-    event_paths, event_data = [], []
+    event_paths = []
     for event in events:
-        place = (x(event.at), y(event.value))
-        event_paths.append((event, marker_path(event.marker, *place, 5.5)))
-        event_data.append([_place(event.at), float(event.value), *place])
+        event_paths.append((event, marker_path(event.marker, x(event.at), y(event.value), 5.5)))
     numbers = []
     for value in x_values if numbered else ():
         numbers.append(TickNumber(x(value), _numbers_at(curves, positions, value)))
@@ -188,9 +183,11 @@ def line_chart(
         "unit": unit,
         "positions": list(map(coordinate, positions)),
         "labels": [position_label(position, axis) for position in positions] if axis == "days" else None,
-        "baseline": None if baseline is None else float(baseline),
         "curves": list(starmap(_curve_data, plotted)),
-        "events": event_data,
+        "left": LEFT,
+        "right": RIGHT,
+        "top": TOP,
+        "bottom": bottom,
     }
     return LineChart(
         positions,
@@ -239,12 +236,8 @@ def _curve_data(curve: Curve, row: Sequence[float | None]) -> dict[str, Any]:
         "name": curve.name,
         "color": readable_color(curve.color),
         "marker": marker_path(curve.marker, 0, 0, 3.5),
-        "dashed": curve.dashed,
         "values": [None if value is None else _rounded(value) for value in row],
     }
-    if curve.band:
-        data["band"] = [ends and [_rounded(ends[0]), _rounded(ends[1])] for ends in curve.band]
     if curve.numbers:
         data["numbers"] = list(curve.numbers)
-        data["first_of_few"] = curve.first_of_few
     return data

@@ -7,13 +7,13 @@ from math import ceil
 from operator import attrgetter
 
 from django.contrib.humanize.templatetags.humanize import apnumber
-from django.utils import timezone
 
 from agents.models import Agent, Family
 from arena_site.pages.charts.curves import FEW, Curve, family_curve
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import LineChart, line_chart
 from arena_site.pages.filters import dollars
+from foundation.clock import present
 from scoring.selectors.cohort_returns import CohortReturns, MeanReturn
 from scoring.selectors.competition import AgentSummary
 from scoring.selectors.histories import agent_values, snapshot_ranges
@@ -114,7 +114,7 @@ def values_figure(
     It covers the `span` before the newest snapshot, of those `until` an instant, or all of the time since the first.
     `title` makes the sentence of the agents and their newest values, the highest first.
     """
-    instants = _instants(agents[0], until or timezone.now(), span) if agents else []
+    instants = _instants(agents[0], until or present(), span) if agents else []
     if not instants:
         return None
     values = agent_values(agents, instants)

@@ -10,25 +10,25 @@ from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from agents.letters import sealed_tasks
 from agents.models import Agent, Decision, Instruction, ModelCall, Trade
-from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.filters import money, signed_percent
-from arena_site.pages.freshness import requested_instant, weeks_over
+from arena_site.pages.freshness import weeks_over
 from arena_site.pages.lists import ListColumn, ListPage
 from arena_site.pages.positions import PositionRow, count_states, positions_of, side_result
 from foundation.bulk import rows_by
+from foundation.clock import present
 from foundation.raw_sql import parse_timestamp, stored_unit
 from scoring.selectors.after_costs import stored_after_costs
 from scoring.selectors.competition import AgentSummary, CompetitionIndex, attach_competition, competition_index
-from scoring.selectors.valuations import NO_RECORD, ZERO, Valuation, bet_records, sealed_agents, valuations
+from scoring.selectors.valuations import NO_RECORD, ZERO, Valuation, bet_records
 
-POSITIONS_SHOWN = 40
+POSITIONS_SHOWN = 6
 """Open and past positions that the page shows without `?all`."""
 TRADE_COLUMNS = (
     *("market_id", "outcome_id", "decision_id", "kind", "shares", "price", "amount"),
@@ -82,17 +82,12 @@ class LargestPosition(NamedTuple):
 @require_safe
 def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """An agent: its value, its positions by state and its decisions by week."""
-    as_of = requested_instant(request, timezone.now())
     competition = competition_index()
-    agent = _loaded_agent(request, competition, number, slug)
+    agent = _loaded_agent(competition, number, slug)
     balance = agent.cohort.methodology.starting_balance
     current, past = positions_of(agent)
     positions = [*current, *past]
     worth = Valuation(agent.cash, sum((position.value for position in current if position.value), ZERO), balance)
-    sealed_until = None
-    if agent.pk in sealed_agents(seals_in_force()):
-        sealed_until = seals_in_force().trading_until
-        worth = valuations([agent])[agent.pk]
     decisions = _decisions(agent)
     limit = None if "all" in request.GET else POSITIONS_SHOWN
     return TemplateResponse(
@@ -102,7 +97,6 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "agent": agent,
             "family": agent.family,
             "cohort": agent.cohort,
-            "replicates": range(1, len(_replicates(competition, number, slug)) + 1),
             "worth": worth,
             "record": bet_records([agent]).get(agent.pk, NO_RECORD),
             "held": current[:limit],
@@ -110,8 +104,7 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "hidden": sum(max(0, len(rows) - limit) for rows in (current, past)) if limit else 0,
             "states": count_states(positions),
             "costed": stored_after_costs().get(agent.pk),
-            "largest": None if sealed_until else _largest(positions, worth),
-            "sealed_until": sealed_until,
+            "largest": _largest(positions, worth),
             "realized": sum(map(attrgetter("realized_pnl"), positions), ZERO),
             "unrealized": sum((position.unrealized_pnl or ZERO for position in current), ZERO),
             "decisions": _weeks(agent, decisions),
@@ -119,22 +112,21 @@ def agent(request: HttpRequest, number: int, slug: str) -> HttpResponse:
             "cost_usd": sum(map(attrgetter("cost_usd"), decisions), ZERO),
             "tokens_input": sum(map(attrgetter("tokens_input"), decisions)),
             "tokens_output": sum(map(attrgetter("tokens_output"), decisions)),
-            "figure": _figure(agent, as_of),
-            "as_of": as_of,
+            "figure": _figure(agent),
         },
     )
 
 
-def _loaded_agent(request: HttpRequest, competition: CompetitionIndex, number: int, slug: str) -> Agent:
+def _loaded_agent(competition: CompetitionIndex, number: int, slug: str) -> Agent:
     """The agent with its family, cohort and methodology. Raises Http404 if there is none."""
-    agents = Agent.objects.filter(pk=_agent(request, competition, number, slug).pk)
-    columns = ("family", "cohort", "model_id", "status", "cash", "replicate")
+    agents = Agent.objects.filter(pk=_agent(competition, number, slug).pk)
+    columns = ("family", "cohort", "model_id", "status", "cash")
     (agent,) = attach_competition(agents.only(*columns), competition)
     return agent
 
 
-def _figure(agent: Agent, until: datetime | None) -> Figure | None:
-    """The agent's value over time, up to an instant."""
+def _figure(agent: Agent) -> Figure | None:
+    """The agent's value over time."""
 
     def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
         ((_, value),) = newest
@@ -143,13 +135,13 @@ def _figure(agent: Agent, until: datetime | None) -> Figure | None:
         worth = f"{money(value)}, a return of {signed_percent(gain)}"
         return f"{name}’s portfolio in cohort {agent.cohort.number} is worth {worth}."
 
-    return values_figure([agent], name="value", title=title, height=320, until=until)
+    return values_figure([agent], name="value", title=title, height=320)
 
 
 @require_safe
 def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     """The trades of an agent with their scores, the newest first unless they are sorted."""
-    agent = _agent(request, competition_index(), number, slug)
+    agent = _agent(competition_index(), number, slug)
     listing = ListPage(request, LIST_COLUMNS, "-week")
     page = listing.page(Trade.objects.filter(agent=agent.pk))
     trades: Any = page.object_list  # joins other tables only now: the count needs none
@@ -172,38 +164,29 @@ def trades(request: HttpRequest, number: int, slug: str) -> HttpResponse:
     )
 
 
-def _agent(request: HttpRequest, competition: CompetitionIndex, number: int, slug: str) -> AgentSummary:
-    """The family's agent in the cohort, its first or the one of `?replicate=`. Raises Http404 if there is none."""
-    agents = _replicates(competition, number, slug)
-    place = request.GET.get("replicate", "1")
-    if place.isascii() and place.isdigit() and len(place) < 3 and 1 <= int(place) <= len(agents):
-        return agents[int(place) - 1]
-    raise Http404(f"cohort {number} has no agent of {slug}" if not agents else f"there is no replicate {place[:20]}")
-
-
-def _replicates(competition: CompetitionIndex, number: int, slug: str) -> list[AgentSummary]:
-    """The family's agents in the cohort, in order."""
-    agents = []
+def _agent(competition: CompetitionIndex, number: int, slug: str) -> AgentSummary:
+    """The family's agent in the cohort. Raises Http404 if there is none."""
     for agent in competition.agents:
         if agent.cohort.number == number and agent.family.slug == slug:
-            agents.append(agent)
-    return sorted(agents, key=attrgetter("pk"))
+            return agent
+    raise Http404(f"cohort {number} has no agent of {slug}")
 
 
 def _weeks(agent: Agent, decisions: Sequence[DecisionRow]) -> list[tuple[int, DecisionRow | None]]:
     """The weeks that are over or decided, each with its decision: none if it was missed, and none if bankrupt."""
     by_week = rows_by("week", decisions)
-    over = weeks_over(agent.cohort, timezone.now()) if agent.status != Agent.Status.BANKRUPT else 0
+    over = weeks_over(agent.cohort, present()) if agent.status != Agent.Status.BANKRUPT else 0
     return [(week, by_week.get(week)) for week in sorted(by_week.keys() | set(range(1, over + 1)))]
 
 
 def _decisions(agent: Agent) -> list[DecisionRow]:
-    """The agent's decisions by week. SQL takes 0.5 ms; the ORM, which first has to write the statement, takes 4.8."""
+    """The agent's published decisions by week.
+
+    SQL takes 0.5 ms; the ORM, which first has to write the statement, takes 4.8.
+    """
     decision, call = Decision._meta.db_table, ModelCall._meta.db_table
     trade, instruction = Trade._meta.db_table, Instruction._meta.db_table
-    # Numbers of our own. A decision without a universe has no answer.
-    sealed = ", ".join(map(str, seals_in_force().universes))
-    readable = f"AND (universe_id IS NULL OR universe_id NOT IN ({sealed}))" if sealed else ""
+    sealed = ", ".join(map(str, sealed_tasks(Decision).filter(agent=agent.pk).values_list("pk", flat=True)))
     sql = (
         f"SELECT {decision}.id, week, status, action, fallback, SUBSTR(reasoning, 1, {REASONING_LENGTH}), "  # noqa: S608 - our own names
         "decided_at, COALESCE(SUM(tokens_input), 0), COALESCE(SUM(tokens_output), 0), COALESCE(SUM(cost_usd), 0), "
@@ -211,7 +194,7 @@ def _decisions(agent: Agent) -> list[DecisionRow]:
         f"(SELECT COUNT(*) FROM {instruction} JOIN {call} asked ON asked.id = call_id "
         f"WHERE asked.decision_id = {decision}.id AND NOT executed) "
         f"FROM {decision} LEFT JOIN {call} ON {call}.decision_id = {decision}.id "
-        f"WHERE agent_id = %s {readable} GROUP BY {decision}.id ORDER BY week"
+        f"WHERE agent_id = %s AND {decision}.id NOT IN ({sealed or 0}) GROUP BY {decision}.id ORDER BY week"
     )
     unit = stored_unit(ModelCall, "cost_usd")
     decisions = []

@@ -1,37 +1,30 @@
-"""The charts of all pages at addresses of their own: data as CSV, images as SVG and PNG, and pages for frames."""
+"""The charts of all pages at addresses of their own: data as CSV, and images as SVG and PNG."""
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from io import StringIO
 from typing import Any
+from urllib.parse import urlsplit
 
-from csp.constants import NONE
-from csp.decorators import csp_replace
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
-from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.addresses import by_address
-from arena_site.pages.charts.embeds import PREFIX, STYLE_HASH, embed_page
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.images import png_image, svg_image
 from arena_site.pages.citations import dated_query
 from foundation.rest.negotiation import demo_cell
 
+INSTANT = re.compile(r"(?<=[?&])as_of=[^&]*&?|[?&]as_of=[^&]*$")
+"""The instant in an address."""
 View = Callable[..., HttpResponse]
 """The view of a page, whose figures stand in the context of its template."""
 Size = tuple[int, int]
 """Width and height in pixels."""
-EMBED_POLICY = {
-    "default-src": [NONE],
-    "img-src": [NONE],
-    "style-src": [STYLE_HASH],
-    "form-action": [NONE],
-    "frame-ancestors": ["*"],
-}
-"""What differs from the policy of other pages: an embed loads nothing, and any site may frame it."""
 TYPES: Mapping[str, str] = {"csv": "text/csv; charset=utf-8", "svg": "image/svg+xml", "png": "image/png"}
 
 
@@ -43,19 +36,16 @@ def with_charts(
     of_families: bool = False,
     picture_size: Size | None = None,
 ) -> list[URLPattern]:
-    """The address of a page, that of the files of its charts and that of their embeds.
+    """The address of a page, and that of the files of its charts.
 
     `of_families` if it names families; `picture_size` is that of a PNG if it is not simply that of its drawing.
     """
-    files_name, embed_name, of_page = f"{name}-chart", f"{name}-embed", {"page_view": view}
-    files, embed = chart_file, embedded_chart
+    files, files_name, options = chart_file, f"{name}-chart", {"page_view": view, "picture_size": picture_size}
     if of_families:
-        view, files, embed = by_address(view, name), by_address(files, files_name), by_address(embed, embed_name)
-    charts, embeds = f"{route}charts/<slug:chart>", PREFIX.removeprefix("/")
+        view, files = by_address(view, name), by_address(files, files_name)
     return [
         path(route, view, name=name),
-        path(f"{charts}.<slug:extension>", files, of_page | {"picture_size": picture_size}, name=files_name),
-        path(f"{embeds}/{charts}/", embed, of_page, name=embed_name),
+        path(f"{route}charts/<slug:chart>.<slug:extension>", files, options, name=files_name),
     ]
 
 
@@ -66,13 +56,20 @@ def chart_file(
     """A chart of a page as a file, for the same choices in the query as the page."""
     if extension not in TYPES:
         raise Http404(f"charts come as {', '.join(TYPES)}")
-    figure = _figure(request, page_view, chart, page)
+    page_response = page_view(request, **page)
+    if page_response.status_code == HTTPStatus.FOUND:  # to the instant of a published board
+        query = urlsplit(page_response.headers["Location"]).query
+        return HttpResponseRedirect(f"{request.path}?{query}")
+    figure = _figure(page_response, chart)
     content: str | bytes
     if extension == "csv":
         content = _csv(figure)
     else:
-        svg = svg_image(figure, _page_address(request, figure))
-        content = png_image(svg, picture_size) if extension == "png" else svg
+        address = _page_address(request, figure)
+        if extension == "png":  # cached by its text, where the day stands but no instant
+            content = png_image(svg_image(figure, INSTANT.sub("", address)), picture_size)
+        else:
+            content = svg_image(figure, address)
     disposition = "attachment" if extension == "csv" else "inline"
     parts = ["demo"] if settings.ARENA_DEMO else []
     file_name = "-".join(parts + [part for part in request.path.split("/") if part not in ("", "charts")])
@@ -80,18 +77,9 @@ def chart_file(
     return HttpResponse(content, content_type=TYPES[extension], headers=headers)
 
 
-@xframe_options_exempt
-@csp_replace(EMBED_POLICY)
-@require_safe
-def embedded_chart(request: HttpRequest, *, page_view: View, chart: str, **page: Any) -> HttpResponse:
-    """A chart of a page as a page of its own that any site may frame, for the same choices in the query."""
-    figure = _figure(request, page_view, chart, page)
-    return HttpResponse(embed_page(figure, f"{_page_address(request, figure)}#{figure.name}"))
-
-
-def _figure(request: HttpRequest, page_view: View, name: str, page: Mapping[str, Any]) -> Figure:
+def _figure(page_response: HttpResponse, name: str) -> Figure:
     """The figure of a page with this name. Raises Http404."""
-    for figure in _figures(getattr(page_view(request, **page), "context_data", None)):
+    for figure in _figures(getattr(page_response, "context_data", None)):
         if figure.name == name:
             return figure
     raise Http404(f"this page has no chart {name} yet")
@@ -107,8 +95,8 @@ def _figures(context: Any) -> Iterator[Figure]:
 
 
 def _page_address(request: HttpRequest, figure: Figure) -> str:
-    """The address of the page of a figure whose file or embed is requested, as it is now."""
-    page_path = request.path.removeprefix(PREFIX).rpartition("charts/")[0]
+    """The address of the page of a figure whose file is requested, as it is now."""
+    page_path = request.path.rpartition("charts/")[0]
     return request.build_absolute_uri(page_path + dated_query(figure))
 
 

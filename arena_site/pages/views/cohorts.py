@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -13,19 +12,20 @@ from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from agents.letters import published
 from agents.models import Agent, Decision, ModelCall, Trade
 from arena_site.pages.agent_ranking import AGENT_COLUMNS, rank_agents
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import values_figure
 from arena_site.pages.filters import decision_badge, money, page_url
-from arena_site.pages.freshness import current_pause, requested_instant, weeks_over
+from arena_site.pages.freshness import current_pause, weeks_over
 from arena_site.pages.lists import PER_PAGE
 from arena_site.pages.selection import PageSelection
 from cohorts.models import Cohort, MissedWeek
 from cohorts.weeks import WEEK, week_start
+from foundation.clock import present
 from markets.models import Universe
 from scoring.selectors.competition import AgentSummary, attach_competition, competition_index
 from scoring.selectors.performance import RANGES
@@ -52,7 +52,7 @@ class CohortRow(NamedTuple):
 @require_safe
 def cohorts(request: HttpRequest) -> HttpResponse:
     """Cohorts with their status and leader, the newest first, and the missed weeks."""
-    now = timezone.now()
+    now = present()
     by_cohort: dict[int, list[AgentSummary]] = defaultdict(list)
     competition = competition_index()
     newest_first = list(competition.cohorts.values())[::-1]
@@ -103,8 +103,7 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
     decisions = _decisions(cohort)
     for decision in decisions:
         by_agent[decision.agent][decision.week] = (page_url("decision", decision.pk), decision_badge(decision))
-    now = timezone.now()
-    as_of = requested_instant(request, now)
+    now = present()
     over = weeks_over(cohort, now)
     bankrupt = {agent.pk for agent in agents if agent.status == Agent.Status.BANKRUPT}  # and no longer asked
     for agent in agents:
@@ -132,8 +131,8 @@ def cohort(request: HttpRequest, number: int) -> HttpResponse:
             "newest_link": max(
                 filter(attrgetter("link__sequence"), decisions), key=attrgetter("link__sequence"), default=None
             ),
-            "figure": _figure(cohort, agents, selection, as_of),
-            "as_of": as_of,
+            "figure": _figure(cohort, agents, selection),
+            "selection": selection,
             "ranges": selection.links("range", RANGE_LABELS),
         },
     )
@@ -152,15 +151,15 @@ def _range_selection(request: HttpRequest) -> PageSelection:
     return PageSelection.from_request(request, {"range": sorted(RANGES, key="ALL".__ne__)})
 
 
-def _figure(cohort: Cohort, agents: list[Agent], selection: PageSelection, until: datetime | None) -> Figure | None:
-    """The values of the cohort's agents over time, up to an instant."""
+def _figure(cohort: Cohort, agents: list[Agent], selection: PageSelection) -> Figure | None:
+    """The values of the cohort's agents over time."""
 
     def title(newest: Sequence[tuple[Agent, Decimal]]) -> str:
         (leader, value), *_ = newest
         return f"{leader.family.display_name} has the largest portfolio of cohort {cohort.number}: {money(value)}."
 
     span = RANGES[selection["range"]]
-    return values_figure(agents, name="values", title=title, span=span, query=selection.suffix, until=until)
+    return values_figure(agents, name="values", title=title, span=span, query=selection.suffix)
 
 
 def _decisions(cohort: Cohort) -> list[Any]:
@@ -170,8 +169,8 @@ def _decisions(cohort: Cohort) -> list[Any]:
 
 
 def _costs(cohort: Cohort) -> dict[int, Decimal]:
-    """The cost of each agent's calls."""
-    calls = ModelCall.objects.filter(decision__cohort=cohort).order_by().values_list("decision__agent")
+    """The cost of each agent's published calls."""
+    calls = published(ModelCall.objects.filter(decision__cohort=cohort)).order_by().values_list("decision__agent")
     return {agent: cost or Decimal(0) for agent, cost in calls.annotate(Sum("cost_usd"))}
 
 

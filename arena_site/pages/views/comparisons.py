@@ -1,11 +1,8 @@
 """Comparison of two families: their figures, and whether the difference is more than chance."""
 
-from datetime import datetime
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
@@ -14,17 +11,19 @@ from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
+from arena_site.pages.comparison_sentences import LEAST_DATA, Verdict, forecast_verdict, pair_rows, trading_verdict
 from arena_site.pages.filters import page_url
-from arena_site.pages.freshness import requested_instant
 from arena_site.pages.headlines import unfinished_words
+from cohorts.conditions import Conditions
 from foundation.bulk import rows_by
-from scoring.constants import DETECTABLE_DIFFERENCE, FORECAST
+from foundation.clock import present
+from scoring.constants import FORECAST
+from scoring.selectors.claims import questions_per_week
 from scoring.selectors.cohort_returns import cohort_returns
-from scoring.selectors.comparison import Comparison, both_directions
+from scoring.selectors.comparison import Comparison, ForecastComparison, both_directions
 from scoring.selectors.comparison import comparison as comparison_of
 from scoring.selectors.competition import CompetitionIndex, competition_index, unfinished_ages
 from scoring.selectors.disagreements import RECENT_SETS
-from scoring.selectors.forecast_boards import reliability_bins
 from scoring.selectors.leaderboard_entries import overall_leaderboards
 
 
@@ -39,7 +38,7 @@ def comparisons(request: HttpRequest) -> HttpResponse:
     conditions = competition_index().conditions
     board = conditions.board()
     leaderboard = overall_leaderboards(("pairs",)).get((FORECAST, board))
-    pairs = both_directions((leaderboard and leaderboard.parts[0]) or ())
+    pairs = both_directions(pair_rows([], (leaderboard and leaderboard.parts[0]) or (), None))
     rows = []
     for family in ranked:
         cells = [(rival, pairs.get((family.slug, rival.slug))) for rival in ranked]
@@ -54,6 +53,7 @@ def comparisons(request: HttpRequest) -> HttpResponse:
             "first": first,
             "second": second,
             "condition": conditions.phrase(board),
+            "least_data": LEAST_DATA,
         },
     )
 
@@ -61,15 +61,15 @@ def comparisons(request: HttpRequest) -> HttpResponse:
 @require_safe
 def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
     """Two families under both protocols: tests of their difference, portfolios and largest disagreements."""
-    as_of = requested_instant(request, timezone.now())
     competition = competition_index()
     first_family, second_family = _families(competition, first, second)
     result = comparison_of(first_family, second_family, competition)
+    trades = result.trades.test
     cohorts = [shared.cohort for shared in result.trades.cohorts]
-    returns = _returns_figure(first_family, second_family, competition, as_of)
+    returns = _returns_figure(first_family, second_family, competition)
     conditions = competition.conditions
-    board_condition = conditions.board(at=as_of)
-    calibration = _calibration_figure(result, board_condition, as_of)
+    board_condition = conditions.board()
+    calibration = _calibration_figure(result, board_condition)
     return TemplateResponse(
         request,
         "comparison.html",
@@ -77,18 +77,27 @@ def comparison(request: HttpRequest, first: str, second: str) -> HttpResponse:
             "first": first_family,
             "second": second_family,
             "comparison": result,
-            "ages": unfinished_words(unfinished_ages(cohorts, as_of or timezone.now())),
-            "forecasts": [(arm, conditions.label(arm.arm)) for arm in result.forecasts],
+            "ages": unfinished_words(unfinished_ages(cohorts, present())),
+            "trading_verdict": trades and trading_verdict(first_family, second_family, trades),
+            "forecasts": _forecasts(result, conditions),
             "board_label": conditions.label(board_condition),
             "returns": returns,
             "calibration": calibration,
             "shared_figure": returns or calibration,
-            "as_of": as_of,
-            "points": DETECTABLE_DIFFERENCE,
             "sets": RECENT_SETS,
             "others": [family for family in competition.ranked_families if family not in (first_family, second_family)],
         },
     )
+
+
+def _forecasts(result: Comparison, conditions: Conditions) -> list[tuple[ForecastComparison, str, Verdict | None]]:
+    """The comparison in each arm, its condition in words, and the verdict; None without a common question."""
+    rows = []
+    for arm in result.forecasts:
+        pace = questions_per_week(arm.computed_at)
+        verdict = forecast_verdict(result.first, result.second, arm.test, pace) if arm.test and arm.test["n"] else None
+        rows.append((arm, conditions.label(arm.arm), verdict))
+    return rows
 
 
 def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[Family, Family]:
@@ -98,26 +107,21 @@ def _families(competition: CompetitionIndex, first: str, second: str) -> tuple[F
     return competition.by_slug[first], competition.by_slug[second]
 
 
-def _returns_figure(
-    family: Family, rival: Family, competition: CompetitionIndex, as_of: datetime | None
-) -> Figure | None:
+def _returns_figure(family: Family, rival: Family, competition: CompetitionIndex) -> Figure | None:
     """Both families' returns by weeks since a cohort's start."""
     agents = [agent for agent in competition.counted if agent.family in (family, rival)]
     names = f"{family.display_name} and {rival.display_name}"
     title = RETURNS_TITLE.format(whose=names)
-    returns = cohort_returns(agents, at=as_of or timezone.now())
+    returns = cohort_returns(agents, at=present())
     return returns_figure(returns, agents, {family.slug: family, rival.slug: rival}, title, height=360)
 
 
-def _calibration_figure(comparison: Comparison, arm: str, as_of: datetime | None) -> Figure | None:
-    """Both families' reliability in an arm, now or as of an instant."""
+def _calibration_figure(comparison: Comparison, arm: str) -> Figure | None:
+    """Both families' reliability in an arm."""
     board = rows_by("arm", comparison.forecasts).get(arm)
     if board is None:
         return None
     bins, at = board.bins, board.computed_at
-    if as_of is not None:
-        slugs = (comparison.first.slug, comparison.second.slug)
-        bins, at = {slug: reliability_bins(slug, arm, as_of) for slug in slugs}, as_of
     diagrams = []
     for family in (comparison.first, comparison.second):
         if family_bins := bins.get(family.slug):

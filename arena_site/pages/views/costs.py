@@ -32,7 +32,8 @@ def costs(request: HttpRequest) -> HttpResponse:
     figures = page.figures
     rows = page.competition.with_families(figures["rows"], "forecaster")
     context = {
-        "page": page,
+        "selection": page.selection,
+        "computed_at": page.computed_at,
         "sentences": _sentences(page),
         "rows": sorted(rows, key=lambda row: row[1]["cost_usd"]),
         "steps": [(page.name(step["cheaper"]), page.name(step["better"]), step) for step in figures["steps"]],

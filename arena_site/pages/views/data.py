@@ -13,12 +13,11 @@ from django.views.decorators.http import require_safe
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response, SlicedFile, StaticFile
 
-from scoring.services.public_archives import RETENTION_RULE, published_days, published_file
-from scoring.services.public_datasets import dataset_days, dataset_facts, dataset_file
+from scoring.services.public_archives import RETENTION_RULE, published_archives, published_days, published_file
 
 TYPES = {
     "csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/jsonl; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
+    "md": "text/markdown; charset=utf-8", "parquet": "application/vnd.apache.parquet", "whl": "application/zip",
     "py": "text/x-python; charset=utf-8", "zip": "application/zip",
 }  # fmt: skip
 NO_BYTES = re.compile(r"bytes=\s*-0+", re.ASCII)
@@ -41,21 +40,16 @@ class RangedFile(StaticFile):  # type: ignore[misc]
 @require_safe
 def archives(request: HttpRequest) -> HttpResponse:
     """The public archives with sizes, hashes and terms, the tables of the newest, and how to cite it."""
-    from forecast_rank.files.checksums import zip_checksum
-
     days = published_days()
-    rows = []
-    for day in days:
-        file = published_file(day)
-        checksum = zip_checksum(file).read_text().split()[0]
-        rows.append({"day": day, "bytes": file.stat().st_size, "sha256": checksum})
     manifest = json.loads(published_file(days[0], "manifest.json").read_text()) if days else {"files": {}}
     tables = []
     for name, facts in sorted(manifest["files"].items()):
         if name.startswith("parquet/"):
             tables.append({"name": name.partition("/")[2].removesuffix(".parquet"), **facts})
     home = request.build_absolute_uri("/")
-    return render(request, "data.html", {"archives": rows, "tables": tables, "rule": RETENTION_RULE, "home": home})
+    return render(
+        request, "data.html", {"archives": published_archives(), "tables": tables, "rule": RETENTION_RULE, "home": home}
+    )
 
 
 @require_safe
@@ -65,32 +59,10 @@ def archive_file(request: HttpRequest, day: str, name: str = "") -> HttpResponse
     day = days[0] if days and day == "latest" else day
     if day not in days or not (path := published_file(day, name)).is_file():
         raise Http404
-    return _serve(request, path)
+    return serve_file(request, path)
 
 
-@require_safe
-def datasets(request: HttpRequest) -> HttpResponse:
-    """The public datasets with sizes, hashes and terms, and how to evaluate an agent on them."""
-    from arena_agent.dataset import FILES, MANIFEST
-
-    rows = list(map(dataset_facts, dataset_days()))
-    home = request.build_absolute_uri("/")
-    return render(
-        request, "datasets.html", {"datasets": rows, "files": (MANIFEST, *FILES), "rule": RETENTION_RULE, "home": home}
-    )
-
-
-@require_safe
-def dataset(request: HttpRequest, day: str, name: str) -> HttpResponse:
-    """A file of the dataset of a day or of the newest."""
-    days = dataset_days()
-    day = days[0] if days and day == "latest" else day
-    if day not in days or not (path := dataset_file(day, name)).is_file():
-        raise Http404
-    return _serve(request, path)
-
-
-def _serve(request: HttpRequest, path: Path) -> HttpResponse:
+def serve_file(request: HttpRequest, path: Path) -> HttpResponse:
     """A file, whole or the byte range that the client asks for."""
     headers = [
         ("Content-Type", TYPES.get(path.suffix[1:], "text/plain; charset=utf-8")),

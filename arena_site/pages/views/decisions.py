@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from agents.letters import with_seals
 from agents.list_filters import matching_decisions
 from agents.models import Decision, Instruction, Position, Trade
-from agents.models.sealed_rows import seals_in_force
 from arena_site.pages.decision_trades import trades_by_decision
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels
-from arena_site.pages.model_calls import sealed_answer, task_context
+from arena_site.pages.model_calls import task_context
 from arena_site.pages.positions import side_result
 from foundation.bulk import rows_by
 from markets.models import Market, Outcome, PriceObservation, UniverseEntry
@@ -24,7 +24,7 @@ DECISION_COLUMNS = (
     *("agent__model_id", "agent__family"),
     *("cohort__number", "cohort__methodology__version", "cohort__methodology__maximum_bet_fraction"),
     *("cohort__methodology__system_prompt", "cohort__methodology__user_prompt"),
-    *("universe__frozen_at", "universe__sha256", "universe__market_block"),
+    *("universe__frozen_at", "universe__sealed_until", "universe__sha256", "universe__market_block"),
     "link",
 )
 """Columns of the page and of the hashed record: most others are a methodology's."""
@@ -103,13 +103,10 @@ class InstructionRow(NamedTuple):
 @require_safe
 def decision(request: HttpRequest, pk: int) -> HttpResponse:
     """A decision with its reasoning, instructions, trades and model calls."""
-    joined = Decision._base_manager.select_related("agent__family", "cohort__methodology", "universe", "link")
-    decision = get_object_or_404(joined.only(*DECISION_COLUMNS), pk=pk)
-    if seal := seals_in_force().universes.get(decision.universe_id or 0):
-        heading, path = f"Cohort {decision.cohort.number}, week {decision.week}", f"/api/v1/decisions/{decision.pk}/"
-        return sealed_answer(
-            request, decision, decision.agent.family, heading=heading, json_path=path, until=seal.until
-        )
+    joined = Decision.objects.select_related("agent__family", "cohort__methodology", "universe", "link")
+    decision = get_object_or_404(with_seals(joined.only(*DECISION_COLUMNS)), pk=pk)
+    if decision.is_sealed:
+        return render(request, "sealed_answer.html", {"decision": decision})
     trades = list(decision.trades.order_by("sequence").values_list(*TRADE_COLUMNS, named=True))
     context = task_context(decision)
     calls = [call.pk for call, _ in context["calls"]]

@@ -10,22 +10,20 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.lineup_2026 import EFFECTIVE_FROM
 from agents.models import Agent, Decision, Elicitation, Family, Forecast, Task
 from agents.models.family import parameter_support
-from agents.models.spending import NO_USAGE, Usage
-from agents.services.call_totals import usage_of_family
+from agents.services.call_usage import NO_USAGE, Usage, usage_of_family
 from arena_site.pages.agent_ranking import AGENT_COLUMNS, rank_agents
 from arena_site.pages.charts.calibration import reliability_figure
 from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.decision_trades import COLUMNS, TradeSummary
-from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import PER_PAGE
+from foundation.clock import present
 from scoring.constants import FORECAST, TRADING
 from scoring.selectors.cohort_returns import cohort_returns
 from scoring.selectors.competition import (
@@ -35,10 +33,9 @@ from scoring.selectors.competition import (
     competition_index,
     last_competition_index,
 )
-from scoring.selectors.forecast_boards import reliability_bins
 from scoring.selectors.leaderboard_entries import StoredLeaderboard, overall_leaderboards, reliability_path
 
-LATEST = 10
+LATEST = 4
 """Decisions and forecasts that the page lists."""
 NEWEST_BATCHES = 6
 FORECAST_COLUMNS = (
@@ -66,7 +63,7 @@ def families(request: HttpRequest) -> HttpResponse:
     stored = overall_leaderboards()
     trading, forecast = stored.get((TRADING, "")), stored.get((FORECAST, competition.conditions.board()))
     cohorts = Counter(agent.family.pk for agent in competition.counted)
-    released: Any = Family.objects.with_release(timezone.now())
+    released: Any = Family.objects.with_release(present())
     releases = {family.pk: family.release for family in released}
     rows = []
     for family in competition.families.values():
@@ -84,7 +81,6 @@ def families(request: HttpRequest) -> HttpResponse:
 @require_safe
 def family(request: HttpRequest, slug: str) -> HttpResponse:
     """A family: its entry on each leaderboard, its result in each cohort, and its releases."""
-    as_of = requested_instant(request, timezone.now())
     competition = competition_index()
     family = competition.by_slug[slug]
     agents = _agents(family, competition)
@@ -99,8 +95,8 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
     forecast_leaderboards = _by_arm(leaderboards, competition)
     board = forecast_leaderboards.get(competition.conditions.board())
     forecasts_and_trades = (board and board.parts[0]) or ()
-    returns = _returns_figure(family, agents, as_of)
-    calibration = _calibration_figure(family, forecast_leaderboards, as_of)
+    returns = _returns_figure(family, agents)
+    calibration = _calibration_figure(family, forecast_leaderboards)
     forecasts = []
     for arm, forecast_leaderboard in forecast_leaderboards.items():
         entry = forecast_leaderboard.entries.get(slug)
@@ -119,7 +115,6 @@ def family(request: HttpRequest, slug: str) -> HttpResponse:
             "returns": returns,
             "calibration": calibration,
             "shared_figure": returns or calibration,
-            "as_of": as_of,
             "forecasts_and_trades": next(
                 (row for row in forecasts_and_trades if row["family"] == slug and row["bets"]), None
             ),
@@ -148,25 +143,23 @@ def _agents(family: Family, competition: CompetitionIndex) -> list[AgentSummary]
     return [agent for agent in competition.agents if agent.family.pk == family.pk]
 
 
-def _returns_figure(family: Family, agents: Sequence[AgentSummary], as_of: datetime | None) -> Figure | None:
+def _returns_figure(family: Family, agents: Sequence[AgentSummary]) -> Figure | None:
     """The returns of a family's agents by weeks since a cohort's start."""
     title = RETURNS_TITLE.format(whose=family.display_name)
     agents = [agent for agent in agents if agent.cohort.voided_at is None]
-    returns = cohort_returns(agents, at=as_of or timezone.now())
+    returns = cohort_returns(agents, at=present())
     return returns_figure(returns, agents, {family.slug: family}, title, height=340)
 
 
-def _calibration_figure(
-    family: Family, leaderboards: Mapping[str, StoredLeaderboard], as_of: datetime | None
-) -> Figure | None:
-    """The family's reliability diagram in each arm, now or as of an instant."""
+def _calibration_figure(family: Family, leaderboards: Mapping[str, StoredLeaderboard]) -> Figure | None:
+    """The family's reliability diagram in each arm."""
     diagrams, instants = [], []
     for arm, board in leaderboards.items():
-        bins = board.parts[1] if as_of is None else reliability_bins(family.slug, arm, as_of)
+        bins = board.parts[1]
         if bins:
             label = last_competition_index().conditions.label(arm)
             diagrams.append(reliability_diagram(label, bins, family))
-            instants.append(as_of or board.computed_at)
+            instants.append(board.computed_at)
     at = max(filter(None, instants), default=None)
     return reliability_figure(diagrams, forecasters=family.display_name, at=at)
 

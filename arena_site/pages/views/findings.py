@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.findings import finding_figure
-from arena_site.pages.findings import HEADINGS, Statement, statement
-from arena_site.pages.freshness import requested_instant
+from arena_site.pages.findings import HEADINGS, Statement, nothing_yet, statement
 from arena_site.pages.headlines import MINIMUM_EVENTS
 from arena_site.pages.selection import PageSelection
 from foundation.bulk import rows_by
@@ -35,31 +33,29 @@ class FindingEntry(NamedTuple):
 @require_safe
 def findings(request: HttpRequest) -> HttpResponse:
     """The first five supported comparisons, and those that the data does not support yet."""
-    result, items = _items(request)
-    shared = next((item for item in items if item.figure.name == request.GET.get("finding")), None)
+    selection = PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
+    result, items = _items()
+    shared = next((item for item in items if item.figure.name == selection["finding"]), None)
     context = {
+        "selection": selection,
         "items": items,
         "supported": list(filter(attrgetter("supported"), items))[:SHOWN],
         "open": list(filterfalse(attrgetter("supported"), items)),
-        "events": result.events,
-        "minimum_events": MINIMUM_EVENTS,
+        "nothing_yet": nothing_yet(result.events),
         "at": result.at,
-        "as_of": requested_instant(request, timezone.now()),
         "shared": shared,
         "shared_figure": (shared or items[0]).figure if items else None,
     }
     return TemplateResponse(request, "findings.html", context)
 
 
-def _items(request: HttpRequest) -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
-    """The comparisons, and each in words and as a figure. Raises Http404 for an unknown finding in the query."""
-    PageSelection.from_request(request, {"finding": ["", *HEADINGS]})
-    query = PageSelection.dated(request).suffix
-    result = comparisons.findings(at=requested_instant(request, timezone.now()))
+def _items() -> tuple[comparisons.Findings, Sequence[FindingEntry]]:
+    """The comparisons, and each in words and as a figure."""
+    result = comparisons.findings()
     families = rows_by("display_name", competition_index().families.values())
     items = []
     for finding in result.comparisons if result.events >= MINIMUM_EVENTS else ():
         words = statement(finding)
-        figure = finding_figure(finding, words, families, query=query)
+        figure = finding_figure(finding, words, families)
         items.append(FindingEntry(words, figure, finding.supported))
     return result, items

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -11,34 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder, named_pairs
-from arena_site.pages.charts.calibration import reliability_figure
+from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
 from arena_site.pages.charts.curves import Curve, family_curve
-from arena_site.pages.charts.diagrams import reliability_diagram
 from arena_site.pages.charts.figures import Figure
+from arena_site.pages.charts.front_page import Side, leads_figure, prices_figure
 from arena_site.pages.charts.lines import LineChart, line_chart
 from arena_site.pages.charts.markers import REFERENCE_COLORS
 from arena_site.pages.citations import citation
-from arena_site.pages.freshness import current_pause, instants, requested_instant
-from arena_site.pages.headlines import forecast_headline
+from arena_site.pages.comparison_sentences import LEAST_DATA, pair_rows
+from arena_site.pages.freshness import current_pause, dated, instants, requested_instant
+from arena_site.pages.headlines import Headline, forecast_headline
 from arena_site.pages.metrics import GROUPS, METRICS, disagreements
 from arena_site.pages.selection import PageSelection, all_or_one, condition_labels
 from arena_site.pages.stored_boards import StoredBoards, stored_boards
-from markets.models import Question, QuestionOption
-from markets.selectors.option_prices import question_outcome_text
+from foundation.clock import present
 from scoring.constants import AFTER_CUTOFF, EXTREMISING, FORECAST, GAMMAS, SHOWN_REFERENCES
 from scoring.leaderboard_keys import ranked_by
+from scoring.selectors.claims import questions_per_week
 from scoring.selectors.competition import competition_index, last_competition_index
 from scoring.selectors.forecast_boards import ForecastBoard, forecast_board
+from scoring.selectors.performance import release_changes
+from scoring.selectors.published_boards import citable_instant
 
 if TYPE_CHECKING:
-    from scoring.services.forecast_panels import Exclusions
+    from scoring.selectors.forecast_panels import Exclusions
 
-LATEST_QUESTIONS = 8
 CREATED = {"": "all", AFTER_CUTOFF: "created after each model’s knowledge cut-off"}
 RETURN_NOTE = (
     "Running mean over the questions in the order in which they resolved, with $1 on each. Stakes follow the forecast "
@@ -48,16 +47,19 @@ RETURN_NOTE = (
 
 
 @require_safe
+@dated
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking with the references, and the figures beside the ranking."""
     boards = stored_boards(protocol=FORECAST)
     selection = _selection(request, boards)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
-    now = timezone.now()
-    as_of = requested_instant(request, now)
+    now = present()
+    board = {name: selection[name] for name in ("arm", "methodology", "category")}
+    as_of = None if selection["created"] else requested_instant(request, FORECAST, **board)
     leaderboard = _leaderboard(selection, as_of)
     competition = last_competition_index()  # as of this request: its choices read it anew
     conditions = competition.conditions
+    cited_at = as_of or _citable_instant(leaderboard.entries, selection, board)
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, report, computed_at = leaderboard.entries, leaderboard.report, leaderboard.computed_at
@@ -69,7 +71,8 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     title = "forecast leaderboard" + (f", {conditions.label(arm)}" if "arm" in selection.chosen else "")
     categories = {} if selection["created"] else all_or_one("all", boards.categories(arm))
     agreement = report.get("agreement", {}).get("spearman", {})
-    returns, calibration = _figures(leaderboard, selection, families)
+    returns = _returns_figure(leaderboard, selection, families)
+    pace = questions_per_week(computed_at)
     bet_rows = []
     for row in report.get("forecasts_and_trades", []):
         bet_rows.append(row | {"row_family": families.get(row["family"])})
@@ -78,7 +81,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
         "forecasts.html",
         {
             "leaderboard": leaderboard,
-            "left_out": _left_out(selection, as_of),
+            "left_out": None if as_of else _left_out(selection),
             "cutoffs": [(competition.names[slug], row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
@@ -92,24 +95,27 @@ def forecasts(request: HttpRequest) -> HttpResponse:
                     ("Methodology", "methodology", all_or_one("all", boards.versions, minimum=2)),
                     ("Category", "category", categories),
                     ("Questions", "created", {} if selection["category"] else CREATED),
-                    ("As of", "as_of", instants(competition, computed_at or now, pause)),
+                    ("As of", "as_of", {} if selection["created"] else instants(FORECAST, now, pause, **board)),
                 ]
             ),
             "as_of": as_of,
+            "computed_at": computed_at,
             "pause": pause,
             "headline": headline,
-            "citation": citation(request, selection, title, headline, computed_at),
+            "citation": citation(request, selection, title, headline, cited_at),
             "returns": returns,
             "risk_aversions": selection.links("gamma", dict(zip(GAMMAS, GAMMAS, strict=True))),
-            "calibration": calibration,
-            "pairs": named_pairs(entries, list(filter(itemgetter("n"), report.get("pairs", [])))),
+            **_board_figures(leaderboard, selection, headline, families),
+            "pace": pace,
+            "pairs": pair_rows(entries, list(filter(itemgetter("n"), report.get("pairs", []))), pace),
+            "least_data": LEAST_DATA,
             "forecasts_and_trades": bet_rows,
             "agreement": agreement,
             "metric_groups": GROUPS,
             "metric_names": METRICS,
             "disagreements": disagreements(entries, agreement),
             "extremising": EXTREMISING,
-            "questions": _latest_questions(),
+            "shown_references": SHOWN_REFERENCES,
         },
     )
 
@@ -128,40 +134,61 @@ def _selection(request: HttpRequest, boards: StoredBoards) -> PageSelection:
     return selection
 
 
+def _citable_instant(
+    entries: Sequence[Mapping[str, Any]], selection: PageSelection, board: Mapping[str, str]
+) -> datetime | None:
+    """The instant of the published board with these ranks; boards after the knowledge cut-off are not published."""
+    return None if selection["created"] else citable_instant(entries, FORECAST, **board)
+
+
 def _leaderboard(selection: PageSelection, at: datetime | None) -> ForecastBoard:
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
     after_cutoff = bool(selection["created"])
     return forecast_board(arm=arm, methodology=methodology, category=category, at=at, after_cutoff=after_cutoff)
 
 
-def _left_out(selection: PageSelection, at: datetime | None) -> Exclusions | None:
-    """What the board leaves out; None for a condition that shows nothing for which it might."""
-    from scoring.services.forecast_panels import Selection, left_out
+def _left_out(selection: PageSelection) -> Exclusions:
+    """The questions and forecasts that the board leaves out."""
+    from scoring.selectors.forecast_panels import Selection, left_out
 
     arm, methodology, category = selection["arm"], selection["methodology"], selection["category"]
-    has_sources = bool(last_competition_index().conditions.by_name[arm].sources)
-    return left_out(Selection(arm, methodology, at), category) if has_sources else None
+    return left_out(Selection(arm, methodology), category)
 
 
-def _figures(
+def _returns_figure(
     leaderboard: ForecastBoard, selection: PageSelection, families: Mapping[str, Family]
-) -> tuple[Figure | None, Figure | None]:
-    """The averaged returns, and the reliability diagrams."""
-    curves = leaderboard.report.get("curves", {})
+) -> Figure | None:
+    """The averaged returns as questions resolved."""
+    curves = leaderboard.report.get("curves", {}).get("average_return", {}).get(selection["gamma"], {})
     drawn = [e for e in leaderboard.entries if not e["reference"] or e["forecaster"] in SHOWN_REFERENCES]
-    reliability = curves.get("reliability", {})
-    bins = reliability.get("forecasters", {}) | reliability.get("references", {})
-    diagrams = []
-    for entry in drawn:
-        name, family = entry["forecaster"], families.get(entry["family"])
-        if bins.get(name):
-            diagrams.append(reliability_diagram(entry["display_name"], bins[name], family, name))
-    at, query = leaderboard.computed_at, selection.suffix
-    returns = _return_chart(curves.get("average_return", {}).get(selection["gamma"], {}), drawn, families)
+    chart = _return_chart(curves, drawn, families)
     condition = competition_index().conditions.label(selection["arm"])
     title = f"Average return per $1 staked as questions resolved, {condition}, at risk aversion {selection['gamma']}."
-    figure = Figure("returns", title, returns, RETURN_NOTE, at=at, query=query) if returns else None
-    return figure, reliability_figure(diagrams, condition=condition, at=at, query=query)
+    query, at = selection.suffix, leaderboard.computed_at
+    return Figure("returns", title, chart, RETURN_NOTE, at=at, query=query) if chart else None
+
+
+def _board_figures(
+    leaderboard: ForecastBoard, selection: PageSelection, headline: Headline | None, families: Mapping[str, Family]
+) -> dict[str, Figure | None]:
+    """The scores with and without prices, for the condition that shows them, and the lead over the market."""
+    competition = last_competition_index()
+    conditions, arm = competition.conditions, selection["arm"]
+    side = Side(leaderboard, conditions.label(arm), conditions.phrase(arm), headline)
+    changes = release_changes(competition.counted)
+    leads = leads_figure(side, families, changes, query=selection.suffix)
+    pair = next((pair for pair in conditions.pairs_apart("prices") if arm == pair[0]), None)
+    if pair is None or {"as_of", "created"} & set(selection.chosen):
+        return {"prices": None, "leads": leads}
+    rival = forecast_board(
+        arm=pair[1], methodology=selection["methodology"], category=selection["category"],
+        parts=("pairs", "data", "market"),
+    )  # fmt: skip
+    phrase = conditions.phrase(pair[1])
+    at = rival.computed_at or present()
+    rival_headline = forecast_headline(rival.entries, rival.report, at=at, condition=phrase)
+    sides = [side, Side(rival, conditions.label(pair[1]), phrase, rival_headline)]
+    return {"prices": prices_figure(sides, families, query=selection.suffix), "leads": leads}
 
 
 def _return_chart(
@@ -189,16 +216,3 @@ def _return_chart(
         baseline=Decimal(0),
         unit="percent",
     )
-
-
-def _latest_questions() -> list[dict[str, Any]]:
-    columns = ("text", "category", "exclusive", "status", "first_asked_at", "closes_at")
-    latest = list(Question.objects.only(*columns).order_by("-pk")[:LATEST_QUESTIONS])
-    options = QuestionOption.objects.filter(question__in=latest, happened=True)
-    happened: dict[int, list[str]] = defaultdict(list)
-    for question_id, name in options.values_list("question_id", "name"):
-        happened[question_id].append(name)
-    rows = []
-    for question in latest:
-        rows.append({"question": question, "outcome": question_outcome_text(question, happened[question.pk])})
-    return rows

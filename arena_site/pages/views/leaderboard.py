@@ -1,4 +1,4 @@
-"""The front page: who forecasts best, how that changed, who beats the market, who earns most; the leaderboard."""
+"""The front page: who forecasts best, the leaderboard, who beats the market and who earns most."""
 
 import csv
 from collections.abc import Sequence
@@ -8,33 +8,30 @@ from operator import itemgetter
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.board_figures import brier_figure
 from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
-from arena_site.pages.charts.figures import Figure
-from arena_site.pages.charts.front_page import Side, leads_figure, prices_figure
+from arena_site.pages.charts.front_page import Side
 from arena_site.pages.citations import citation
-from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
+from arena_site.pages.freshness import current_pause, dated, instants, next_decision_run, requested_instant
 from arena_site.pages.headlines import (
     HEADLINE_PARTS,
-    MINIMUM_EVENTS,
-    Headline,
     forecast_headline,
-    largest_bet_sentence,
     market_sentence,
+    no_leader_sentence,
     trading_headline,
 )
 from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
+from foundation.clock import present
 from foundation.rest.negotiation import demo_cell
-from scoring.constants import SHOWN_REFERENCES
+from scoring.constants import FORECAST, SHOWN_REFERENCES
 from scoring.leaderboard_keys import ranked_by
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.forecast_boards import forecast_board
 from scoring.selectors.leaderboard_entries import trading_board
-from scoring.selectors.performance import release_changes
+from scoring.selectors.published_boards import citable_instant
 
 CSV_COLUMNS = (
     "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "ranked_by",
@@ -44,13 +41,15 @@ CSV_COLUMNS = (
 
 
 @require_safe
+@dated
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """Who forecasts best with and without prices, how that changed, who beats the market, and who earns most."""
-    now = timezone.now()
-    as_of = requested_instant(request, now)
+    """Who forecasts best, who beats the market, and who earns most."""
+    now = present()
+    competition = competition_index()
+    arm = competition.conditions.board()
+    as_of = requested_instant(request, FORECAST, arm=arm)
     selection = PageSelection.dated(request)
     order = BoardOrder.from_request(request, FORECAST_COLUMNS)
-    competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     first, sides = _sides(competition, as_of, now)
     board, headline = first.board, first.headline
@@ -64,31 +63,27 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
             rows.append({"entry": entry, "family": competition.by_slug.get(entry["family"])})
     tests = [(side.board.entries, side.board.report.get("market", {}), side.phrase) for side in sides]
     context = {
+        "selection": selection,
         "as_of": as_of,
         "computed_at": computed_at,
         "headline": headline,
-        "citation": citation(request, selection, "forecast leaderboard", headline, computed_at),
-        "events": data.get("events", 0),
-        "minimum_events": MINIMUM_EVENTS,
-        "figures": _figures(first, sides, competition, as_of, selection.suffix),
+        "citation": citation(
+            request, selection, "forecast leaderboard", headline, as_of or citable_instant(entries, FORECAST, arm=arm)
+        ),
+        "no_leader": no_leader_sentence(data.get("events", 0)),
+        "figure": brier_figure(board, headline, competition.by_slug, query=selection.suffix),
         "against_market": market_sentence(tests) if headline else "",
         "data": data,
         "order": order,
         "ranked_by": ranked_by(entries),
         "rows": order.sorted(rows),
         "trading": trading,
-        "largest_bet": _largest_bet(trading, as_of),
         "has_external": any(map(itemgetter("external"), scored)),
-        "filters": selection.filter_links([("As of", "as_of", instants(competition, computed_at or now, pause))]),
+        "filters": selection.filter_links([("As of", "as_of", instants(FORECAST, now, pause, arm=arm))]),
         "next_run": next_decision_run(now),
         "pause": pause,
     }
     return TemplateResponse(request, "leaderboard.html", context)
-
-
-def _largest_bet(headline: Headline | None, as_of: datetime | None) -> str:
-    """How much of the leader's profit is one bet; empty for a past instant."""
-    return "" if headline is None or as_of is not None else largest_bet_sentence(headline.leader)
 
 
 def _sides(competition: CompetitionIndex, as_of: datetime | None, now: datetime) -> tuple[Side, Sequence[Side]]:
@@ -97,7 +92,7 @@ def _sides(competition: CompetitionIndex, as_of: datetime | None, now: datetime)
     The first board alone where no two conditions differ in prices only.
     """
     conditions = competition.conditions
-    arm = conditions.board(at=as_of)
+    arm = conditions.board()
     board = _side(arm, conditions, as_of, now)
     pair = next((pair for pair in conditions.pairs_apart("prices") if arm in pair), None)
     if pair is None:
@@ -105,34 +100,21 @@ def _sides(competition: CompetitionIndex, as_of: datetime | None, now: datetime)
     return board, [board if name == arm else _side(name, conditions, as_of, now) for name in pair]
 
 
-def _figures(
-    board: Side, sides: Sequence[Side], competition: CompetitionIndex, as_of: datetime | None, query: str
-) -> dict[str, Figure | None]:
-    families, changes = competition.by_slug, []
-    for change in release_changes(competition.counted):
-        if as_of is None or change.at <= as_of:
-            changes.append(change)
-    return {
-        "scores": brier_figure(board.board, board.headline, families, query=query) if board.board.entries else None,
-        "prices": prices_figure(sides, families, query=query),
-        "leads": leads_figure(board, families, changes, query=query),
-    }
-
-
 def _side(arm: str, conditions: Conditions, as_of: datetime | None, now: datetime) -> Side:
     """The forecast leaderboard of a condition, and who leads it."""
-    board = forecast_board(arm=arm, at=as_of, parts=(*HEADLINE_PARTS, "leads"))
+    board = forecast_board(arm=arm, at=as_of, parts=HEADLINE_PARTS)
     phrase = conditions.phrase(arm)
     headline = forecast_headline(board.entries, board.report, at=board.computed_at or now, condition=phrase)
     return Side(board, conditions.label(arm), phrase, headline)
 
 
 @require_safe
+@dated
 def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     """The entries of the front page's leaderboard as CSV."""
     from forecast_rank.files.csv_cells import csv_cell
 
-    as_of = requested_instant(request, timezone.now())
+    as_of = requested_instant(request, FORECAST, arm=competition_index().conditions.board())
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     name = f"{'demo-' if settings.ARENA_DEMO else ''}forecast-leaderboard.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -6,23 +6,19 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents.models import Family, Position, Trade
-from agents.models.sealed_rows import seals_in_force
 from agents.services.settlement import OVERDUE_AFTER
-from arena_site.operations.manual_settlements import manual_settlements
 from arena_site.pages.charts.price_history import price_figure
-from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
 from arena_site.pages.positions import count_states, positions_of, side_result
 from arena_site.pages.selection import PageSelection
-from markets.models import Market, Outcome, PriceObservation, Question, QuestionEntry
+from markets.models import Market, Outcome, PriceObservation, Question
 from markets.selectors.list_filters import matching_markets
 from markets.selectors.option_prices import shown_price
 from markets.sources.registry import SOURCES, source_choices
@@ -46,10 +42,6 @@ LIST_COLUMNS = (
 TRADE_COLUMNS = (
     *("agent", "outcome", "outcome__side", "decision", "kind", "shares", "price", "amount", "implied_confidence"),
     *("executed_at", "brier_score__score"),
-)
-DUPLICATE_COLUMNS = (
-    *("question__text", "question__source"),
-    *("duplicate__text", "duplicate__source"),
 )
 OBSERVATIONS, ROWS = 20, 30
 """Rows of each kind that a market's page shows without `?all`."""
@@ -94,7 +86,6 @@ def _rows(markets: Sequence[Market]) -> list[dict[str, Any]]:
                 winner = outcome.side
         row = {
             "market": market,
-            "sealed_until": seals_in_force().trading_until,
             "sides": prices,
             "winner": winner,
             "holders": holders.get(market.pk),
@@ -111,15 +102,14 @@ def _selected(selection: PageSelection, families: Mapping[str, Family]) -> Query
         markets = markets.filter(Exists(positions))
     if selection["played"] == "held":
         return markets.filter(pk__in=Position.objects.open().values("market"))
-    if selection["played"] == "bet":  # by its trades, since `traded` tells of sealed ones too
-        return markets.filter(Exists(Trade.objects.filter(market=OuterRef("pk"))))
+    if selection["played"] == "bet":
+        return markets.filter(traded=True)
     return markets.filter(has_questions=True) if selection["played"] == "asked" else markets
 
 
 @require_safe
 def market(request: HttpRequest, pk: int) -> HttpResponse:
     """A market: its price history, its resolution, its positions and trades, and the questions on it."""
-    as_of = requested_instant(request, timezone.now())
     market = get_object_or_404(Market, pk=pk)
     source, outcomes = SOURCES[market.source], list(market.outcomes.all())
     for outcome in outcomes:
@@ -146,7 +136,7 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "market": market,
             "sides": sides,
             "resolution_rule": source.rule,
-            "manual": manual_settlements(market),
+            "manual": list(market.manual_settlements.select_related("winner")) if market.is_final else [],
             "alarm_hours": OVERDUE_AFTER // timedelta(hours=1),
             "agents": agents,
             "held": current[:limit],
@@ -157,10 +147,8 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
             "trades": [(trade, results[trade.outcome]) for trade in trades[:limit]],
             "hidden_trades": max(0, len(trades) - limit) if limit else 0,
             "observations": list(observations.order_by("-observed_at", "-pk")[:OBSERVATIONS]),
-            "figure": price_figure(market, outcomes, trades, agents, as_of),
-            "as_of": as_of,
+            "figure": price_figure(market, outcomes, trades, agents),
             "questions": questions,
-            "duplicate": _duplicate_question(questions),
         },
     )
 
@@ -168,17 +156,3 @@ def market(request: HttpRequest, pk: int) -> HttpResponse:
 def _trades(market: Market) -> list[Any]:
     """The market's trades, newest first."""
     return list(market.trades.order_by("-executed_at", "-pk").values_list(*TRADE_COLUMNS, named=True))
-
-
-def _duplicate_question(questions: Sequence[Question]) -> Question | None:
-    """The question at another venue that duplicates a question on this market."""
-    question_ids = list(map(attrgetter("pk"), questions))
-    if not question_ids:
-        return None
-    pairs = QuestionEntry.objects.filter(
-        Q(question__in=question_ids) | Q(duplicate__in=question_ids), duplicate__isnull=False
-    ).order_by("-pk")
-    entry = pairs.select_related("question", "duplicate").only(*DUPLICATE_COLUMNS).first()
-    if entry is None:
-        return None
-    return entry.duplicate if entry.question_id in question_ids else entry.question

@@ -1,9 +1,7 @@
-"""Methodology versions: their rules, formulas, prompts and known limits, and what is done about known pitfalls."""
+"""Methodology versions: their rules, formulas, prompts and known limits."""
 
 from __future__ import annotations
 
-from collections import Counter
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -11,11 +9,11 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.models import Chain
+from arena_site.pages import interval_coverage
 from arena_site.pages.formulas import scoring_formulas
 from cohorts.models import Methodology
 from scoring.constants import FORECAST, MARKET, UNIFORM
 from scoring.selectors.leaderboard_entries import leaderboard_entries
-from scoring.selectors.pitfalls import GUARDED, PARTLY, UNGUARDED, pitfalls
 
 if TYPE_CHECKING:
     from cohorts.forecast_rules import ForecastRules
@@ -57,6 +55,7 @@ def methodology(request: HttpRequest, version: str | None = None) -> HttpRespons
             "prompts": [*_prompts(row), *(_prompts(rules, prefix="Forecasts: ") if rules else ())],
             "formulas": scoring_formulas(row),
             "anchors": _anchors(),
+            "coverage": interval_coverage,
             "chains": Chain.objects.all(),
             "largest_first_bet": row.maximum_bet(row.starting_balance),
         },
@@ -84,15 +83,3 @@ def _prompts(rules: Methodology | ForecastRules, prefix: str = "") -> list[tuple
         (f"{prefix}Note after a malformed answer", rules.malformed_note),
         (f"{prefix}Note after an answer with no executable instruction", rules.refused_note),
     ]
-
-
-@require_safe
-def pitfalls_page(request: HttpRequest) -> HttpResponse:
-    """Each known pitfall of evaluating forecasters with what is done about it and a figure."""
-    rows = pitfalls()
-    counts = Counter(map(attrgetter("guard"), rows))
-    sentence = (
-        f"Of {len(rows)} pitfalls the arena guards against {counts[GUARDED]}, partly against {counts[PARTLY]}, and "
-        f"not against {counts[UNGUARDED]}."
-    )
-    return render(request, "pitfalls.html", {"pitfalls": rows, "sentence": sentence})

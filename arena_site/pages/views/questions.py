@@ -1,26 +1,24 @@
 """The list of questions, a question with its prices and forecasts, and a forecast with its prompt and answer."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import product
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Family, Forecast, RefusedForecast, Trade
-from agents.models.sealed_rows import seals_in_force
-from arena_site.pages.charts.figures import Figure
+from agents.letters import published, sealed_freezes
+from agents.models import Forecast, RefusedForecast, Trade
 from arena_site.pages.charts.forecast_history import forecast_histories
-from arena_site.pages.freshness import requested_instant
 from arena_site.pages.lists import Dates, Filter, ListColumn, ListPage, labels, stored_categories
-from arena_site.pages.model_calls import sealed_answer, task_context
-from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption
+from arena_site.pages.model_calls import task_context
+from foundation.clock import now
+from markets.models import EvidenceSnippet, Question, QuestionEntry, QuestionOption, QuestionSet
 from markets.selectors.list_filters import matching_questions
 from markets.selectors.option_prices import (
     OptionPrice,
@@ -95,8 +93,7 @@ def questions(request: HttpRequest) -> HttpResponse:
         [ASKED, CLOSING],
     )
     selection = listing.selection
-    questions = Question.objects.filter(Exists(QuestionEntry.objects.filter(question=OuterRef("pk"))))
-    rows = matching_questions(questions.defer("rules"), selection["q"])
+    rows = matching_questions(Question.objects.defer("rules"), selection["q"])
     rows = rows.filter(**selection.of("status", "category", "source"))
     if selection["model"]:
         forecasts = Forecast.objects.filter(question=OuterRef("pk"), family=competition.by_slug[selection["model"]])
@@ -115,21 +112,17 @@ def questions(request: HttpRequest) -> HttpResponse:
 def question(request: HttpRequest, pk: int) -> HttpResponse:
     """A question: its options, the prices and all forecasts side by side, and its outcome."""
     options = Prefetch("options", _options("outcome__market__question"))
-    as_of = requested_instant(request, timezone.now())
     question = get_object_or_404(Question.objects.prefetch_related(options), pk=pk)
     entries = _entries(question)
     latest, earlier = entries[:DAYS_SHOWN], entries[DAYS_SHOWN:DAYS_DRAWN]
     forecasts = list(_forecasts(latest).values_list(*FORECAST_COLUMNS, named=True))
     before = list(_forecasts(earlier).values_list(*CHART_COLUMNS, named=True)) if earlier else []
-    refused = RefusedForecast.objects.filter(entry__in=latest)
+    refused = published(RefusedForecast.objects.filter(entry__in=latest))
     refusals = list(refused.values_list(*REFUSAL_COLUMNS, named=True))
     bets = list(_bets(question).values_list(*TRADE_COLUMNS, named=True))
     competition = competition_index()  # read after the rows, so that it includes all their families
-    if as_of:
-        histories = _histories(question, entries, competition.families, as_of)
-    else:
-        drawn = entries[:DAYS_DRAWN]
-        histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
+    drawn = entries[:DAYS_DRAWN]
+    histories = forecast_histories(question, drawn, [*before, *forecasts], competition.families)
     return TemplateResponse(
         request,
         "question.html",
@@ -139,7 +132,7 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "cohorts": competition.cohorts,
             "outcome": question_outcome_text(question),
             "options": _options_in_order(question),
-            "scoreboard": _scoreboard(question, latest, as_of),
+            "scoreboard": _scoreboard(question, latest),
             "rows_open": ROWS_OPEN,
             "rules_open": RULES_OPEN,
             "cancelled_options": _has_cancelled_options(question),
@@ -147,11 +140,8 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
             "snippets": _latest_snippets(latest),
             "histories": histories,
             "shared_figure": next((figure for _, figure in histories), None),
-            "as_of": as_of,
             "days": len(entries),
             "days_shown": len(latest),
-            "duplicate": next((entry.duplicate for entry in entries if entry.duplicate), None),
-            "asked_instead": _asked_instead(question),
             "difficulties": list(question.difficulties.all()),
             "bets": bets,
             "sealed_until": _sealed_until(latest),
@@ -159,15 +149,14 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _scoreboard(question: Question, days: Sequence[QuestionEntry], as_of: datetime | None) -> dict[str, Any] | None:
+def _scoreboard(question: Question, days: Sequence[QuestionEntry]) -> dict[str, Any] | None:
     """The model furthest from the market, and how many models did better than it; None without forecast and price."""
     conditions = last_competition_index().conditions
-    arm = conditions.board(at=as_of)
-    row = question_disagreement(question, days, arm, at=as_of)
+    arm = conditions.board()
+    row = question_disagreement(question, days, arm)
     if row is None or question.status == Question.Status.CANCELLED:
         return None
-    resolved_at = question.resolved_at if question.status == Question.Status.RESOLVED else None
-    is_resolved = resolved_at is not None and (as_of is None or resolved_at <= as_of)
+    is_resolved = question.status == Question.Status.RESOLVED
     happened = next(option.happened for option in question.options.all() if option.name == row.option)
     return {
         "row": row,
@@ -205,9 +194,9 @@ def _has_cancelled_options(question: Question) -> bool:
 
 def _sealed_until(entries: Sequence[QuestionEntry]) -> datetime | None:
     """The end of the last seal on the forecasts of these days."""
-    seals = seals_in_force().question_sets
-    ends = [seals[entry.question_set_id].until for entry in entries if entry.question_set_id in seals]
-    return max(ends, default=None)
+    sets = sealed_freezes(QuestionSet, now()).filter(pk__in=[entry.question_set_id for entry in entries])
+    last: datetime | None = sets.aggregate(last=Max("sealed_until"))["last"]
+    return last
 
 
 def _options(*columns: str) -> QuerySet[QuestionOption]:
@@ -216,20 +205,11 @@ def _options(*columns: str) -> QuerySet[QuestionOption]:
     return priced_options(*addresses, *columns).select_related("outcome__market")
 
 
-def _histories(
-    question: Question, entries: Sequence[QuestionEntry], families: Mapping[int, Family], until: datetime | None
-) -> list[tuple[str, Figure]]:
-    """The charts of the question's latest days up to an instant."""
-    drawn = [entry for entry in entries if until is None or entry.question_set.day <= until][:DAYS_DRAWN]
-    forecasts = list(_forecasts(drawn).values_list(*CHART_COLUMNS, named=True))
-    return forecast_histories(question, drawn, forecasts, families, until)
-
-
 def _entries(question: Question) -> list[QuestionEntry]:
     """The days on which the question was asked, the latest first."""
     return list(
-        question.entries.select_related("question_set", "duplicate")
-        .only("question", "prices", "reason", "question_set__day", "question_set__evidence_sha256", "duplicate__text")
+        question.entries.select_related("question_set")
+        .only("question", "prices", "reason", "question_set__day", "question_set__evidence_sha256")
         .order_by("-question_set__day", "-pk")
     )
 
@@ -282,11 +262,6 @@ def _option_rows(
     return rows
 
 
-def _asked_instead(question: Question) -> Question | None:
-    """The duplicate at another venue that was asked instead of this question."""
-    return Question.objects.filter(entries__duplicate=question).order_by("-entries__pk").only("text").first()
-
-
 def _bets(question: Question) -> QuerySet[Trade]:
     """The latest purchases on the question's markets."""
     markets = [option.outcome.market_id for option in question.options.all() if option.outcome]
@@ -299,14 +274,10 @@ def forecast(request: HttpRequest, pk: int) -> HttpResponse:
     """A forecast: its probabilities, its score, and the model calls behind it."""
     task = "elicitation"
     joined = (f"{task}__methodology", f"{task}__batch__question_set", f"{task}__link")
-    forecasts = Forecast._base_manager.select_related("question", "family", "release", "entry", "score", *joined)
+    forecasts = Forecast.objects.select_related("question", "family", "release", "entry", "score", *joined)
     forecast = get_object_or_404(forecasts.only(*FORECAST_PAGE_COLUMNS), pk=pk)
     elicitation = forecast.elicitation
     elicitation.family, elicitation.release = forecast.family, forecast.release
-    if elicitation.is_sealed:
-        heading, path = forecast.question.text, f"/api/v1/forecasts/{forecast.pk}/"
-        until = _sealed_until([forecast.entry])
-        return sealed_answer(request, elicitation, forecast.family, heading=heading, json_path=path, until=until)
     context = task_context(elicitation)
     calls, record = [call.pk for call, _ in context["calls"]], context["record"]
     refused = RefusedForecast.objects.filter(call__in=calls).order_by("call__sequence", "entry_id")

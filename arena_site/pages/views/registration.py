@@ -29,8 +29,8 @@ from agents.services.applications import (
 )
 from agents.services.registrations import add_version, find_registration, revoke_registration, rotate_token
 from arena_site.authentication import WINDOW_S, count_wrong_token
-from arena_site.middleware.clients import client_key
-from arena_site.middleware.limits import increment, window_end
+from arena_site.middleware.clients import client_networks
+from arena_site.middleware.limits import remaining, window_end
 
 APPLICATIONS, APPLICATIONS_PER_DAY, DAY_S = "applications", 10, 24 * 3600
 """The limit on forms that a client sends."""
@@ -75,7 +75,7 @@ def new_agent(request: HttpRequest) -> HttpResponse:
         return page(form=form, button="Send")
     now = time.time()
     ends = window_end(now, DAY_S)
-    if increment(APPLICATIONS, client_key(request.META), 1, ends=ends) > APPLICATIONS_PER_DAY:
+    if remaining(APPLICATIONS, client_networks(request.META), APPLICATIONS_PER_DAY, ends=ends) < 0:
         return _too_many(request, title, ends - now)
     if form.is_valid():
         try:

@@ -1,5 +1,6 @@
 """Pages about the site itself: about, glossary, robots.txt, the images of its links, and errors."""
 
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -17,9 +18,13 @@ from agents.models import Chain, Maintenance
 from arena_site.middleware import API
 from arena_site.pages import share_images
 from arena_site.pages.glossary import GROUPS
+from foundation.clock import present
 from foundation.models import Run
 from foundation.rest.problems import Problem, invalid_request
 from scoring.selectors.competition import competition_index
+
+SECURITY_LIFETIME = timedelta(days=180)
+"""For how long security.txt may be believed; the RFC says less than a year."""
 
 
 def maintenance(request: HttpRequest) -> dict[str, Maintenance | None]:
@@ -42,7 +47,7 @@ def about(request: HttpRequest) -> HttpResponse:
         "methodology": competition_index().methodology,
         "chains": Chain.objects.all(),
         "home": request.build_absolute_uri("/"),
-        "today": timezone.now(),
+        "today": present(),
     }
     return render(request, "about.html", context)
 
@@ -54,11 +59,31 @@ def glossary(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+def corrections(request: HttpRequest) -> HttpResponse:
+    """What was said and no longer is, as the documentation lists it."""
+    lines = (settings.BASE_DIR / "docs" / "corrections.md").read_text().splitlines()
+    listed = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    return render(request, "corrections.html", {"corrections": listed})
+
+
+@require_safe
 def robots(request: HttpRequest) -> HttpResponse:
     """Rules for search engines, and the address of the sitemap."""
     lines = ("User-agent: *", "Disallow: /admin/", "Disallow: /api/v1/", "Disallow: /metrics", "")
     site = request.build_absolute_uri(reverse("sitemaps"))
     return HttpResponse("\n".join([*lines, f"Sitemap: {site}", ""]), content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def security(request: HttpRequest) -> HttpResponse:
+    """Where to report a vulnerability, by RFC 9116."""
+    contact = settings.ARENA_SECURITY_CONTACT or request.build_absolute_uri("/about/")
+    expires = (timezone.now() + SECURITY_LIFETIME).replace(hour=0, minute=0, second=0, microsecond=0)
+    lines = (
+        f"Contact: {contact}", f"Expires: {expires:%Y-%m-%dT%H:%M:%SZ}", "Preferred-Languages: en",
+        f"Canonical: {request.build_absolute_uri(request.path)}", "",
+    )  # fmt: skip
+    return HttpResponse("\n".join(lines), content_type="text/plain; charset=utf-8")
 
 
 @conditional_page

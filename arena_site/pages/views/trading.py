@@ -1,63 +1,52 @@
-"""The trading leaderboard, returns by weeks since a cohort's start, and the latest decisions."""
+"""The trading leaderboard, and returns by weeks since a cohort's start."""
 
-from datetime import datetime
 from operator import attrgetter, itemgetter
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.models import Decision
 from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
 from arena_site.pages.charts.after_costs import costs_figure, costs_sentence
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
-from arena_site.pages.charts.sparklines import Sparkline, sparkline
 from arena_site.pages.citations import citation
-from arena_site.pages.decision_trades import trades_by_decision
-from arena_site.pages.filters import exact_iso
-from arena_site.pages.freshness import current_pause, instants, next_decision_run, requested_instant
-from arena_site.pages.headlines import trading_headline
+from arena_site.pages.freshness import current_pause, dated, instants, next_decision_run, requested_instant
+from arena_site.pages.headlines import largest_bet_sentence, trading_headline
 from arena_site.pages.selection import PageSelection, all_or_one
 from arena_site.pages.stored_boards import stored_boards
+from foundation.clock import present
 from scoring.constants import ALL_METHODOLOGIES, FORECAST, TRADING
 from scoring.models import Leaderboard
-from scoring.selectors.after_costs import entries_after_costs, entries_with_books
-from scoring.selectors.cohort_returns import CohortReturns, cohort_returns
-from scoring.selectors.competition import AgentSummary, CompetitionIndex, competition_index
+from scoring.selectors.after_costs import entries_with_books
+from scoring.selectors.cohort_returns import cohort_returns
+from scoring.selectors.competition import competition_index
 from scoring.selectors.leaderboard_entries import trading_board
-
-LATEST_DECISIONS = 10
+from scoring.selectors.published_boards import citable_instant
 
 
 @require_safe
+@dated
 def trading(request: HttpRequest) -> HttpResponse:
-    """The ranking by return, returns by weeks since a cohort's start, and the latest decisions."""
+    """The ranking by return, and returns by weeks since a cohort's start."""
     order = BoardOrder.from_request(request, TRADING_COLUMNS)
-    now = timezone.now()
-    as_of = requested_instant(request, now)
+    now = present()
     computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions, categories = sorted(filter(None, computed)), stored_boards(protocol=FORECAST).categories()
     choices = {"methodology": [ALL_METHODOLOGIES, *versions], "category": ["", *categories]}
     selection = PageSelection.dated(request, choices)
+    board = {name: selection[name] for name in ("methodology", "category")}
+    as_of = requested_instant(request, TRADING, **board)
     computed_at = as_of or computed.get(selection["methodology"])
     competition = competition_index()
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     families = competition.by_slug
     entries, pairs = trading_board(methodology=selection["methodology"], category=selection["category"], at=as_of)
     participants = competition.counted_under(selection["methodology"])
-    agents = [agent for agent in participants if not agent.family.external]
-    returns = cohort_returns(agents, at=as_of or now)
-    sparklines = _sparklines(returns)
+    agents = [agent for agent in participants if not agent.family.external and not as_of]
+    returns = cohort_returns(agents, at=now)
     cohorts = competition.cohorts.values()
     headline = trading_headline(entries, pairs, cohorts, at=computed_at or now)
-    latest = _latest_decisions(as_of, competition)
-    costed = entries_with_books(entries_after_costs(entries, selection["methodology"], as_of))
-    rows = []
-    for entry in entries:
-        slug = entry["family"]
-        rows.append({"entry": entry, "family": families[slug], "sparkline": sparklines.get(slug)})
+    costed = entries_with_books(entries)
     return TemplateResponse(
         request,
         "trading.html",
@@ -66,9 +55,12 @@ def trading(request: HttpRequest) -> HttpResponse:
             "as_of": as_of,
             "computed_at": computed_at,
             "headline": headline,
-            "citation": citation(request, selection, "trading leaderboard", headline, computed_at),
+            "largest_bet": "" if headline is None or as_of else largest_bet_sentence(headline.leader),
+            "citation": citation(
+                request, selection, "trading leaderboard", headline, as_of or citable_instant(entries, TRADING, **board)
+            ),
             "order": order,
-            "rows": order.sorted(rows),
+            "rows": order.entry_rows(entries, families),
             "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
             "most_cohorts": max(map(itemgetter("cohorts"), entries), default=0),
@@ -76,7 +68,7 @@ def trading(request: HttpRequest) -> HttpResponse:
                 [
                     ("Methodology", "methodology", all_or_one("all versions", versions, minimum=2)),
                     ("Category", "category", all_or_one("all", categories)),
-                    ("As of", "as_of", instants(competition, computed_at or now, pause)),
+                    ("As of", "as_of", instants(TRADING, now, pause, **board)),
                 ]
             ),
             "figure": returns_figure(
@@ -85,7 +77,6 @@ def trading(request: HttpRequest) -> HttpResponse:
                 families,
                 RETURNS_TITLE.format(whose="each model"),
                 query=selection.suffix,
-                dated=selection.query(as_of=exact_iso(computed_at)) if computed_at else "",
             ),
             "costs": costs_figure(costed, families, query=selection.suffix, at=computed_at or now) if costed else None,
             "costs_sentence": costs_sentence(costed, headline.condition) if costed and headline else "",
@@ -93,32 +84,7 @@ def trading(request: HttpRequest) -> HttpResponse:
             "methodology": competition.methodology,
             "cohorts": sum(cohort.started_at <= (as_of or now) for cohort in cohorts),
             "voided": list(filter(attrgetter("voided_at"), cohorts)),
-            "decisions": latest,
-            "trades": trades_by_decision(map(itemgetter(0), latest)),
             "next_run": next_decision_run(now),
-            "newest_snapshot": returns.newest,
             "pause": pause,
         },
     )
-
-
-def _latest_decisions(at: datetime | None, competition: CompetitionIndex) -> list[tuple[Any, AgentSummary]]:
-    """The latest completed decisions, up to an instant if one is given, each with its agent."""
-    completed = Decision.objects.filter(status=Decision.Status.COMPLETED)
-    if at is not None:
-        completed = completed.filter(decided_at__lte=at)
-    columns = ("pk", "agent", "week", "status", "action", "fallback", "reasoning", "decided_at")
-    latest = completed.order_by("-decided_at", "-pk").values_list(*columns, named=True)[:LATEST_DECISIONS]
-    agents = competition.agents_by_id
-    return [(decision, agents[decision.agent]) for decision in latest if decision.agent in agents]
-
-
-def _sparklines(returns: CohortReturns) -> dict[str, Sparkline | None]:
-    """A sparkline of the average change of each family by cohort age, all on one scale."""
-    curves, low, high = {}, 0.0, 0.0
-    for slug, means in returns.families.items():
-        curve = [mean and mean.mean for mean in means]
-        numbers = [value for value in curve if value is not None]
-        low, high = min([low, *numbers]), max([high, *numbers])
-        curves[slug] = curve
-    return {slug: sparkline(curve, 0.0, low, high) for slug, curve in curves.items()}

@@ -10,7 +10,7 @@ from cohorts.services import sync_markets_in_play
 from foundation.commands import ArenaCommand, CommandResult
 from markets.sources import registry as clients
 
-COUNTS = ("seen", "created", "updated", "skipped", "closed")
+COUNTS = ("seen", "created", "updated", "skipped", "closed", "over")
 VENUES_S = 210
 """How long the venues may take in all: with the storing, less than the five minutes between two syncs."""
 

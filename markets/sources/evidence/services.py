@@ -1,4 +1,4 @@
-"""Web searches: Exa, Tavily, Brave and AskNews, each asked once for a query."""
+"""Web searches: Exa and Tavily, each asked once for a query."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +20,7 @@ AT_ONCE = 4
 REFUSED_QUERIES = frozenset({400, 413, 414, 422})
 """Statuses that refuse one query; after any other failure the source counts as down."""
 LONGEST_QUERY, MOST_WORDS = 400, 50
-"""Characters and words; longer queries are refused by Brave and Tavily."""
+"""Characters and words; longer queries are refused by Tavily."""
 PAGE_CHARACTERS = 3_000
 """Of the text of a page; more than any snippet shows."""
 
@@ -40,8 +40,8 @@ class SearchService(HttpService):
         headers = {self.key_header: f"{self.key_prefix}{key}"}
         super().__init__(self.name, base_url or self.base, headers=headers, keys=[key], max_bytes=16 * MIB, **options)
 
-    def results(self, query: str) -> Any:
-        """The list of results for a query, sent anew where that may help. Raises UpstreamError."""
+    def results(self, query: str) -> list[Any]:
+        """The results for a query, sent anew where that may help. Raises UpstreamError."""
         raise NotImplementedError
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,8 +64,6 @@ class SearchService(HttpService):
             if error.status in REFUSED_QUERIES:
                 return [None]
             raise
-        if not isinstance(rows, list):
-            raise UpstreamError(self.service, "answered no list of results", status=200)
         retrieved_at = clock()
         texts: list[EvidenceText | None] = []
         for row in rows[:TEXTS_PER_QUERY]:
@@ -80,12 +78,12 @@ class Exa(SearchService):
     query_usd = Decimal("0.017")  # .007 for ten results, .001 for each further one
     key_header, key_prefix = "x-api-key", ""
 
-    def results(self, query: str) -> Any:
+    def results(self, query: str) -> list[Any]:
         body = {
             "query": query, "type": "auto", "numResults": TEXTS_PER_QUERY, "excludeDomains": self.excluded_hosts,
             "contents": {"text": {"maxCharacters": PAGE_CHARACTERS}},
         }  # fmt: skip
-        return member(self.post_json("/search", body), "results")
+        return self.post_for_list("/search", body, "results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "published_at": row.get("publishedDate"), "source": ""}
@@ -97,62 +95,15 @@ class Tavily(SearchService):
     name, base = "tavily", "https://api.tavily.com"
     query_usd = Decimal("0.016")  # two credits
 
-    def results(self, query: str) -> Any:
+    def results(self, query: str) -> list[Any]:
         body = {
             "query": query, "topic": "news", "search_depth": "advanced", "max_results": TEXTS_PER_QUERY,
             "exclude_domains": self.excluded_hosts,
         }  # fmt: skip
-        return member(self.post_json("/search", body), "results")
+        return self.post_for_list("/search", body, "results")
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "published_at": row.get("published_date"), "text": row.get("content"), "source": ""}
 
 
-class Brave(SearchService):
-    """https://api.search.brave.com, a web search; the text is the result's snippets."""
-
-    name, base = "brave", "https://api.search.brave.com/res/v1"
-    query_usd = Decimal("0.005")
-    key_header, key_prefix = "X-Subscription-Token", ""
-
-    def results(self, query: str) -> Any:
-        parameters = {"q": query, "count": TEXTS_PER_QUERY, "extra_snippets": "true", "text_decorations": "false"}
-        answer = self.get_json("/web/search", parameters)
-        found_nothing = isinstance(answer, dict) and "web" not in answer
-        return [] if found_nothing else member(member(answer, "web"), "results")
-
-    def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        more = row.get("extra_snippets")
-        snippets = [row.get("description"), *(more if isinstance(more, list) else [])]
-        text = "\n".join(snippet for snippet in snippets if isinstance(snippet, str))
-        source = member(row.get("profile"), "name")
-        return {**row, "published_at": row.get("page_age"), "source": source, "text": text}
-
-
-class AskNews(SearchService):
-    """https://api.asknews.app, news of the last 48 hours with a summary of each article.
-
-    Written from the client that the service publishes (asknews 0.14); no answer of the service was captured.
-    """
-
-    name, base = "asknews", "https://api.asknews.app/v1"
-    query_usd = Decimal("0.03")  # a request beyond the smallest plan's; its archive takes five
-
-    def results(self, query: str) -> Any:
-        parameters = {"query": query, "n_articles": TEXTS_PER_QUERY, "return_type": "dicts", "method": "kw"}
-        return member(self.get_json("/news/search", parameters), "as_dicts")
-
-    def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        names = {"url": "article_url", "source": "source_id", "published_at": "pub_date", "text": "summary"}
-        fields = {name: row.get(theirs) for name, theirs in names.items()}
-        if not fields["text"] and isinstance(points := row.get("key_points"), list):
-            fields["text"] = "\n".join(filter(lambda point: isinstance(point, str), points))
-        return {**fields, "title": row.get("eng_title") or row.get("title")}
-
-
-def member(value: Any, name: str) -> Any:
-    """A member of a JSON object; None of anything else."""
-    return value.get(name) if isinstance(value, dict) else None
-
-
-SERVICES: dict[str, type[SearchService]] = {service.name: service for service in (Exa, Tavily, Brave, AskNews)}
+SERVICES: dict[str, type[SearchService]] = {service.name: service for service in (Exa, Tavily)}

@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from markets.sources.base import (
+    TEMPLATE,
     UNPRICED,
+    Excluded,
     SkippedMarket,
     Unusable,
     VenueMarket,
@@ -24,6 +26,7 @@ from markets.sources.field_parsers import (
     amount,
     coalesce,
     complement,
+    filled,
     first_field,
     flag_or_none,
     identifier,
@@ -70,7 +73,7 @@ def parse_event(raw: object, ref: str = "event") -> list[VenueMarket | SkippedMa
     fields = raw if isinstance(raw, dict) else {}
     event = Event(
         id=identifier(fields.get("event_ticker")),
-        title=line(fields.get("title")),
+        title=filled(line(fields.get("title"))),
         category=label(fields.get("category")),
         exclusive=flag_or_none(fields.get("mutually_exclusive")),
     )
@@ -85,11 +88,11 @@ def _market(raw: Raw, event: Event) -> VenueMarket:
     result = label(raw.get("result")).lower() if closed else ""
     return VenueMarket(
         external_id=ticker,
-        question=_question(raw, event.title, option),
+        question=_question(raw, event.title, option, closed=closed),
         outcomes=_settled(raw, result) if closed else _quoted(raw),
         closed=closed,
         accepts_orders=status == OPEN,
-        description="\n\n".join(filter(None, (prose(raw.get("rules_primary")), prose(raw.get("rules_secondary"))))),
+        description=_rules(raw),
         category=event.category or label(raw.get("category")),
         event_id=event.id or identifier(raw.get("event_ticker")),
         event_title=event.title,
@@ -103,6 +106,12 @@ def _market(raw: Raw, event: Event) -> VenueMarket:
         oracle_status=status,
         result=result,
     )
+
+
+def _rules(raw: Raw) -> str:
+    """Both parts of the rules; none where either is a template."""
+    parts = map(prose, (raw.get("rules_primary"), raw.get("rules_secondary")))
+    return filled("\n\n".join(filter(None, parts)))
 
 
 def _closing(raw: Raw) -> datetime | None:
@@ -122,7 +131,7 @@ def _ticker(raw: Raw) -> str:
     if ticker is None:
         raise Unusable("no ticker")
     if ticker.upper().startswith(PARLAY) or raw.get("mve_collection_ticker") or raw.get("mve_selected_legs"):
-        raise Unusable("multivariate: a parlay on other markets")
+        raise Excluded("multivariate: a parlay on other markets")
     if (kind := label(raw.get("market_type")).lower()) not in ("", "binary"):
         raise Unusable(f"market_type: {shown(kind)} is not binary")
     return ticker
@@ -136,13 +145,22 @@ def _status(raw: Raw) -> str:
     return status
 
 
-def _question(raw: Raw, event_title: str, option: str) -> str:
-    """The market's title, else its event's, else its rule; with its option where the title leaves that out."""
-    title = line(raw.get("title")) or event_title
+def _question(raw: Raw, event_title: str, option: str, *, closed: bool) -> str:
+    """The market's title, else its event's, else its rule; with its option where the title leaves that out.
+
+    Templates are none of these. A closed market needs no question: what is held must still be settled.
+    """
+    stated = [line(raw.get("title")), line(raw.get("yes_sub_title")), line(raw.get("rules_primary"))]
+    title = filled(stated[0]) or event_title
+    if not filled(stated[1]) and stated[1] and not closed:
+        raise Excluded(TEMPLATE)
     if not title:
-        if rule := line(raw.get("rules_primary")):
+        if rule := filled(stated[2]):
             return rule
-        raise Unusable("no question")
+        if closed:
+            return ""
+        # What is stated as its title or its rules, and is no question, has a blank.
+        raise Excluded(TEMPLATE) if stated[0] or stated[2] else Unusable("no question")
     has_option = not option or option.casefold() in ("yes", "no") or option.casefold() in title.casefold()
     return title if has_option else f"{title} – {option}"
 
@@ -159,7 +177,7 @@ def _quoted(raw: Raw) -> tuple[VenueOutcome, ...]:
         bid = ask = None  # a crossed book is not usable
     trade = _quote(raw, "last_price")
     if trade is None and (bid is None or ask is None):
-        raise Unusable(UNPRICED)
+        raise Excluded(UNPRICED)
     return _sides(trade, bid, ask)
 
 

@@ -9,7 +9,16 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from markets.sources.base import SkippedMarket, Unusable, VenueMarket, VenueOutcome, parse_nested, parse_row
+from markets.sources.base import (
+    TEMPLATE,
+    Excluded,
+    SkippedMarket,
+    Unusable,
+    VenueMarket,
+    VenueOutcome,
+    parse_nested,
+    parse_row,
+)
 from markets.sources.field_parsers import (
     LONGEST_NAME,
     LONGEST_STATUS,
@@ -17,6 +26,7 @@ from markets.sources.field_parsers import (
     coalesce,
     complement,
     fee_term_or_none,
+    filled,
     first_field,
     flag,
     flag_or_none,
@@ -39,6 +49,8 @@ GENERIC_TAGS = frozenset(
 """Tags about the placement of a market on the site, not its subject."""
 TOKEN_FIELDS = {"v1": "clobTokenIds", "v2": "positionIds"}
 """The field with the ids that the CLOB knows, by version of the protocol, even of a row with both."""
+VERSIONS = {"v1": "v1", "1": "v1", "v2": "v2", "2": "v2"}
+"""The names of the protocol's versions, which may be numbers."""
 ID_FIELDS = ("id",)
 
 Raw = Mapping[str, Any]
@@ -58,24 +70,26 @@ def parse_event(raw: object, ref: str = "event") -> list[VenueMarket | SkippedMa
 def _market(raw: Raw, event: Raw) -> VenueMarket:
     # Checked first: a placeholder has no prices, which would be reported instead.
     if flag_or_none(raw.get("active")) is False and flag_or_none(raw.get("closed")) is not True:
-        raise Unusable("placeholder: neither active nor closed")
+        raise Excluded("placeholder: neither active nor closed")
     if (external_id := identifier(raw.get("id"))) is None:
         raise Unusable("no id")
     # Rows from before the second protocol have no version.
-    version = "v1" if raw.get("version") is None else label(raw["version"]).lower()
-    if version not in TOKEN_FIELDS:
+    version = "v1" if raw.get("version") is None else VERSIONS.get(name(raw["version"]).lower(), "")
+    if not version:
         raise Unusable(f"version: {shown(raw['version'])} is unknown")
-    if not (question := line(raw.get("question"))):
-        raise Unusable("no question")
-    names = _outcome_names(raw)
     try:
         closed = flag(raw.get("closed")) or False
     except ValueError as error:
         raise Unusable(f"closed: {error}") from None
+    if not (stated := line(raw.get("question"))):
+        raise Unusable("no question")
+    if not (question := filled(stated)) and not closed:  # what is held must still be settled
+        raise Excluded(TEMPLATE)
+    names = _outcome_names(raw)
     oracle_history = sequence_or_none(raw.get("umaResolutionStatuses")) or [""]
     oracle_status = label(raw.get("umaResolutionStatus")) or label(oracle_history[-1])
     tags = _labels(raw.get("tags")) + _labels(event.get("tags"))
-    fee_rate, fee_exponent = _taker_fee(raw)
+    fee_rate, fee_exponent, fee_unknown = _taker_fee(raw)
     return VenueMarket(
         external_id=external_id,
         question=question,
@@ -85,21 +99,31 @@ def _market(raw: Raw, event: Raw) -> VenueMarket:
         accepts_orders=first_field(raw, flag_or_none, "acceptingOrders", "enableOrderBook") is not False,
         condition_id=identifier(raw.get("conditionId")),
         slug=line(raw.get("slug"))[:LONGEST_NAME],
-        description=prose(raw.get("description")),
+        description=filled(prose(raw.get("description"))),
         category=label(raw.get("category")) or next(iter(tags), label(event.get("category"))),
         event_id=identifier(event.get("id")),
-        event_title=line(event.get("title")),
+        event_title=filled(line(event.get("title"))),
         event_exclusive=coalesce(*(flag_or_none(row.get("negRisk")) for row in (raw, event))),
-        option=line(raw.get("groupItemTitle"))[:LONGEST_NAME].strip(),
+        option=filled(line(raw.get("groupItemTitle")))[:LONGEST_NAME].strip(),
         volume=first_field(raw, amount, "volumeNum", "volume") or Decimal(0),
         volume_24h=first_field(raw, amount, "volume24hr", "volume24hrClob"),
         liquidity=first_field(raw, amount, "liquidityNum", "liquidity"),
         fee_rate=fee_rate,
         fee_exponent=fee_exponent,
+        fee_unknown=fee_unknown,
         closes_at=moment(raw.get("endDate")),
         created_at=moment(raw.get("createdAt")),
         oracle_status=oracle_status.lower()[:LONGEST_STATUS] or None,
+        ended=_has_ended(raw, event),
+        starts_at=first_field(raw, moment, "gameStartTime") or first_field(event, moment, "startTime"),
     )
+
+
+def _has_ended(raw: Raw, event: Raw) -> bool:
+    """Whether the market or an event of it is over by the venue's own word."""
+    events = raw.get("events")
+    rows = [raw, event, *(events if isinstance(events, list) else ())]
+    return any(flag_or_none(row.get("ended")) is True for row in rows if isinstance(row, dict))
 
 
 def _first_event(raw: Raw) -> Raw:
@@ -118,13 +142,19 @@ def _labels(raw: object) -> list[str]:
     return labels
 
 
-def _taker_fee(raw: Raw) -> tuple[Decimal | None, Decimal | None]:
-    """The rate and the exponent of the fee schedule; None and None if it has none, or one that can not be read."""
-    schedule = raw.get("feeSchedule")
-    if flag_or_none(raw.get("feesEnabled")) is False or not isinstance(schedule, dict):
-        return None, None
-    rate, exponent = fee_term_or_none(schedule.get("rate")), fee_term_or_none(schedule.get("exponent"))
-    return (rate, exponent) if rate is not None and exponent is not None else (None, None)
+def _taker_fee(raw: Raw) -> tuple[Decimal | None, Decimal | None, bool]:
+    """The rate and the exponent of the fee schedule, None where there is no fee; and whether the fee is unknown.
+
+    It is unknown where fees are on, or a schedule is stated, and its terms can not be read.
+    """
+    enabled, schedule = raw.get("feesEnabled"), raw.get("feeSchedule")
+    if flag_or_none(enabled) is False or (enabled is None and schedule is None):
+        return None, None, False
+    terms = schedule if isinstance(schedule, dict) else {}
+    rate, exponent = fee_term_or_none(terms.get("rate")), fee_term_or_none(terms.get("exponent"))
+    if rate is None or exponent is None:
+        return None, None, True
+    return rate, exponent, False
 
 
 # ── outcomes ──────────────────────────────────────────────────────────────────────────────────────

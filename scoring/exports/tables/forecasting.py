@@ -56,7 +56,6 @@ FORECAST_TABLES = (
         prices json - By option: price (mid), ask, no_ask (US dollars a share) and stale.
         facts json - What a prompt may show besides: event, volume_24h_usd (US dollars), and spread by option.
         closes_on text - Day of the scheduled close at the freeze, as prompts show it (YYYY-MM-DD).
-        duplicate integer row duplicate_id - The same question at another venue.
     """), "markets.QuestionEntry", ("question_set_id", "position"),
         chained="question_set question position batch reason prices facts",
     ),
@@ -90,16 +89,17 @@ FORECAST_TABLES = (
         family text family__slug - The family's slug.
         release integer row release_id - The release.
         model_id text release__model_id - The requested model.
-        status text - claimed, completed, failed or missed.
+        status text - claimed, answered (under seal), completed, failed or missed.
         declined boolean - Was there no readable answer?
         refusals integer - Answers without a valid forecast.
         error text - The last error.
-        made_at time - The time of the run.
+        made_at time - When the answer was recorded.
+        nonce text - 32 random bytes in hex, part of its record in the chain.
         sample integer - Its number among the samples, from 1.
         samples integer - How many samples are asked of the release.
     """), "agents.Elicitation",
         recomputed="samples",
-        chained="batch methodology family model_id status declined refusals error made_at sample",
+        chained="batch methodology family model_id status declined refusals error made_at nonce sample",
     ),
     ArchiveTable("forecasts", "Accepted forecasts: one probability per option.", columns("""
         id integer row - The forecast.
@@ -115,7 +115,7 @@ FORECAST_TABLES = (
         stated json - The number by option as the model wrote it.
         normalised boolean - Was it divided by its sum, which was not exactly 1?
         rationale text - The model's rationale.
-        made_at time - The time of the run.
+        made_at time - When the answer was recorded.
         samples json - Sample to its probabilities, of those that were read; null of a single one.
         samples_asked integer - How many samples were asked.
         samples_read integer - How many of them could be read.

@@ -48,7 +48,6 @@ COMPETITION_TABLES = (
         id integer row - The agent.
         cohort integer cohort__number - The cohort's number.
         family text family__slug - The family's slug.
-        replicate integer - Its number among the family's agents in the cohort, from 1.
         release integer row release_id - The release frozen into it.
         model_id text - The requested model.
         status text - active or bankrupt.
@@ -85,6 +84,7 @@ MARKET_TABLES = (
         status text - active, closed, resolved or cancelled.
         created_at time - When its venue created it, as the venue states; null if it does not.
         closes_at time - Nominal closing time.
+        over_since time - Since when it was over at its venue, or had a result proposed or disputed; null if neither.
         closed_at time - First time seen closed.
         resolved_at time - Time of resolution or cancellation.
         winning_outcome integer row winning_outcome_id - The outcome that won.
@@ -150,6 +150,7 @@ MARKET_TABLES = (
         asks json - Levels from the lowest price up, as deep as the largest account of the run could reach.
         fee_rate decimal - Rate of the fee; empty where the venue states none.
         fee_exponent decimal - Exponent of the fee.
+        fee_unknown boolean - Does the venue take a fee whose terms could not be read? Its trades have no figures.
     """), "markets.OrderBook", ("universe_id", "outcome_id"), batch_size=500,
         recomputed="market side",
     ),

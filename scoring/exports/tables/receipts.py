@@ -3,8 +3,8 @@
 from scoring.exports.dictionary import ArchiveTable, columns
 
 RECEIPTS = ArchiveTable("receipts", "Receipts of accepted answers of external agents, up to the end of the archive. "
-        "The canonical JSON of a body (agent, version, task, answer_sha256, prompt_sha256, received_at, sequence, "
-        "previous) is hashed and signed.", columns("""
+        "The canonical JSON of a body (agent, version, task, answer_sha256, prompt_sha256, nonce, "
+        "received_at, sequence, previous) is hashed and signed.", columns("""
         sequence integer - Its place in the register, from 1.
         call integer row submission__call_id - The call that holds the answer.
         family text agent - The agent: its family's slug.
@@ -12,6 +12,7 @@ RECEIPTS = ArchiveTable("receipts", "Receipts of accepted answers of external ag
         task text - batch-ID, or agent-ID-universe-ID.
         answer_sha256 text sha - Hash of the answer as sent, secrets redacted.
         prompt_sha256 text sha - Hash of the prompt that was shown.
+        nonce text - 32 random bytes in hex.
         received_at time - Time that was compared with the deadline.
         previous text sha - Hash of the receipt before it; 64 zeros for the first.
         sha256 text sha - Hash of the body.
@@ -32,8 +33,7 @@ ATTEMPTS = ArchiveTable("attempts", "Tasks of external agents without an accepte
         agent integer row agent_id - The agent in its cohort, of a decision.
         universe integer row universe_id - The universe of the decision.
         batch integer row batch_id - Or the batch of questions.
-        origin text - agent (it reported) or arena (which noted).
-        kind text - raised, refused, late or missed.
+        kind text - refused, late or missed.
         reason text - The reason.
         noted_at time - When it was noted.
     """), "agents.Attempt")  # fmt: skip

@@ -1,20 +1,39 @@
-"""Tables of the hash chains, prompt texts, leaderboards and boards of external agents."""
+"""Tables of the hash chains, prompt texts, leaderboards, boards of external agents and published boards."""
 
 from scoring.exports.dictionary import ArchiveTable, columns
 
-CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations, and over "
-        "archives up to this one.", columns("""
-        protocol text - trading, forecast or archive.
+CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations, over answers "
+        "under seal, over published boards, and over archives up to this one.", columns("""
+        protocol text - trading, forecast, board or archive.
         sequence integer - Its place in its chain, from 1.
         decision integer row decision_id - The decision.
         elicitation integer row elicitation_id - Or the elicitation.
+        envelope integer row envelope_id - Or the envelope of an answer under seal; its task has a link of its own.
         call integer row call_id - The call whose prompt and answer are in the record.
-        record json - The record of an archive; those of decisions and elicitations follow from their rows.
+        record json - The record of an archive, or of boards published together; others follow from their rows.
         record_sha256 text sha - Hash of the canonical record.
         previous text sha - Hash of the link before it; 64 zeros for the first.
         sha256 text sha - Hash of `previous`, a line feed and `record_sha256`.
     """), "agents.ChainLink", ("protocol", "sequence"),
-        chained="protocol sequence decision elicitation call record record_sha256 previous sha256")  # fmt: skip
+        chained="protocol sequence decision elicitation envelope call record record_sha256 previous "
+        "sha256")  # fmt: skip
+ENVELOPES = ArchiveTable("envelopes", "Answers that came while an external agent could still answer the same task: "
+        "judged then, hashed into the chain, and opened when the seal had ended.", columns("""
+        id integer row - The envelope.
+        decision integer row decision_id - The decision.
+        elicitation integer row elicitation_id - Or the elicitation.
+        number integer - Its place among the envelopes of its task, from 1.
+        call integer row call_id - The call that holds the answer.
+        verdict json - Columns of the task, and each instruction or forecast with its figures or reason, as judged.
+        nonce text - 32 random bytes in hex, part of its record.
+        received_at time - When the answer came; `decided_at` or `made_at` of its task if it counts.
+        sealed_until time - The end of the seal.
+        state text - sealed, opened or replaced (by a later answer of the agent).
+        opened_at time - When it took effect.
+        sha256 text sha - Hash of its canonical record.
+    """), "agents.Envelope", batch_size=200,
+        recomputed="verdict",
+        chained="decision elicitation number call nonce received_at sealed_until sha256")  # fmt: skip
 PROMPTS = ArchiveTable("prompts", "Templates and blocks of prompts, each text once.", columns("""
         sha256 text sha - Hash of the text.
         kind text - system, user, markets, questions or evidence.
@@ -41,8 +60,8 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         return_ci json percent - 95 % interval of the mean return over calendar weeks.
         brier number - Bet-sizing score, pooled over bets. Confidence is a share of cash: no proper score.
         brier_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
-        bss_random number - Brier skill score against 0.25.
-        bss_market number - Brier skill score against the prices paid.
+        bss_random number - 1 - brier / 0.25.
+        bss_market number - 1 - brier / that of the prices paid.
         win_rate number - Share of resolved purchases that won.
         win_rate_ci json - 95 % interval over events; never leaves 0 to 1; allows for one unseen event.
         resolved_bets integer - Purchases on markets with a winner.
@@ -50,17 +69,18 @@ TRADING_LEADERBOARD = ArchiveTable("leaderboard_trading", "The trading leaderboa
         cost_usd decimal usd - Cost of all calls.
         return_before_costs number percent - Mean return at midpoints over the cohorts of which no book is missing.
         return_after_costs number percent - Mean return after costs over these cohorts.
+        return_after_costs_ci json percent - 95 % interval of it over calendar weeks, as that of the return.
         vanished_share number - Share of the profit at midpoints over these cohorts that costs take; null without one.
         liquidation_value decimal usd - Mean cash with the holdings sold to the bids of the last books.
         cohorts_with_books integer - Cohorts of which no book is missing.
-        trades_without_book integer - Trades of which no book was captured.
+        trades_without_book integer - Trades of which no book was captured, or whose fee is unknown.
     """), recomputed="all")  # fmt: skip
 AFTER_COSTS = ArchiveTable("after_costs", "Each agent's portfolio if its trades had walked the captured order books "
         "and paid the venue's fee.", columns("""
         agent integer row agent_id - The agent.
-        return_after_costs number percent - Return after costs; null where a trade has no captured book.
+        return_after_costs number percent - Return after costs; null where a trade has no captured book or known fee.
         liquidation_value decimal usd - Cash with the holdings sold to the bids of the last books; null likewise.
-        trades_without_book integer - Trades of which no book was captured.
+        trades_without_book integer - Trades of which no book was captured, or whose fee is unknown.
     """), recomputed="all")  # fmt: skip
 FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of the forecast protocol.", columns("""
         arm text - The prompt condition's name in the methodology.
@@ -87,17 +107,6 @@ FORECAST_LEADERBOARD = ArchiveTable("leaderboard_forecast", "The leaderboards of
         average_return json - Gross return per dollar, by risk aversion.
         figures json - The whole entry as published.
     """), recomputed="all but figures")  # fmt: skip
-REPORT_FIGURES = ArchiveTable("report_figures", "The figures of the pages on time, costs, releases, risk and "
-        "consistency, over all methodologies, one a row.", columns("""
-        report text - time, costs, releases, risk or consistency.
-        arm text - The condition's name; empty on risk, which is of trading.
-        forecaster text - A family's slug or the name of a reference; empty for what is of no single one.
-        part text - Of time the bin's first day, early or revisions; of releases the id or a date; of checks their kind.
-        figure text - Its name in the report of the API; parity is the day after 1970-01-01.
-        value number - The figure.
-        low number - Lower end of its 95 % interval; empty where it has none.
-        high number - Upper end.
-    """), recomputed="all")  # fmt: skip
 CONDITION_DIFFERENCES = ArchiveTable("condition_differences", "Paired differences between the conditions of one model "
         "on common questions.", columns("""
         family text - The family's slug.
@@ -118,11 +127,14 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         forecaster text - A family's slug, market or uniform.
         external boolean - Is it an agent of the track?
         reference boolean - Is it market or uniform?
-        rank integer - By the score, among the agents with enough answers; null for others.
+        rank integer - By the figure of ranked_by, among the agents with enough answers; null for others.
         rank_low integer - Best rank within the 95 % range.
         rank_high integer - Worst rank within the 95 % range.
         score number - Forecasts: the adjusted Brier score. Trading: the mean return in per cent.
         score_ci json - 95 % interval of the score.
+        ranked_by text - Forecasts: adjusted_brier, or alpha where the ranked agents answered different questions.
+        price_distance number - Mean distance of the probabilities to the market's, over options and forecasts.
+        repeats_price boolean - Is alpha surely within 0.005 of 0, and price_distance below 0.02?
         answered integer - Resolved questions answered, or completed decisions.
         asked integer - Those asked since the agent's first answer.
         coverage number - Share of these that was answered.
@@ -130,7 +142,6 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         missed integer - Tasks without an answer in time.
         refused integer - Refused answers.
         late integer - Tasks to which an answer came after the deadline.
-        reported integer - Failures that the agent reported.
         brier number - Brier score: mean over options, lower is better.
         brier_ci json - 95 % interval over events.
         alpha number - The market's Brier score less the forecaster's.
@@ -141,3 +152,16 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         win_rate number - Share of resolved purchases that won.
         resolved_bets integer - Purchases on markets with a winner.
     """), recomputed="all")  # fmt: skip
+PUBLISHED_BOARDS = ArchiveTable("published_boards", "Every board that was published, as it stood at its instant: "
+        "leaderboards of both protocols and boards of external agents.", columns("""
+        protocol text - trading or forecast.
+        track text - Of a board of external agents: closed or open; empty for leaderboards.
+        methodology text - The version; empty over all.
+        arm text - The prompt condition's name; empty for trading and for agents.
+        category text - The category; empty over all.
+        at time - The instant at which it was published.
+        link integer link__sequence - The link of the chain board in which it is recorded.
+        entries json - The rows of the board.
+        report json - The tests of its pairs, of each forecaster against the market, and the numbers behind them.
+        sha256 text sha - Hash of the canonical JSON of entries and report.
+    """), "scoring.PublishedBoard", ("link__sequence", "pk"), batch_size=20, recomputed="all")  # fmt: skip

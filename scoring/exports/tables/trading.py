@@ -9,16 +9,17 @@ TRADING_TABLES = (
         cohort integer cohort__number - The cohort's number.
         week integer - Decision week, from 1.
         universe integer row universe_id - The universe of its prompt.
-        status text - claimed, completed, failed or missed.
+        status text - claimed, answered (under seal), completed, failed or missed.
         action text - BET, SELL or HOLD.
         fallback boolean - A HOLD because no answer was usable?
         refusals integer - Well-formed answers without a valid instruction.
         reasoning text - The model's reasoning.
         error text - The last error.
-        decided_at time - The time of the run.
+        decided_at time - When the answer was recorded.
+        nonce text - 32 random bytes in hex, part of its record in the chain.
     """), "agents.Decision", batch_size=200,
         recomputed="cohort",
-        chained="agent week universe status action fallback refusals reasoning error decided_at",
+        chained="agent week universe status action fallback refusals reasoning error decided_at nonce",
     ),
     ArchiveTable("calls", "Requests to models, of both protocols. The user message is its template filled with these "
         "blocks and the market or question block of `prompts`, then the retry note.", columns("""
@@ -93,7 +94,7 @@ TRADING_TABLES = (
         cost_basis decimal usd - Cost basis added or given up.
         realized_pnl decimal usd - Proceeds less cost basis.
         implied_confidence number - The amount as a share of the largest legal bet, at most 1.
-        executed_at time - The time of the run.
+        executed_at time - When the answer was recorded, at the prices of its universe.
     """), "agents.Trade",
         recomputed="agent market outcome side position price executed_at implied_confidence",
         chained="decision sequence kind shares amount cost_basis realized_pnl",

@@ -15,19 +15,20 @@ from cohorts.models import Methodology
 from foundation.bulk import mappings_by, subset
 from scoring.constants import FORECAST
 from scoring.exports.archived_forecasts import ArchivedForecasts
+from scoring.exports.tables.results import FORECAST_LEADERBOARD
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.rows import check_computed
+from scoring.selectors.forecast_panels import ResolvedEntry, of_category
 from scoring.services.agents_boards import FORECAST_FIGURES, forecast_agents_board
 from scoring.services.condition_differences import paired_differences
-from scoring.services.forecast_panels import ResolvedEntry, of_category
-from scoring.services.forecast_ranking import forecast_leaderboard
+from scoring.services.forecast_ranking import AVERAGED, forecast_leaderboard
+from scoring.services.trading_leaderboards import LeaderboardContents
 
 IDENTITY = ("reference", "external", "rank", "rank_low", "rank_high", "ranked_by", "n", "forecasts")
-FIGURES = (
-    "coverage", "brier", "brier_se", "brier_ci", "log", "spherical", "accuracy", "alpha", "average_return",
-    "adjusted_brier",
-)  # fmt: skip
-METRICS = ("brier", "log", "spherical", "average_return", "alpha", "adjusted_brier")
+KEY = ("arm", "methodology", "category", "forecaster")
+FIGURES = tuple(name for name in FORECAST_LEADERBOARD.names if name not in (*KEY, *IDENTITY, "figures"))
+METRICS = tuple(name for name in AVERAGED if name != "calibration")
+"""The metrics behind the figures of an archive; it has no column of calibration."""
 AGENT_FIGURES = ("rank_low", "rank_high", "score", "score_ci", *FORECAST_FIGURES)
 
 
@@ -37,34 +38,40 @@ class ComputedLeaderboards:
     def __init__(self, records: ArchivedForecasts) -> None:
         self.records = records
         self._resolved: dict[tuple[str, str], list[ResolvedEntry]] = {}
-        self._rows: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        self._contents: dict[tuple[Any, ...], LeaderboardContents] = {}
 
-    def rows(self, arm: str, methodology: str, category: str) -> list[dict[str, Any]]:
+    def contents(self, arm: str, methodology: str, category: str) -> LeaderboardContents:
         if (arm, methodology) not in self._resolved:
             self._resolved[arm, methodology] = self.records.resolved(arm, methodology)
         entries = of_category(self._resolved[arm, methodology], category)
         families = self.records.family_names(arm, methodology)
         externals = self.records.family_names(arm, methodology, external=True)
         key = arm, tuple(entry.entry for entry in entries), tuple(families), tuple(externals)
-        if key not in self._rows:
-            contents = forecast_leaderboard(entries, families, externals, metrics=METRICS, reported=False)
-            self._rows[key] = contents.entries
-        return self._rows[key]
+        if key not in self._contents:
+            self._contents[key] = forecast_leaderboard(entries, families, externals, metrics=METRICS)
+        return self._contents[key]
+
+
+def computed_leaderboards(archive: Archive) -> ComputedLeaderboards:
+    """The leaderboards of an archive, computed once for all checks."""
+    leaderboards: ComputedLeaderboards | None = archive.cache.get(ComputedLeaderboards)
+    if leaderboards is None:
+        leaderboards = archive.cache[ComputedLeaderboards] = ComputedLeaderboards(ArchivedForecasts(archive))
+    return leaderboards
 
 
 def check_forecast_leaderboards(archive: Archive) -> Iterator[str]:
     """Scores, intervals and ranks of each arm, methodology and category follow from forecasts."""
     if not archive.is_whole:
         return
-    records = ArchivedForecasts(archive)
-    leaderboards = ComputedLeaderboards(records)
+    leaderboards = computed_leaderboards(archive)
     key = itemgetter("arm", "methodology", "category")
     rows = sorted(archive.rows("leaderboard_forecast"), key=key)
-    missing = set(records.arms())
+    missing = set(leaderboards.records.arms())
     for (arm, methodology, category), leaderboard in groupby(rows, key=key):
         if not methodology and not category:
             missing.discard(arm)
-        computed = mappings_by("forecaster", leaderboards.rows(arm, methodology, category))
+        computed = mappings_by("forecaster", leaderboards.contents(arm, methodology, category).entries)
         archived = mappings_by("forecaster", leaderboard)
         name = f"leaderboard_forecast: {arm} {methodology or 'all'} {category}".strip()
         if archived.keys() != computed.keys():

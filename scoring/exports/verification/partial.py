@@ -9,7 +9,7 @@ from scoring.exports.verification.archive_reader import Archive
 
 BOARDS = (
     "leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences", "after_costs",
-    "report_figures",
+    "published_boards",
 )  # fmt: skip
 OF_A_WINDOW = {
     "agents": "their journals, trades and scores begin before the window or go on after it",

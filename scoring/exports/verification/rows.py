@@ -21,9 +21,10 @@ KEYS = {
     "forecast_scores": ("forecast",), "instructions": ("call", "sequence"), "journal": ("agent", "sequence"),
     "leaderboard_agents": ("track", "protocol", "forecaster"),
     "leaderboard_forecast": ("arm", "methodology", "category", "forecaster"),
-    "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",), "question_options": ("question", "index"),
+    "leaderboard_trading": ("methodology", "family"), "prompts": ("sha256",),
+    "published_boards": ("protocol", "track", "methodology", "arm", "category", "at"),
+    "question_options": ("question", "index"),
     "receipts": ("sequence",), "signing_keys": ("key_id",),
-    "report_figures": ("report", "arm", "forecaster", "part", "figure"),
     "refused_forecasts": ("call", "entry"), "universe_entries": ("universe", "market"),
 }  # fmt: skip
 """The columns that identify a row, where it has no id. Prices have no key, snapshots too many to hold in memory."""

@@ -19,7 +19,6 @@ from forecast_rank.files.checksums import check_zip_checksum
 from scoring.exports.archive_record import InvalidManifest, read_manifest
 from scoring.exports.dictionary import FORMATS, HASHED, RECOMPUTED
 from scoring.exports.tables import TABLES
-from scoring.exports.verification.answers import check_answers
 from scoring.exports.verification.archive_reader import Archive, check_tables
 from scoring.exports.verification.forecasts import (
     check_agents_boards,
@@ -27,7 +26,7 @@ from scoring.exports.verification.forecasts import (
     check_forecast_leaderboards,
 )
 from scoring.exports.verification.partial import Unproven, unproven
-from scoring.exports.verification.reports import check_report_figures
+from scoring.exports.verification.published_boards import check_published_tests
 from scoring.exports.verification.rows import check_rows
 
 Check = Callable[[Archive], Iterator[str]]
@@ -54,13 +53,12 @@ CHECKS: dict[str, Check] = {
     "tables": check_tables,
     "rows": check_rows,
     **{name: _check_by_rules(name) for name in program.CHECKS},
-    "answers": check_answers,
     "forecast leaderboards": check_forecast_leaderboards,
     "intervals of agents": check_agents_boards,
     "tests of conditions": check_condition_differences,
-    "intervals of reports": check_report_figures,
+    "tests of published boards": check_published_tests,
 }
-"""The rules of the arena's verifier, and what needs Parquet, NumPy, the answer parser or the models' vocabularies."""
+"""The rules of the arena's verifier, and what needs Parquet, NumPy or the models' vocabularies."""
 MALFORMED_DATA_ERRORS = (*program.MALFORMED, pl.exceptions.PolarsError)
 """Errors that a check may meet in forged rows."""
 MAX_VIOLATIONS_PER_CHECK = 20

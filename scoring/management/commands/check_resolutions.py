@@ -7,8 +7,11 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Max
+
 from agents.services.settlement import check_resolutions
 from foundation.commands import ArenaCommand, CommandResult
+from markets.models import Market
 from markets.services.prices import is_replay
 from markets.services.question_resolution import resolve_questions
 from markets.sources import registry as clients
@@ -33,7 +36,12 @@ class Command(ArenaCommand):
     def perform(self, at: datetime, options: dict[str, Any]) -> CommandResult:
         with clients.open_catalogues(VENUES_S) as catalogues, self.progress("checking markets") as progress:
             report = check_resolutions(catalogues=catalogues, at=at, progress=progress)
-        questions = 0 if is_replay(at) else resolve_questions(at=at)
+        questions = 0
+        if not is_replay(at):
+            questions = resolve_questions(at=at)
+            # A slow pass dates settlements after the snapshots that were taken meanwhile; they are scored all the same.
+            settled = Market.objects.filter(resolved_at__gt=at).aggregate(at=Max("resolved_at"))
+            at = settled["at"] or at
         scores = compute_scores(at=at, refit=False, forecast_leaderboards=not options["skip_leaderboards"])
         summary = asdict(report)
         log, failures = summary.pop("log"), summary.pop("failures")

@@ -11,7 +11,7 @@ from scoring.services.public_datasets import publish_dataset
 
 class Command(ArenaCommand):
     help = (
-        "Builds the day's public archive, listed at /data/, and its dataset, listed at /data/datasets/; keeps "
+        "Builds the day's public archive, listed at /data/, and the week's dataset, listed at /datasets/; keeps "
         f"{RETENTION_RULE}."
     )
     raises_alert = True

@@ -23,6 +23,7 @@ from scoring.services.ledger_audit import (
     verify_receipts,
     verify_snapshots,
 )
+from scoring.services.published_boards import rewritten_boards
 
 
 @contextmanager
@@ -58,6 +59,7 @@ class Command(ArenaCommand):
                 "hashes of rows": rewritten_rows,
                 "receipts": partial(verify_receipts, tables),
                 "snapshots": partial(verify_snapshots, tables),
+                "published boards": rewritten_boards,
             }
             lines |= {str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()}
             for name, compare in lines.items():

@@ -42,7 +42,7 @@ from arena_site.models import AuditEntry, Worker
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from markets.models import Market, Question
-from scoring.models import BrierScore, Export
+from scoring.models import BrierScore
 from scoring.services.ledger_audit import verify_ledger
 from tests.arena_site.dashboard.accounts import REASON, action_path, outcome_form, perform, sign_in
 from tests.commands import run
@@ -64,7 +64,7 @@ from tests.markup import elements, get_page, visible_text
 from tests.selection import one_per_rule
 from tests.venue import Venue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NOW = WEEK + timedelta(minutes=40)
 
 
@@ -169,7 +169,7 @@ def paused_family() -> dict[str, Any]:
 
 JOBS = (
     "sync_markets", "check_resolutions", "take_snapshots", "compute_scores", "verify_ledger", "run_forecasts",
-    "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts",
+    "check_lineup", "reconcile_costs", "missed_decisions", "publish_archive", "send_alerts", "open_envelopes",
     "prune", "backup",
 )  # fmt: skip
 """Actions that enqueue a job and need nothing to do."""
@@ -177,7 +177,6 @@ CASES = [
     *(Case(name, dict, queue) for name in JOBS),
     Case("run_decisions", lambda: {"decision": failed_decision().pk}, queue),
     Case("start_cohort", dict, values(Agent, "cohort__number", "family")),
-    Case("export", lambda: {"formats": ["csv"]}, lambda: (Export.objects.count(), queue())),
     Case("retry", lambda: {"decision": [failed_decision().pk]}, queue),
     Case("release-claim", lambda: {"decision": expired_claim().pk}, values(Decision, "status")),
     Case(
@@ -228,7 +227,7 @@ def all_rows() -> str:
     """All rows that an action could change, as text."""
     models = (
         Run, OrmQ, Schedule, Cohort, Agent, Decision, ModelCall, Elicitation, Market, Question, Position, JournalEntry,
-        BrierScore, Alert, Application, Family, LineUp, Export, AuditEntry, RunSetting,
+        BrierScore, Alert, Application, Family, LineUp, AuditEntry, RunSetting,
     )  # fmt: skip
     return serializers.serialize("json", [row for model in models for row in model._default_manager.order_by("pk")])
 
@@ -346,8 +345,8 @@ def test_preview_names_agents_and_the_expected_cost() -> None:
     decision = failed_decision()
     preview = sign_in("operator").get(action_path("run_decisions")).context["preview"]
     (queued,) = preview.details
-    assert queued.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: a prompt of ")
-    assert queued.endswith(" tokens, an answer of 2,000 (assumed)")
+    assert queued.startswith(f"{decision.agent.display_name} ({decision.agent.model_id}), cohort 1: $0.")
+    assert queued.endswith(" a call (assumed)")
     assert preview.summary.startswith("1 would be asked, 0 have decided. Expected cost: $0.0")
 
 
@@ -573,14 +572,6 @@ def test_family_withdrawn_by_command_at_once_decides_no_more(venue: Venue) -> No
     assert (entry.before, entry.after) == (
         {"active": True, "trading paused": False}, {"active": False, "trading paused": True},
     )  # fmt: skip
-
-
-def test_requested_archive_has_the_chosen_selection() -> None:
-    jobs.cohort()
-    perform(sign_in("operator"), "export", cohort=1, formats=["csv", "parquet"])
-    export = Export.objects.get()
-    assert (export.selection, export.requested_by) == ("cohort 1 as csv,parquet", "operator")
-    assert queue() == [("arena_site.jobs.export", (export.pk,))]
 
 
 def test_text_of_a_venue_is_escaped_on_an_actions_page() -> None:

@@ -3,11 +3,10 @@
 import pytest
 
 from cohorts.models import Cohort
-from scoring.models import Export
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.faults.processes import BARRIER_S, FORK, CommandRunner
 
-FORMS = {"sync_markets": {}, "run_forecasts": {}, "export": {"formats": ["csv"]}, "start_cohort": {}}
+FORMS = {"sync_markets": {}, "run_forecasts": {}, "start_cohort": {}}
 
 
 def _results() -> dict[str, object]:
@@ -19,7 +18,6 @@ def _results() -> dict[str, object]:
     return {
         "queue": sorted((message.task["func"], message.task["args"]) for message in OrmQ.objects.all()),
         "audit": sorted(AuditEntry.objects.values_list("action", "result")),
-        "exports": Export.objects.count(),
         "cohorts": Cohort.objects.count(),
     }
 
@@ -43,9 +41,8 @@ def test_equal_posts_start_one_run(offline_arena: CommandRunner, roles: tuple[st
     assert [child.exitcode for child in children] == [0, 0]
     assert offline_arena.read(name, _results) == {
         "queue": [
-            ("arena_site.jobs.export", (1,)), ("arena_site.jobs.forecasts", ()), ("arena_site.jobs.sync", ()),
+            ("arena_site.jobs.forecasts", ()), ("arena_site.jobs.sync", ()),
         ],
         "audit": sorted((action, result) for action in FORMS for result in ("done", "unchanged")),
-        "exports": 1,
         "cohorts": 1,
     }  # fmt: skip

@@ -31,7 +31,7 @@ def test_cap_that_is_set_stops_the_run_and_its_removal_lets_it_go_on(venue: Venu
     assert (stopped.code, stopped["completed"], len(venue.asked)) == (1, 0, 0)
     assert "spend cap reached: $0.00 of $0.00" in stopped.stderr
     page = operator.get("/admin/").context
-    assert [f"{spending.cap:.2f}" for spending in page["overview"].spending] == ["0.00", "25.00"]
+    assert [f"{spending.week.cap:.2f}" for spending in page["overview"].spending] == ["0.00", "25.00"]
     assert [concern.action_path for concern in page["concerns"] if "spend cap" in concern.message] == [
         action_path("set-cap")
     ]
@@ -61,7 +61,7 @@ def test_paused_model_is_left_out_counted_and_named(venue: Venue, command: str, 
     assert len({prompt.model for prompt in venue.asked}) == 6
     assert "paused by an operator" in str(Run.objects.get(kind=command).log)
     concerns = operator.get("/admin/").context["concerns"]
-    assert [concern.message for concern in concerns if concern.action == "Resume"] != []
+    assert [concern.message for concern in concerns if concern.button == "Resume"] != []
 
     venue.asked.clear()
     perform(operator, "resume-models", protocol=[protocol], family="gpt-5.1")
@@ -84,7 +84,7 @@ def test_paused_condition_is_not_asked_and_the_pause_is_on_record(venue: Venue) 
     ran = run("run_forecasts", FORECASTS)
     assert (ran.code, ran["asked"]) == (0, 7)
     assert set(Forecast.objects.values_list("arm", flat=True)) == {"priced"}
-    (concern,) = [row for row in operator.get("/admin/").context["concerns"] if row.action == "Resume"]
+    (concern,) = [row for row in operator.get("/admin/").context["concerns"] if row.button == "Resume"]
     assert concern.message == "Paused: forecasts under the condition blind"
     perform(operator, "resume-models", condition="blind", protocol=["forecast"])
     resumed, paused = AuditEntry.objects.filter(action__endswith="-models")

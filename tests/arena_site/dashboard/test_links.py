@@ -116,7 +116,7 @@ def test_every_number_leads_to_the_rows_that_it_counts(admin_client: Client) -> 
     labels = {text for text, _ in texts}
     assert labels >= {
         "3 failed", "1 completed", "1 claimed", "1 failed", "1 queued", "1 running", "1 stopped in 24 h", "4", "3", "2",
-        "1 market closed for over 72 hours without a resolution", "1 older alert not acknowledged",
+        "1 market closed or unreadable for over 72 hours without a resolution", "1 older alert not acknowledged",
         "3 held prices stale", "1 job failed or was stopped in the last day", "1 alert could not be sent yet",
     }  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_every_problem_has_a_remedy_or_an_action(admin_client: Client) -> None:
     Schedule.objects.filter(name="sync").update(next_run=NOW - timedelta(hours=1))
     problems = admin_client.get(reverse("admin:index")).context["concerns"]
     assert len(problems) >= 10
-    assert [problem.message for problem in problems if not (problem.remedy or problem.action)] == []
+    assert [problem.message for problem in problems if not (problem.remedy or problem.button)] == []
 
 
 def test_every_cost_leads_to_the_calls_that_it_sums(admin_client: Client) -> None:

@@ -44,7 +44,7 @@ def test_page_shows_outcome_time_reason_and_source(client: Client, unresolved: M
     text = resolution(client, unresolved)
     assert "Source manual settlement by an operator" in text
     assert (
-        "Manual settlement 11 Mar 2026, 00:40 UTC : Settled: YES won; 1 positions paid. Reason: The venue forgot it. "
+        "Manual settlement 11 Mar 2026, 00:40 UTC : YES won, 1 position. Reason: The venue forgot it. "
         "Source: https://venue.example/1, read twice"
     ) in text
     assert "CLOB" not in text
@@ -56,7 +56,7 @@ def test_reversal_stands_beside_the_settlement(client: Client, unresolved: Marke
     with time_machine.travel(NOW + timedelta(days=1), tick=False):
         settle(unresolved, "NO", "Misread.", "there", action="reverse")
         text = resolution(client, unresolved)
-    assert text.index("Settled: YES won") < text.index("12 Mar 2026, 00:40 UTC : Reversed: NO won")
+    assert text.index("00:40 UTC : YES won") < text.index("Manual reversal 12 Mar 2026, 00:40 UTC : NO won")
     assert "Reason: Misread. Source: there" in text
 
 
@@ -84,7 +84,7 @@ def test_other_markets_show_none_and_open_ones_need_no_query(client: Client, unr
     assert "manual settlement" not in resolution(client, other_market).lower()
     with CaptureQueriesContext(connection) as captured:
         client.get(f"/markets/{MarketFactory(closed=True).pk}/")
-    assert not [query for query in captured if "auditentry" in query["sql"]]
+    assert not [query for query in captured if "manualsettlement" in query["sql"]]
 
 
 # ── by REST ───────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +108,8 @@ def test_reversal_does_not_make_the_settlement_a_manual_one(client: Client, unre
     assert row["manual"] is None
 
 
-def test_audit_log_is_not_read_for_other_fields(client: Client, unresolved: Market) -> None:
+def test_manual_settlements_are_not_read_for_other_fields(client: Client, unresolved: Market) -> None:
     settle(unresolved, "YES", "The venue forgot it.", "here")
     with CaptureQueriesContext(connection) as captured:
         client.get("/api/v1/settlements/", {"fields": "id,market"})
-    assert not [query for query in captured if "auditentry" in query["sql"]]
+    assert not [query for query in captured if "manualsettlement" in query["sql"]]

@@ -15,9 +15,9 @@ from django_q.models import Failure, Schedule, Task
 from agents.models import Decision, Elicitation, Release
 from agents.services.task_alerts import refresh_task_alerts
 from arena_site import jobs
-from arena_site.dashboard.concerns import Concern
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Worker
+from arena_site.operations.conditions import Occurrence
 from foundation.models import Alert, Notice, Run
 from markets.models import Market, Outcome
 from markets.services.venue_health import alert_venue_down
@@ -50,7 +50,7 @@ def overview(client: Client) -> Overview:
     return client.get(reverse("admin:index")).context["overview"]
 
 
-def concern_rows(client: Client) -> list[Concern]:
+def concern_rows(client: Client) -> list[Occurrence]:
     return client.get(reverse("admin:index")).context["concerns"]
 
 
@@ -128,7 +128,7 @@ def test_a_market_closed_for_three_days_leads_to_its_settlement(viewer: Client) 
         Market.objects.filter(pk=market.pk).update(status="closed", closed_at=NOW - timedelta(days=days))
     assert [market.question for market in overview(viewer).unresolved_markets] == ["Four days?", "Two days?"]
     (concern,) = concern_rows(viewer)
-    assert concern.message == "1 market closed for over 72 hours without a resolution"
+    assert concern.message == "1 market closed or unreadable for over 72 hours without a resolution"
     four = Market.objects.get(question="Four days?")
     assert concern.action_path == f"{reverse('admin:action', args=['settle'])}?market={four.pk}"
 
@@ -137,7 +137,7 @@ def test_spending_is_shown_with_its_cap(viewer: Client, settings: Any) -> None:
     create_healthy_state()
     settings.ARENA_SPEND_LIMIT_USD = Decimal("10")
     ModelCallFactory(cost_usd="8.5")
-    assert [(s.protocol, s.spent, s.css_class) for s in overview(viewer).spending] == [
+    assert [(s.week.protocol, s.week.spent, s.css_class) for s in overview(viewer).spending] == [
         ("trading", Decimal("8.5"), "warn"),
         ("forecast", Decimal(0), "good"),
     ]
@@ -267,7 +267,7 @@ def test_dashboard_needs_the_same_queries_for_any_number_of_failures() -> None:
     before = counted()
     grow()
     grow()
-    assert counted() == before <= 61
+    assert counted() == before <= 64
 
 
 def test_text_of_models_and_venues_is_escaped(viewer: Client) -> None:

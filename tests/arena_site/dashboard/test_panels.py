@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import time_machine
 from django.test import Client
 from django.urls import reverse
 from django_q.models import Schedule
@@ -43,6 +44,11 @@ def viewer() -> Client:
 
 def dashboard(client: Client) -> LexborHTMLParser:
     return get_page(client, reverse("admin:index"))
+
+
+def spending(client: Client) -> list[Any]:
+    """Trading's and the forecasts' spending on the dashboard."""
+    return list(client.get(reverse("admin:index")).context["overview"].spending)
 
 
 def test_jobs_due_next_count_down(viewer: Client) -> None:
@@ -146,14 +152,36 @@ def test_venues_show_state_last_success_failures_and_latency(viewer: Client, set
     assert table_row(page, "Kalshi") == "Kalshi not asked yet never 0 of 0 –"
 
 
-def test_costs_say_when_the_cap_is_reached_at_this_pace(viewer: Client, settings: Any) -> None:
-    settings.ARENA_SPEND_LIMIT_USD = Decimal(6)
-    ModelCallFactory(cost_usd="1")
+def test_cap_is_forecast_from_the_decisions_still_planned(viewer: Client, settings: Any) -> None:
+    """One of three agents has answered for a dollar in the first 40 minutes of the week; two are to be asked."""
+    cohort, universe = CohortFactory(), UniverseFactory(markets=[MarketFactory()])
+    decision = DecisionFactory(agent=AgentFactory(cohort=cohort), universe=universe)
+    for _ in range(2):
+        AgentFactory(cohort=cohort)
+    ModelCallFactory(decision=decision, cost_usd="1")
+    (trading, _) = spending(viewer)
+    assert (trading.week.spent, trading.reached_at) == (1, None)
+    assert Decimal("0.01") < trading.planned < Decimal("0.5")
+    settings.ARENA_SPEND_LIMIT_USD = 1 + trading.planned
     text = visible_text(dashboard(viewer), "#failures")
-    assert "$1.0000 of $6.00 $1.0000 billed · $0.0000 booked at this pace the cap is reached on Sunday 04:00" in text
-    settings.ARENA_SPEND_LIMIT_USD = Decimal(600)
-    text = visible_text(dashboard(viewer), "#failures")
-    assert "of $600.00 $1.0000 billed · $0.0000 booked the cap is not reached this week at this pace" in text
+    assert f"about ${trading.planned:.4f} more is planned this week: the cap is reached on Sunday 00:40" in text
+    settings.ARENA_SPEND_LIMIT_USD += Decimal("0.0001")
+    trading_text = visible_text(dashboard(viewer), "#failures").partition("Forecast cost")[0]
+    assert "more is planned this week: the cap is not reached" in trading_text
+
+
+def test_cap_of_forecasts_is_reached_on_the_day_whose_plan_exceeds_it(viewer: Client, settings: Any) -> None:
+    """Seven days of forecasts are left on a Sunday at 00:40, and one on a Saturday at 03:00."""
+    MarketFactory()
+    (_, forecasts) = spending(viewer)
+    day = forecasts.planned / 7
+    for days, name in ((0.5, "Sunday"), (1.5, "Monday"), (4.5, "Thursday"), (6.9, "Saturday")):
+        settings.ARENA_SPEND_LIMIT_USD = day * Decimal(days)
+        assert f"reached on {name} 02:00" in visible_text(dashboard(viewer), "#failures")
+    with time_machine.travel(WEEK + timedelta(days=6, hours=3), tick=False):
+        (trading, forecasts) = spending(sign_in("viewer"))
+    assert trading.planned == 0
+    assert forecasts.planned == pytest.approx(day, rel=Decimal("0.01"))
 
 
 def test_jobs_that_never_ran_are_folded_away(viewer: Client) -> None:

@@ -12,10 +12,9 @@ from agents.models import LineUp
 from agents.services.lineups import propose_lineup, releases_of
 from agents.services.release_check import UnusableRelease, raise_unusable_alerts
 from arena_site import jobs
-from arena_site.dashboard.concerns import Concern
 from arena_site.models import Worker
 from arena_site.operations.alert_watch import watch_alerts
-from arena_site.operations.resource_alerts import refresh_resource_alerts
+from arena_site.operations.conditions import Occurrence, refresh_conditions
 from arena_site.operations.worker_watch import check_workers
 from foundation.models import Alert
 from foundation.services.alerts import raise_alert
@@ -43,8 +42,8 @@ def season(venue: Venue, settings: Any) -> Venue:
     return venue
 
 
-def problems() -> list[Concern]:
-    concerns: list[Concern] = sign_in("operator").get(reverse("admin:index")).context["concerns"]
+def problems() -> list[Occurrence]:
+    concerns: list[Occurrence] = sign_in("operator").get(reverse("admin:index")).context["concerns"]
     return concerns
 
 
@@ -62,7 +61,7 @@ def test_account_without_credit_is_one_problem(season: Venue) -> None:
     run("reconcile_costs", NOW)
     assert open_kinds() == {"tasks-failed", "credits-low"}
     (problem,) = problems()
-    assert "1 decision and 1 question batch of this week failed" in problem.message
+    assert "7 decisions and 14 question batches of this week failed" in problem.message
     assert "add credit" in problem.remedy
 
 
@@ -81,10 +80,10 @@ def test_refused_key_is_one_problem(season: Venue) -> None:
 def test_spend_cap_is_one_problem_whose_remedy_follows_from_what_is_booked(season: Venue, settings: Any) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.0005")
     assert run("run_decisions", NOW).code == 1
-    refresh_resource_alerts(now=NOW)
+    refresh_conditions(now=NOW)
     assert open_kinds() == {"tasks-failed", "spend-high"}
     (problem,) = problems()
-    assert (problem.action, problem.action_path) == ("Change the cap", action_path("set-cap"))
+    assert (problem.button, problem.action_path) == ("Change the cap", action_path("set-cap"))
 
 
 def test_spend_cap_reached_by_booked_costs_says_to_reconcile(season: Venue, settings: Any) -> None:
@@ -92,7 +91,7 @@ def test_spend_cap_reached_by_booked_costs_says_to_reconcile(season: Venue, sett
     season.says(GPT, Failure(504, body="<html>timed out</html>"))
     run("run_decisions", NOW, family="gpt-5.1")
     assert run("run_decisions", NOW + timedelta(minutes=1)).code == 1
-    refresh_resource_alerts(now=NOW)
+    refresh_conditions(now=NOW)
     at_cap = [problem for problem in problems() if "spend cap" in problem.message or "are spent" in problem.message]
     assert [problem.action_path for problem in at_cap] == [action_path("reconcile_costs")]
     assert "reconcile_costs" in at_cap[0].remedy
@@ -129,7 +128,7 @@ def test_releases_that_ended_and_the_line_up_proposed_for_them_are_one_problem(s
     proposal = propose_lineup(releases=releases[1:], by="the catalogue's check", reason="one has ended", at=NOW)
     (problem,) = problems()
     assert problem.message.startswith("No cohort can start with gpt-5.1: ")
-    assert (problem.action, problem.action_path) == (
+    assert (problem.button, problem.action_path) == (
         "Approve",
         f"{action_path('approve-line-up')}?line_up={proposal.pk}",
     )
@@ -141,7 +140,7 @@ def test_releases_that_ended_and_the_line_up_proposed_for_them_are_one_problem(s
 def test_alert_offers_the_action_against_its_cause(season: Venue, kind: str, action: str) -> None:
     raise_alert(kind=kind, items={kind: kind}, message="Something is wrong.", at=NOW, urgent=False)
     (problem,) = problems()
-    assert (problem.action_path, problem.severe) == (action_path(action), False)
+    assert (problem.action_path, problem.urgent) == (action_path(action), False)
 
 
 def test_test_alert_is_no_problem(season: Venue, settings: Any) -> None:
@@ -156,7 +155,7 @@ def test_spending_near_its_cap_says_what_to_do(season: Venue, settings: Any, cap
     assert run("run_decisions", NOW)["cost_usd"] == "0.007000"
     settings.ARENA_SPEND_LIMIT_USD = Decimal(cap)
     (problem,) = problems()
-    assert (problem.severe, problem.remedy) == (severe, "Raise the limit on the dashboard.")
+    assert (problem.urgent, problem.remedy) == (severe, "Raise the limit on the dashboard.")
 
 
 def test_alert_of_nothing_else_is_a_problem_with_its_own_remedy(season: Venue) -> None:
@@ -165,6 +164,6 @@ def test_alert_of_nothing_else_is_a_problem_with_its_own_remedy(season: Venue) -
         kind="market-gone", subject="1", message="Gone from its venue.", remedy="Settle it.", raised_at=SUNDAY
     )
     (problem,) = problems()
-    assert (problem.message, problem.remedy, problem.action) == ("Gone from its venue.", "Settle it.", "Acknowledge")
+    assert (problem.message, problem.remedy, problem.button) == ("Gone from its venue.", "Settle it.", "Acknowledge")
     assert problem.action_path == f"{action_path('acknowledge')}?alert={alert.pk}"
-    assert problem.severe
+    assert problem.urgent

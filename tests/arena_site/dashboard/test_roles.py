@@ -119,3 +119,17 @@ def test_session_ends_with_the_browser_and_after_twelve_hours() -> None:
     cookie = client.cookies["sessionid"]
     assert cookie["max-age"] == ""
     assert client.session.get_expiry_age() == 12 * 3600
+
+
+def test_administrator_grants_no_permission_outside_the_roles() -> None:
+    powerful = Group.objects.create(name="powerful")
+    powerful.permissions.add(Permission.objects.get(codename="delete_session"))
+    administrator = sign_in(ADMINISTRATOR)
+    account = User.objects.create_user("somebody", is_staff=True)
+    assert administrator.get(reverse("admin:auth_group_add")).status_code == 403
+    assert administrator.post(reverse("admin:auth_group_change", args=[powerful.pk])).status_code == 403
+    page = administrator.get(reverse("admin:auth_user_change", args=[account.pk]))
+    assert {group.name for group in page.context["adminform"].form.fields["groups"].queryset} == {*ALLOWED}
+    form = {"username": "somebody", "groups": [powerful.pk], "is_staff": "on", "is_active": "on"}
+    assert administrator.post(reverse("admin:auth_user_change", args=[account.pk]), form).status_code == 200
+    assert not account.groups.exists()

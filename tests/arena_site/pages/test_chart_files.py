@@ -12,20 +12,11 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from agents.models import Agent
-from markets.models import Market, Question
-from scoring.services.scores import compute_scores
 from tests.arena_site.pages.test_board_pages import DAY, create_season
 from tests.factories import (
     WEEK,
     MarketFactory,
     PriceObservationFactory,
-    QuestionFactory,
-    SnapshotFactory,
-    ask,
-    bet,
-    chain_all,
-    end_question,
 )
 from tests.markup import chart_data, element, elements, get_page, links, visible_text
 from tests.shared_rows import shared_rows
@@ -34,7 +25,6 @@ pytestmark = pytest.mark.django_db
 season = shared_rows(create_season)
 PAGES = {
     "/": 1,
-    "/?as_of=2026-04-07": 1,
     "/trading/": 1,
     "/trading/?category=Politics": 1,
     "/cohorts/1/": 1,
@@ -43,7 +33,7 @@ PAGES = {
     "/models/gpt-5.2/": 2,
     "/compare/gpt-5.2/grok-4.1/": 2,
     "/forecasts/?gamma=1": 2,
-    "/calibration/": 3,
+    "/calibration/": 2,
 }
 """The number of charts of each page."""
 MINUS_ZERO = re.compile(r"[-−]0(\.0+)?(?![\d.])")
@@ -118,65 +108,6 @@ def test_names_of_sides_neither_break_the_drawing_nor_become_formulas(client: Cl
 @pytest.mark.parametrize("path", ["cohorts/1/charts/prices.svg", "cohorts/9/charts/values.csv", "charts/scores.gif"])
 def test_unknown_chart_or_type_is_not_found(client: Client, season: None, path: str) -> None:
     assert client.get(f"/{path}").status_code == 404
-
-
-def cited_addresses(page: Any) -> list[str]:
-    """The addresses in the BibTeX of each chart of a page, without the site."""
-    return [
-        re.findall(r"url = {http://testserver([^}]*)}", visible_text(figure, ".cite pre"))[0]
-        for figure in elements(page, "figure[data-chart]")
-    ]
-
-
-def drawn_data(page: Any) -> dict[str, Any]:
-    return {
-        figure.attributes["id"]: chart_data(page, figure.attributes["id"])
-        for figure in elements(page, "figure[data-chart]")
-    }
-
-
-def test_cited_chart_is_dated_names_its_methodology_and_stays_as_it_is(client: Client, season: None) -> None:
-    market = Market.objects.earliest("pk")
-    for days, price in enumerate(("0.40", "0.45")):
-        PriceObservationFactory(outcome=market.outcomes.first(), observed_at=WEEK + days * DAY, price=Decimal(price))
-    question = QuestionFactory(markets=[MarketFactory()])
-    for days in (0, 1):
-        ask(question, {"gpt-5.1": [0.6, 0.4]}, day=WEEK + days * DAY)
-    addresses = [address for address in PAGES if address[:3] not in ("/", "/?a")]
-    addresses += [f"/markets/{market.pk}/", f"/questions/{question.pk}/"]
-    data_before, citations = {}, {}
-    for address in addresses:
-        page = get_page(client, address)
-        data_before[address], citations[address] = drawn_data(page), cited_addresses(page)
-        assert citations[address], address
-        for citation in citations[address]:
-            assert "as_of=2026-" in citation
-            assert "methodology=v" in citation
-            assert f'"{citation}"' in page.html.replace("&amp;", "&")
-    add_a_week()
-    for address in addresses:
-        assert drawn_data(get_page(client, address)) != data_before[address], address
-        for citation in citations[address]:
-            cited_page, _, name = citation.partition("#")
-            assert drawn_data(get_page(client, cited_page))[name] == data_before[address][name], citation
-            data = client.get(cited_page.replace("?", f"charts/{name}.csv?", 1))
-            assert data.status_code == 200
-
-
-def add_a_week() -> None:
-    """A week after the season: snapshots, a price, a day of forecasts and a resolution."""
-    later = WEEK + 40 * DAY
-    for agent in Agent.objects.all():
-        SnapshotFactory(agent=agent, taken_at=later, cash=Decimal(9000))
-    for market in Market.objects.all():
-        PriceObservationFactory(outcome=market.outcomes.first(), observed_at=later, price=Decimal("0.7"))
-        question = QuestionFactory(markets=[MarketFactory(category=market.category)], category=market.category)
-        bet(Agent.objects.earliest("pk"), question.options.first().outcome.market, "YES", "300.00", week=4)
-        ask(question, {"gpt-5.1": [0.9, 0.1], "grok-4": [0.1, 0.9]}, day=WEEK + 28 * DAY)
-        end_question(question, "YES", at=later)
-    ask(Question.objects.get(status="open"), {"gpt-5.1": [0.2, 0.8]}, day=WEEK + 28 * DAY)
-    chain_all()
-    compute_scores(at=later)
 
 
 @pytest.mark.parametrize("name", ["trading", "forecasts"])

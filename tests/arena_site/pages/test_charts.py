@@ -20,7 +20,6 @@ from arena_site.pages.charts.diagrams import reliability_diagram, reliability_gr
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import line_chart as draw_lines
 from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
-from arena_site.pages.charts.sparklines import sparkline
 from tests.factories import WEEK
 
 pytestmark = pytest.mark.django_db
@@ -200,11 +199,11 @@ def test_events_stand_at_their_instant_and_value_and_those_outside_are_left_out(
     prices = Curve("YES", "#000000", [0.2, 0.4, 0.6])
     bought = ChartEvent(HOURS[1], 0.4, "bought", "#05a85b", href="/decisions/1/")
     chart = line_chart(HOURS, [prices], events=[bought, ChartEvent(HOURS[2] + DAY, 0.6, "later", "#05a85b")])
-    ((placed, _),) = chart.events
-    (_, _, x, y) = chart.data["events"][0]
+    ((placed, path),) = chart.events
     assert placed is bought
-    assert x == (chart.left_edge + chart.right_edge) / 2
-    assert f"L{x}" in chart.lines[0].path.replace(f" {y}", "")
+    x = (chart.left_edge + chart.right_edge) / 2
+    place = re.search(rf"L({x} [\d.]+)L", chart.lines[0].path)
+    assert path == marker_path(bought.marker, *map(float, place[1].split()), 5.5)
 
 
 def test_script_receives_the_values_of_the_curves():
@@ -223,7 +222,6 @@ def test_a_line_is_faded_where_it_is_a_mean_of_fewer_than_three_cohorts():
     assert (line.path.count("L"), line.few.count("L")) == (1, 2)
     assert line.few.startswith(f"M{line.path.rpartition('L')[2]}")
     assert (numbers[0], numbers[3]) == ("4", "1")
-    assert chart.data["curves"][0]["first_of_few"] == 2
     full_chart = line_chart([0, 1, 2, 3], [Curve("one", "#000000", [0.0, 1.0, 2.0, 3.0])], axis="weeks", unit="percent")
     assert (full_chart.lines[0].few, full_chart.numbers, full_chart.x_title_place - full_chart.bottom) == ("", (), 44)
 
@@ -233,21 +231,12 @@ def test_a_band_is_drawn_and_the_axis_has_room_for_it():
     chart = line_chart(HOURS, [banded])
     assert chart.lines[0].band.count("L") == 3
     assert max(tick.value for tick in chart.y_ticks) >= 8
-    assert chart.data["curves"][0]["band"] == [[1.0, 1.0], [0.0, 9.0], None]
 
 
 def test_no_number_is_minus_zero():
     chart = line_chart([0, 1], [Curve("one", "#000000", [-0.00000001, 0.0])], axis="weeks", unit="percent")
     figure = Figure("one", "One.", chart)
     assert "-0" not in json.dumps(chart.data) + marker_path(0, -0.04, -0.01) + str([*figure.rows])
-
-
-def test_a_sparkline_needs_two_values_and_keeps_to_its_bounds():
-    assert sparkline([Decimal(1)], 1, 0, 4) is None
-    assert sparkline([None, None], 1, 0, 4) is None
-    drawn = sparkline([None, 1.0, 2.0, 3.0], 1, 0, 4)
-    assert (drawn.end.y, drawn.baseline) == (8.5, 19.5)
-    assert drawn.path.count("L") == 2
 
 
 def test_diagrams_have_forecasts_on_x_and_outcomes_on_y():

@@ -6,12 +6,11 @@ import pytest
 from django.test import Client
 
 from arena_site.pages.views.questions import DAYS_SHOWN
-from markets.models import Question, QuestionEntry
+from markets.models import Question
 from scoring.models import ForecastScore, Leaderboard, QuestionDifficulty
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, AgentFactory, MarketFactory, QuestionFactory, ask, bet, end_question
-from tests.guards import guards_removed
-from tests.markup import count_queries, elements, get_page, links, section, visible_text
+from tests.markup import count_queries, element, elements, get_page, links, section, visible_text
 from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
@@ -46,17 +45,16 @@ questions = shared_rows(create_questions)
 def test_an_arena_without_forecasts_has_its_page(client: Client) -> None:
     page = get_page(client, "/forecasts/")
     assert "No ranking yet" in visible_text(page)
-    assert "No questions yet" in visible_text(page)
     assert "None" not in visible_text(page)
 
 
-def test_unresolved_question_is_listed_and_ranks_nobody(client: Client) -> None:
+def test_unresolved_question_ranks_nobody(client: Client) -> None:
     question = QuestionFactory()
     ask(question, {GPT: [0.7, 0.3]})
     compute_scores(at=WEEK)
     page = get_page(client, "/forecasts/")
     assert "No ranking yet" in visible_text(page)
-    assert f"/questions/{question.pk}/" in links(page)
+    assert f"/questions/{question.pk}/" in links(get_page(client, "/questions/"))
 
 
 def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client, questions: list[Question]) -> None:
@@ -70,13 +68,15 @@ def test_arms_and_categories_are_plain_links_to_their_own_numbers(client: Client
 
 
 def test_diagrams_are_drawn_on_the_server_with_their_data(client: Client, questions: list[Question]) -> None:
-    page = get_page(client, "/forecasts/?gamma=1")
-    panel = next(p for p in elements(page, "#calibration .diagram") if "GPT-5.2" in visible_text(p))
+    page = get_page(client, "/calibration/")
+    panel = next(p for p in elements(page, "#stated-probabilities .diagram") if "GPT-5.2" in visible_text(p))
     assert elements(panel, ".bins line")
     assert elements(panel, '.bins path[d^="M"]')
     assert "3" in [visible_text(number) for number in elements(panel, ".numbers text")]
-    assert "GPT-5.2 70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(page, "#calibration table")
-    stream = section(page, "returns-title")
+    assert "GPT-5.2 70.0 % 80.0 % 70.0 % 66.7 %" in visible_text(page, "#stated-probabilities table")
+    page = get_page(client, "/forecasts/?gamma=1")
+    stream = element(page, "#returns-section[open]")
+    assert not elements(get_page(client, "/forecasts/"), "#returns-section[open]")
     assert [visible_text(link) for link in elements(stream, '[aria-current="true"]')] == ["1"]
     assert "3 +33.33 %" in visible_text(stream)  # (0.7 / 0.4 + 0.3 / 0.6 + 0.7 / 0.4) / 3
     assert not elements(page, "[style]")
@@ -105,23 +105,6 @@ def test_an_open_question_shows_no_scores(client: Client) -> None:
     assert "70.0 %" in text
     assert "Brier" not in text
     assert "None" not in text
-
-
-def test_duplicate_questions_and_their_markets_link_to_each_other(client: Client) -> None:
-    market, elsewhere = MarketFactory(), MarketFactory(source="kalshi", question="The same elsewhere")
-    question, duplicate = QuestionFactory(markets=[market]), QuestionFactory(markets=[elsewhere], source="kalshi")
-    entry = ask(question, {GPT: [0.7, 0.3]})
-    with guards_removed(QuestionEntry):
-        QuestionEntry.objects.filter(pk=entry.pk).update(duplicate=duplicate)
-    (link,) = elements(get_page(client, f"/questions/{question.pk}/"), f'a[href="/questions/{duplicate.pk}/"]')
-    assert visible_text(link).startswith("The same elsewhere")
-    assert f"/questions/{question.pk}/" in links(get_page(client, f"/questions/{duplicate.pk}/"))
-    assert "The same question at Kalshi: The same elsewhere" in visible_text(get_page(client, f"/markets/{market.pk}/"))
-    assert f"/questions/{question.pk}/" in links(section(get_page(client, f"/markets/{elsewhere.pk}/"), "questions"))
-    for question_row, listed in {"true": question, "false": duplicate}.items():
-        (row,) = client.get("/api/v1/questions/", {"asked": question_row}).json()["results"]
-        assert row["id"] == listed.pk
-    assert client.get("/api/v1/questions/").json()["count"] == 2
 
 
 def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client, questions: list[Question]) -> None:

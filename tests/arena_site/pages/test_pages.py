@@ -1,6 +1,5 @@
 """The pages: numbers equal to those recorded, text escaped, queries counted."""
 
-import re
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -34,8 +33,6 @@ pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
 BOARDS = ("/forecasts/", "/calibration/", "/compare/", "/compare/gpt-5.2/grok-4.1/")
-MAX_COMPRESSED_BYTES = 60_000
-OPEN_GRAPH = ("title", "description", "image", "url")
 
 
 def create_season(weeks: int = 1) -> None:
@@ -125,23 +122,23 @@ def test_with_two_cohorts_the_page_names_the_interval_and_its_limits(client):
     assert "confidence is a share of cash, not a probability, so this is not a proper score" in text
 
 
-def test_leaderboard_shows_the_times_of_its_snapshot_and_board(client, season):
+def test_leaderboard_shows_one_time_that_of_its_board(client, season):
     instants = elements(get_page(client, "/trading/"), "dd time")
     times = {node.attributes["datetime"]: visible_text(node) for node in instants}
-    assert times["2026-03-10T00:00:00Z"] == "10 Mar 2026, 00:00 UTC"  # the snapshot
-    assert times["2026-03-12T00:00:00Z"] == "12 Mar 2026, 00:00 UTC"  # the board
+    since = times.pop("2026-03-10T00:10:00Z")  # the pause
+    assert (since, times) == ("10 Mar 2026, 00:10 UTC", {"2026-03-12T00:00:00Z": "12 Mar 2026, 00:00 UTC"})
 
 
-def test_the_ten_latest_decisions_are_linked(client):
-    agent = AgentFactory()
+def test_the_latest_decisions_are_linked(client):
+    agent = AgentFactory(slug="gpt-5.1")
     decisions = [DecisionFactory(agent=agent, week=week) for week in range(1, 13)]
-    paths = [f"/decisions/{decision.pk}/" for decision in reversed(decisions[2:])]
-    assert links(get_page(client, "/trading/"), 'main a[href^="/decisions/"]') == paths
+    paths = [f"/decisions/{decision.pk}/" for decision in reversed(decisions[8:])]
+    assert links(get_page(client, "/models/gpt-5.2/"), 'main a[href^="/decisions/"]') == paths
 
 
 def test_missed_decision_is_not_among_the_latest(client):
-    DecisionFactory(missed=True)
-    assert "No decisions yet." in visible_text(get_page(client, "/trading/"))
+    DecisionFactory(agent=AgentFactory(slug="gpt-5.1"), missed=True)
+    assert "Latest decisions" not in visible_text(get_page(client, "/models/gpt-5.2/"))
 
 
 @pytest.mark.parametrize(
@@ -307,9 +304,9 @@ def test_each_position_shows_its_result(client):
     names = ("won", "lost", "cancelled", "awaiting", "open", "sold")
     markets = {name: MarketFactory(question=f"Market {name}?") for name in names}
     trades = {name: bet(agent, market, amount="100.00") for name, market in markets.items()}
-    sale(trades["sold"].position, price="0.50")
     for name, side in (("won", "YES"), ("lost", "NO"), ("cancelled", None)):
         resolve(markets[name], side, at=WEEK + DAY)
+    sale(trades["sold"].position, price="0.50")  # in week 2
     Market.objects.filter(pk=markets["awaiting"].pk).update(status="closed", closed_at=WEEK + DAY)
     page = get_page(client, "/cohorts/1/gpt-5.2/")
     positions = section(page, "positions")
@@ -362,47 +359,6 @@ def test_unknown_row_or_choice_is_not_found(client, address):
 # --- all pages ------------------------------------------------------------------------------------------
 
 
-def test_no_page_shows_a_missing_value_or_violates_the_content_policy(client):
-    create_season(weeks=2)
-    for address in all_addresses():
-        response = client.get(address)
-        assert response["Content-Security-Policy"].count("default-src 'self'") == 1
-        markup = response.content.decode()
-        assert not re.search(r"<style|<script>|\sstyle=|\son\w+=|javascript:", markup), address
-        assert not re.search(r"\b(None|nan|NaN|inf)\b", figures(client, address)), address
-
-
-def test_identifiers_stand_in_code(client, season):
-    for address in all_addresses():
-        page = get_page(client, address)
-        for quoted in elements(page, "code, pre, blockquote, bdi"):
-            quoted.decompose()
-        text = re.sub(r"\S+://\S+", "", visible_text(page))  # without addresses
-        assert not re.search(r"\b\w+_\w+\b|\b[0-9a-f]{12,}\b|\b[a-z-]+/[a-z]+-[0-9]", text), address
-
-
-def test_every_page_describes_itself_names_its_json_and_is_light(client, season):
-    titles, descriptions = set(), set()
-    addresses = [address for address in all_addresses() if address != "/methodology/"]
-    for address in addresses:
-        response = client.get(address, headers={"Accept-Encoding": "gzip"})
-        assert response["Content-Encoding"] == "gzip"
-        assert len(response.content) < MAX_COMPRESSED_BYTES
-        page = get_page(client, address)
-        assert len(elements(page, "h1")) == 1
-        titles.add(element(page, "head title").text())
-        descriptions.add(element(page, "meta[name=description]").attributes["content"])
-        assert links(page, "link[rel=canonical]") == [f"http://testserver{address}"]
-        shared = {name: element(page, f'meta[property="og:{name}"]').attributes["content"] for name in OPEN_GRAPH}
-        assert all(shared.values())
-        json = links(page, 'link[rel=alternate][type="application/json"][href^="/api/v1/"]')
-        assert json
-        for link in (*json, shared["image"].removeprefix("http://testserver")):
-            assert client.get(link).status_code == 200
-    assert len(titles) == len(descriptions) == len(addresses)
-    assert min(map(len, descriptions)) >= 30
-
-
 def test_no_page_needs_more_queries_as_rows_grow(client, season):
     old = Agent.objects.filter(family__slug="gpt-5.1").earliest("pk")
     first = old.decisions.get()
@@ -425,16 +381,6 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
     resolve(more, "A", at=WEEK + 5 * DAY)
     compute_scores(at=WEEK + 6 * DAY)
     assert {address: count_queries(client, address) for address in all_addresses()} == before
-
-
-def test_ids_are_unique_and_tables_have_names(client, season):
-    for address in all_addresses():
-        page = get_page(client, address)
-        ids = [node.attributes["id"] for node in page.css("[id]")]
-        assert len(ids) == len(set(ids)), address
-        for table in elements(page, "table"):
-            table_name = table.attributes.get("aria-label") or table.attributes.get("aria-labelledby")
-            assert table_name, f"{address}: {visible_text(table)[:80]}"
 
 
 def test_share_image_is_the_pages_own(client, season):
@@ -468,11 +414,11 @@ def test_release_from_the_beginning_has_no_invented_date(client):
 @pytest.mark.parametrize(
     ("address", "most"),
     [
-        # One of each looks for maintenance, and one for seals where answers are shown.
-        ("/cohorts/", 7),
-        ("/cohorts/1/", 13),
+        # One of each looks for maintenance.
+        ("/cohorts/", 6),
+        ("/cohorts/1/", 12),
         ("/cohorts/1/gpt-5.2/", 11),
-        ("/cohorts/1/gpt-5.2/trades/", 7),
+        ("/cohorts/1/gpt-5.2/trades/", 6),
         ("/models/", 5),
         ("/models/gpt-5.2/", 14),
     ],

@@ -87,9 +87,11 @@ def test_a_week_counts_its_trades_and_what_was_rejected(client: Client) -> None:
 
 def test_the_mean_of_an_agents_trades_is_its_brier_score(client: Client) -> None:
     agent = AgentFactory(slug=GPT)
+    markets = []
     for amount, side in (("1250.00", "YES"), ("875.00", "NO")):
-        market = MarketFactory(question=f"Will {side} win?")
-        bet(agent, market, side, amount)
+        markets.append(MarketFactory(question=f"Will {side} win?"))
+        bet(agent, markets[-1], side, amount)
+    for market in markets:
         resolve(market, "YES", at=WEEK + DAY)
     compute_scores(at=WEEK + DAY)
     page = get_page(client, f"/cohorts/1/{GPT}/trades/")
@@ -315,7 +317,6 @@ def test_the_known_limits_stand_on_the_rules_page(client: Client) -> None:
         ("/markets/", "No markets yet."),
         (f"/models/{GPT}/", "No cohort yet. It takes part from the next cohort on."),
         (f"/models/{GPT}/", "No scored forecasts yet."),
-        ("/imports/", "No imports yet."),
         ("/about/", "no decisions yet"),
     ],
 )

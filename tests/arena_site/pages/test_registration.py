@@ -129,6 +129,19 @@ def test_limits_per_maker_and_per_client(client: Client, open_registration: None
     assert int(refused["Retry-After"]) > 0
 
 
+def test_tag_of_an_address_makes_no_other_maker_and_a_domain_has_a_limit(
+    client: Client, open_registration: None
+) -> None:
+    for number in range(3):
+        apply(client, name=f"Tagged {number}", address=f"me+{number}@own.example")
+    assert "3 agents of this maker" in client.post(NEW, FIELDS | {"name": "Four", "address": "Me@own.example"}).text
+    for number in range(9):
+        apply(Client(REMOTE_ADDR=f"192.0.2.{number}"), name=f"Boxed {number}", address=f"box{number}@own.example")
+    refused = client.post(NEW, FIELDS | {"name": "Last", "address": "box99@own.example"})
+    assert "12 of own.example applied in 30 days" in refused.text
+    apply(client, name="Elsewhere", address="box@not-own.example")
+
+
 def test_rotated_token_frees_no_place_of_its_maker(client: Client, open_registration: None) -> None:
     for name in ("One", "Two", "Three"):
         token = take_token(client, apply(client, name=name))

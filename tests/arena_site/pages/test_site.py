@@ -6,6 +6,8 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 
+from tests.markup import elements, get_page, visible_text
+
 pytestmark = pytest.mark.django_db
 
 
@@ -30,7 +32,9 @@ def test_a_broken_page_needs_nothing_that_may_be_broken():
 
 
 def test_the_page_being_read_is_marked_in_the_navigation(client):
-    assert '<a href="/about/" aria-current="true">' in client.get("/about/").content.decode()
+    page = get_page(client, "/about/")
+    assert [visible_text(link) for link in elements(page, "nav [aria-current]")] == ["Data and method", "About"]
+    assert len(elements(page, "nav[aria-label=Main] a")) == 6
 
 
 def test_files_that_every_page_loads_exist(client):

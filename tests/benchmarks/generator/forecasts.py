@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from agents.answers.forecasts import check_forecasts, parse_forecasts
 from agents.models import Elicitation, Family, Forecast, ModelCall, Release
 from agents.models.forecast import prompt_question
 from agents.models.task import PromptParts
+from arena_verifier.forecasts import check_forecasts, parse_forecasts
 from cohorts.models import Methodology
 from foundation.json_lines import json_number
 from markets.models import Market, Question, QuestionBatch, QuestionEntry, QuestionOption, QuestionSet

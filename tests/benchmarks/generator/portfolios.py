@@ -10,10 +10,10 @@ from decimal import ROUND_DOWN, Decimal
 from statistics import fmean
 from typing import Any
 
-from agents.answers.decisions import parse_answer
 from agents.models import Agent, Decision, Instruction, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.models.ledger import CENT, marked_value, to_cents, to_microshares
 from agents.prompts import portfolio_parts
+from arena_verifier.decisions import parse_answer
 from cohorts.models import Methodology
 from forecast_rank.metrics.brier import brier_score
 from tests.benchmarks.generator.listings import BATCH, Listing, Week

@@ -6,7 +6,6 @@ from datetime import timedelta
 from django.db import connection, transaction
 
 from agents.models import Agent, Family
-from agents.services.call_totals import universe_cost_drift, usage_total_drift
 from cohorts.models import Cohort, Methodology
 from markets.models import Market
 from markets.services.cache_versions import Scope, renew_versions
@@ -46,9 +45,8 @@ def season_make(plan: Plan, progress: Progress = lambda finished_count, of, step
     _analyze()
     progress(plan.agents + 3, steps, "scores")
     renew_versions(*Scope)
-    for drift in (universe_cost_drift, usage_total_drift, family_total_drift):
-        for _ in drift(repair=True):
-            pass
+    for _ in family_total_drift(repair=True):
+        pass
     compute_scores(at=plan.end)
     with transaction.atomic():
         chains_store()

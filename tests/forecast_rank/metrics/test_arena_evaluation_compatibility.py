@@ -83,7 +83,6 @@ def test_a_probability_of_three_tenths_begins_a_bin_and_one_window_has_no_error(
     ("options", "why"),
     [
         ({"like": "brier"}, "like: pm_rank or arena-evaluation, not brier"),
-        ({"like": "arena-evaluation", "defects": True}, "defects: only together with like pm_rank"),
     ],
 )
 def test_other_packages_are_refused(options: dict[str, Any], why: str) -> None:

@@ -20,9 +20,8 @@ from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel, from_arrays
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.metrics.recalibration import recalibration_line
 from tests.forecast_rank.panels import panel, rows_of, synthetic
-from tests.lazy_modules import linear_model, proportion, sklearn_calibration
+from tests.lazy_modules import proportion, sklearn_calibration
 
 KINDS: tuple[Kind, Kind] = ("width", "count")
 
@@ -252,56 +251,6 @@ def test_uncertainty_is_the_variance_of_a_coin_of_the_base_rate() -> None:
     panel = synthetic(1, 300, seed=29, exclusive=0, options=(1,)).panel
     rate = panel.outcome.mean()
     assert murphy_decomposition(panel).uncertainty == pytest.approx([rate * (1 - rate)])
-
-
-def test_recalibration_is_scikit_learns_logistic_regression() -> None:
-    panel = synthetic(4, 400, seed=30, exclusive=0.5, weighted=True).panel
-    fitted = recalibration_line(panel)
-    for person in range(4):
-        mine = panel.take(panel.forecaster == person)
-        logit = np.log(mine.probability / (1 - mine.probability))
-        model = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
-            logit[:, None], mine.outcome, sample_weight=mine.spread(mine.weight / mine.sizes)
-        )
-        assert fitted[person] == pytest.approx([model.coef_[0, 0], model.intercept_[0]], abs=1e-4)
-
-
-def test_recalibration_finds_what_was_done_to_the_truth() -> None:
-    generator = np.random.default_rng(31)
-    logit = generator.normal(0, 1.5, 40_000)
-    happened = generator.random(40_000) < 1 / (1 + np.exp(-(0.3 + 0.6 * logit)))
-    said_so = 1 / (1 + np.exp(-logit))
-    assert recalibration_line(binary(said_so.tolist(), happened.tolist()))[0] == pytest.approx([0.6, 0.3], abs=0.04)
-
-
-def test_recalibration_takes_fractions_and_certainties() -> None:
-    fractions = recalibration_line(binary([0.2, 0.8], [1 / 3, 2 / 3]))
-    assert fractions[0] == pytest.approx([0.5, 0.0], abs=1e-9)
-    certain = recalibration_line(binary([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0, 0, 1, 1, 1, 0]))
-    assert certain[0] == pytest.approx([np.log(2) / np.log((1 - 1e-6) / 1e-6), 0], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "outcomes"),
-    [
-        ([0.2, 0.3, 0.7], [0, 0, 1]),  # a threshold tells them apart
-        ([0.2, 0.3, 0.7], [1, 1, 0]),  # so it does the wrong way round
-        ([0.2, 0.5, 0.5, 0.8], [0, 0, 1, 1]),  # apart but for a tie at the threshold
-        ([0.5, 0.5, 0.5], [0, 1, 1]),  # all the same
-        ([0.2, 0.6], [0, 0]),  # nothing happened
-        ([0.4], [1]),
-    ],
-)
-def test_recalibration_is_not_defined_without_overlap(probabilities: list[float], outcomes: list[float]) -> None:
-    joint_panel = panel(
-        [row for j, (p, happened) in enumerate(zip(probabilities, outcomes, strict=True))
-         for row in rows_of("ann", f"a{j}", [p], [happened], exclusive=False)]
-        + [row for j, (p, happened) in enumerate([(0.2, 1), (0.8, 0), (0.2, 0), (0.8, 1), (0.8, 1)])
-           for row in rows_of("bob", f"b{j}", [p], [happened], exclusive=False)]
-    )  # fmt: skip
-    fitted = recalibration_line(joint_panel)
-    assert np.isnan(fitted[0]).all()
-    assert np.isfinite(fitted[1]).all()
 
 
 def test_sharpness_by_hand() -> None:

@@ -34,9 +34,6 @@ from forecast_rank.metrics.proper_scores import (
     log_score,
     spherical,
 )
-from forecast_rank.metrics.recalibration import recalibration_line
-from forecast_rank.metrics.relative_skill import relative_skill
-from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
 from forecast_rank.metrics.returns import (
     average_return,
     cash_stakes,
@@ -44,7 +41,6 @@ from forecast_rank.metrics.returns import (
     log_wealth,
     return_stream,
     ruins,
-    sharpe,
     stakes,
 )
 from forecast_rank.metrics.skill import (
@@ -77,18 +73,17 @@ SCORES: dict[str, Callable[[Panel], Floats]] = {
 FIGURES: dict[str, Callable[[Panel], Any]] = {
     **{name: lambda p, score=score: p.forecaster_means(score(p)) for name, score in SCORES.items()},
     "infinite_losses": infinite_losses, "ruins": lambda p: ruins(p, 0),
-    "certainty_equivalent": lambda p: certainty_equivalent(p, 0.5), "sharpe": lambda p: sharpe(p, average_return(p, 0)),
+    "certainty_equivalent": lambda p: certainty_equivalent(p, 0.5),
     "ece": ece, "ece by count": lambda p: ece(p, kind="count"), "ece_debiased": ece_debiased,
     "ece_noise_floor": ece_noise_floor, "noise floor by count": lambda p: ece_noise_floor(p, kind="count"),
     "max_calibration_error": max_calibration_error, "sharpness": sharpness,
-    "debiased by count": lambda p: ece_debiased(p, kind="count"), "recalibration": recalibration_line,
+    "debiased by count": lambda p: ece_debiased(p, kind="count"),
     "murphy": lambda p: np.stack(murphy_decomposition(p), axis=1),
     "murphy by count": lambda p: np.stack(murphy_decomposition(p, kind="count"), axis=1),
     "curve": lambda p: reliability_curve(p).forecast,
     "alpha_mean": lambda p: np.stack(alpha_mean(p), axis=1),
     "skill": lambda p: brier_skill_against(p, uniform_brier(p)), "cluster_se": lambda p: cluster_se(scored(p)),
     "adjusted": lambda p: adjusted_brier(p, brier(p)).value, "adjusted_se": lambda p: adjusted_brier(p, brier(p)).se,
-    "relative_skill": lambda p: relative_skill(p, brier(p)).value,
     "auc": auc, "auc_se": lambda p: cluster_se(auc_sums(p)),
     "pool_weights": lambda p: pool_weights(p).weight, "exponential_form": lambda p: exponential_form(p).value,
     "pairwise_ability": lambda p: pairwise_ability(p).value, "pairwise_se": lambda p: pairwise_ability(p).se,
@@ -97,11 +92,9 @@ FIGURES: dict[str, Callable[[Panel], Any]] = {
 """Functions of a panel that give a value, or a row, for each forecaster."""
 RESAMPLED: dict[str, Callable[[Panel], Any]] = {
     "percentile": lambda p: percentile_interval(drawn(p)), "bca": lambda p: bca_interval(drawn(p), scored(p)),
-    "rank_range": lambda p: rank_range(drawn(p), scored(p).means),
-    "probability_best": lambda p: probability_best(drawn(p), scored(p).means),
 }  # fmt: skip
 """Functions of a panel that draw resamples of its events in their order."""
-UNSPLIT = (*SCORES, "ece", "murphy", "sharpness", "recalibration", "alpha_mean", "skill", "cluster_se", "adjusted")
+UNSPLIT = (*SCORES, "ece", "murphy", "sharpness", "alpha_mean", "skill", "cluster_se", "adjusted")
 """Figures that stay when a forecast is given twice with half its weight."""
 COUNTS = ("infinite_losses", "ruins")
 PENALISED = ("pool_weights", "exponential_form", "pairwise_ability", "pairwise_se")
@@ -213,7 +206,6 @@ def test_no_forecasts_have_no_stakes_and_no_stream(gamma: float) -> None:
           for gamma in (-0.1, 1.1, float("nan"))),
         (lambda: return_stream(ONE, np.zeros(1), 0), "step"),
         (lambda: return_stream(ONE, np.zeros(2), 1), "values"),
-        (lambda: sharpe(ONE, np.zeros(2)), "values"),
         (lambda: by_category(ONE, np.zeros(2)), "values"),
         (lambda: event_sums(ONE, np.zeros(3)), "values: one per forecast, 1"),
         (lambda: paired_tests(ONE, np.zeros(3)), "values: one per forecast, 1"),
@@ -221,7 +213,6 @@ def test_no_forecasts_have_no_stakes_and_no_stream(gamma: float) -> None:
         (lambda: ece(ONE, 0), "bins"),
         (lambda: murphy_decomposition(ONE, 10, "other"), "kind"),
         (lambda: reliability_curve(ONE, level=1.0), "level"),
-        (lambda: recalibration_line(ONE, clip=0.5), "clip"),
         *((lambda bound=clip: log_score(ONE, bound), "clip") for clip in (-0.1, 1.0)),
         (lambda: brier_skill([-0.1], [0.25]), "own"),
         (lambda: brier_skill([0.1], [-0.25]), "reference"),

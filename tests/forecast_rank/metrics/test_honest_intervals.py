@@ -7,13 +7,12 @@ import pytest
 import forecast_rank as fr
 from forecast_rank.metrics.bradley_terry import pairwise_ability
 from forecast_rank.metrics.calibration import ece
-from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece
+from forecast_rank.metrics.calibration_error import unbiased_ece
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.irt import fit_irt
 from forecast_rank.metrics.paired_tests import paired_tests
-from forecast_rank.metrics.proper_scores import brier, log_score
-from forecast_rank.metrics.resampled_ranks import rank_range
+from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.simultaneous_ranks import rank_ranges_beside, simultaneous_rank_ranges
 from forecast_rank.metrics.studentised import studentised_draws, studentised_interval
 from forecast_rank.metrics.uncertainty import (
@@ -25,7 +24,7 @@ from forecast_rank.metrics.uncertainty import (
     resample_counts,
     table_sums,
 )
-from forecast_rank.simulated_worlds import WORLDS, simulate
+from tests.forecast_rank.simulated_worlds import simulate
 from tests.lazy_modules import multitest, stats
 
 nan = np.nan
@@ -124,16 +123,13 @@ class TestSimultaneousRanks:
         assert simultaneous_rank_ranges(table_sums(values)).tolist() == [[1, 1], [2, 2]]
         assert simultaneous_rank_ranges(table_sums(values), lower_is_better=False).tolist() == [[2, 2], [1, 1]]
 
-    def test_ten_equals_may_all_be_first_where_percentile_ranks_deny_it(self) -> None:
-        denied, hits, worlds = 0, 0, 60
+    def test_ten_equals_may_all_be_first(self) -> None:
+        hits, worlds = 0, 60
         for seed in range(worlds):
             panel = simulate("equal", events=50, seed=seed).panel
             sums = event_sums(panel, brier(panel))
             hits += bool((simultaneous_rank_ranges(sums)[:, 0] == 1).all())
-            draws = bootstrap_means(sums, resample_counts(50, 200, seed))
-            denied += bool((rank_range(draws, sums.means)[:, 0] > 1).any())
         assert hits >= 55
-        assert denied >= 55
 
     def test_equal_rows_tie_whatever_rounding_does(self) -> None:
         noise, worse = np.random.default_rng(4).random((2, 200)) * 1e6
@@ -207,9 +203,8 @@ class TestUnbiasedEce:
 
     def test_counts_over_other_events_are_refused(self) -> None:
         panel = simulate("clustered", forecasters=2, events=4, seed=2).panel
-        for function in (unbiased_ece, ece_draws):
-            with pytest.raises(ValueError, match="counts: one column per event, 4"):
-                function(panel, resample_counts(5, 4))
+        with pytest.raises(ValueError, match="counts: one column per event, 4"):
+            unbiased_ece(panel, resample_counts(5, 4))
 
 
 def table_panel(forecasts: Floats, outcomes: Floats):  # type: ignore[no-untyped-def]
@@ -245,43 +240,6 @@ class TestModels:
         assert draws.std(axis=0) == pytest.approx(ability.se, rel=0.08)
 
 
-class TestSimulation:
-    @pytest.mark.parametrize("world", WORLDS)
-    def test_same_arguments_same_forecasts(self, world: str) -> None:
-        first, again = (simulate(world, forecasters=4, events=9, seed=3).panel for _ in "ab")
-        other_panel = simulate(world, forecasters=4, events=9, seed=4).panel
-        assert first.probability.tolist() == again.probability.tolist()
-        assert first.probability.tolist() != other_panel.probability.tolist()
-        assert len(np.unique(first.questions.event)) == 9
-
-    @pytest.mark.parametrize("world", ["independent", "clustered", "knowledge", "missing at random", "heavy tails"])
-    def test_skilled_score_better_in_the_long_run(self, world: str) -> None:
-        simulation = simulate(world, forecasters=4, events=4000, seed=1)
-        for scores in (-brier(simulation.panel), log_score(simulation.panel)):
-            assert np.argsort(-simulation.panel.forecaster_means(scores)).tolist() == [0, 1, 2, 3]
-        assert np.argsort(-simulation.skill).tolist() == [0, 1, 2, 3]
-
-    def test_raw_scores_mislead_where_the_skilled_take_the_hard_questions(self) -> None:
-        simulation = simulate("missing with skill", forecasters=4, events=4000, seed=1).panel
-        raw = simulation.forecaster_means(brier(simulation))
-        adjusted = adjusted_brier(simulation, brier(simulation)).value
-        assert np.ptp(raw) < np.ptp(adjusted) / 2
-        assert np.argsort(adjusted).tolist() == [0, 1, 2, 3]
-
-    def test_knowledge_is_calibrated_and_errors_are_not(self) -> None:
-        calibrated = ece(simulate("knowledge", forecasters=3, events=20_000, seed=2).panel)
-        mistaken = ece(simulate("clustered", forecasters=3, events=20_000, seed=2).panel)
-        assert (calibrated < 0.04).all()
-        assert mistaken[2] > 0.1
-
-    @pytest.mark.parametrize(
-        ("arguments", "name"), [({"world": "flat"}, "world"), ({"events": 0}, "events"), ({"forecasters": 0}, "forec")]
-    )
-    def test_bad_argument_is_named(self, arguments: dict[str, object], name: str) -> None:
-        with pytest.raises(ValueError, match=name):
-            simulate(**arguments)
-
-
 class TestRanges:
     """Interval ends stay within the range of the score, whatever the skew of few events."""
 
@@ -302,15 +260,6 @@ class TestRanges:
             for name, (low, high) in ranges.items():
                 if entry[f"{name}_ci"] is not None:
                     assert low <= entry[f"{name}_ci"][0] <= entry[name] <= entry[f"{name}_ci"][1] <= high, name
-
-    def test_losses_of_numbers_are_not_below_zero(self) -> None:
-        missed = [0.0, 0.1, 0.0, 0.2, 30.0]
-        rows = [(name, f"q{j}", value * factor, 0) for j, value in enumerate(missed) for name, factor in
-                (("ann", 1), ("bob", 2))]  # fmt: skip
-        frame = pl.DataFrame(rows, schema=["forecaster", "question", "value", "outcome"], orient="row", strict=False)
-        for entry in fr.rank_numeric(frame, bootstrap=200).to_dict()["forecasters"].values():
-            assert entry["crps_ci"][0] >= 0
-            assert entry["adjusted_crps_ci"][0] >= 0
 
 
 class TestConstantScores:

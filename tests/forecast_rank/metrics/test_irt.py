@@ -18,6 +18,8 @@ from tests.captured import CAPTURED
 from tests.forecast_rank.panels import EMPTY, panel, relabelled, rows_of, synthetic
 from tests.lazy_modules import integrate, special, stats
 
+pytestmark = pytest.mark.slow
+
 SHAPE = np.array([0, -1, -1.4, -1, -0.3, 0])
 
 

@@ -13,6 +13,7 @@ from forecast_rank.metrics.paired_tests import (
     questions_needed,
 )
 from forecast_rank.metrics.uncertainty import bootstrap_means, event_sums, resample_counts
+from tests.benchmarks.forecast_tests import MIXES, equal_world, false_adjusted, false_pairs, false_ranges
 from tests.forecast_rank.panels import EMPTY, scored, synthetic
 from tests.lazy_modules import multitest, sm, stats, statsmodels_power
 
@@ -57,20 +58,42 @@ class TestPairs:
             theirs = stats.ttest_rel(values[one], values[second])
             assert (gap, p) == (pytest.approx(values[one].mean() - values[second].mean()), pytest.approx(theirs.pvalue))
 
-    def test_is_statsmodels_for_clustered_weighted_differences(self) -> None:
+    def test_is_statsmodels_for_clustered_differences_of_equal_events(self) -> None:
+        generator = np.random.default_rng(2)
+        values, event = generator.random((2, 80)), np.arange(80) % 20
+        fit = sm.OLS(values[0] - values[1], np.ones(80)).fit(cov_type="cluster", cov_kwds={"groups": event}, use_t=True)
+        pairs = compared(values, event)
+        assert (pairs.difference, pairs.freedom.tolist()) == (pytest.approx(fit.params), [19])
+        assert (pairs.se, pairs.p) == (pytest.approx(fit.bse), pytest.approx(fit.pvalues))
+
+    def test_is_the_jackknife_over_events_of_any_size(self) -> None:
         """Events in no order, weights of the two averaged, only what both answered."""
         generator = np.random.default_rng(2)
         values, event = generator.random((2, 80)), generator.integers(0, 17, 80)
+        event[:30] = 3
         weight = generator.uniform(0.5, 2, (2, 80))
         values[0, :9], values[1, 40:55] = nan, nan
         common = ~np.isnan(values).any(axis=0)
-        fit = sm.WLS(
-            (values[0] - values[1])[common], np.ones(common.sum()), weights=weight.mean(axis=0)[common]
-        ).fit(cov_type="cluster", cov_kwds={"groups": event[common]}, use_t=True)  # fmt: skip
+        away, mass, group = (values[0] - values[1])[common], weight.mean(axis=0)[common], event[common]
+        mean = np.average(away, weights=mass)
+        left_out, totals = [], []
+        for code in np.unique(group):
+            left_out.append(np.average(away[group != code], weights=mass[group != code]))
+            totals.append(mass[group == code].sum())
+        share = (len(totals) - 1) / len(totals)
         pairs = compared(values, event, weight)
-        assert (pairs.n[0], pairs.events[0]) == (56, len(set(event[common])))
-        assert pairs.difference == pytest.approx(fit.params)
-        assert (pairs.se, pairs.p) == (pytest.approx(fit.bse), pytest.approx(fit.pvalues))
+        assert (pairs.n[0], pairs.events[0]) == (common.sum(), len(totals))
+        assert pairs.difference == pytest.approx([mean])
+        assert pairs.se == pytest.approx([np.sqrt(share * np.square(np.array(left_out) - mean).sum())])
+        assert pairs.freedom == pytest.approx([sum(totals) ** 2 / np.square(totals).sum() - 1])
+        assert pairs.p == pytest.approx([2 * stats.t.sf(abs(mean) / pairs.se[0], pairs.freedom[0])])
+
+    def test_large_event_does_not_tell_equals_apart(self) -> None:
+        """Of seven equal forecasters with one event of 20 questions among 20, in 60 worlds: 48 % said so before."""
+        worlds = [equal_world(MIXES["20, one of 20"], seed) for seed in range(60)]
+        for check in (false_pairs, false_ranges):
+            assert np.mean(list(map(check, worlds))) <= 0.05
+        assert np.mean(list(map(false_adjusted, worlds[:20]))) <= 0.05
 
     def test_only_common_questions_count(self) -> None:
         """The first looks worse on the whole, since only it took the hard question."""

@@ -54,8 +54,6 @@ def test_the_set_is_whole(forecasts: Panel) -> None:
         ("log_clip1e-6", partial(pm_rank.log, clip=1e-6)),
         ("spherical", pm_rank.spherical),
         ("aver_num_money_3", lambda forecasts: 3 * pm_rank.mean_return(forecasts)),
-        ("sharpe_marginal_g0", lambda forecasts: returns.sharpe(forecasts, returns.average_return(forecasts))),
-        ("calibration_uniform_10", partial(pm_rank.calibration, defects=True)),
         ("calibration_quantile_10", partial(pm_rank.calibration, kind="quantile")),
         ("gbt_default", pm_rank.pool_weights),
         ("gbt_5000", partial(pm_rank.pool_weights, sweeps=5000, threshold=1e-12)),
@@ -76,14 +74,6 @@ def test_brier_of_each_category(forecasts: Panel, expected: dict[str, Any]) -> N
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize("name", ["weighted_brier_fixed", "weighted_brier_irt_svi_seed0"])
-def test_weighted_brier_with_its_defect(forecasts: Panel, expected: dict[str, Any], name: str) -> None:
-    weights = expected[name].get("discriminations") or list(expected["irt_svi_seed0"]["discrimination"].values())
-    values = pm_rank.weighted_brier(forecasts, np.array(weights), defects=True)
-    assert_close(values, forecasts, expected[name]["scores"])
-
-
-@pytest.mark.captured
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_returns_in_every_mode(forecasts: Panel, expected: dict[str, Any], gamma: float) -> None:
     modes = {"default": "default", "approximate": "approx", "yes_only": "seed_yes_only", "market_level": None}
@@ -95,8 +85,6 @@ def test_returns_in_every_mode(forecasts: Panel, expected: dict[str, Any], gamma
             assert np.isfinite(pm_rank.mean_return(forecasts, gamma, mode)).all()
         else:
             assert_close(pm_rank.mean_return(forecasts, gamma, mode), forecasts, entry["scores"], within)
-    inverted = pm_rank.mean_return(forecasts, gamma, "market_level", defects=True)
-    assert_close(inverted, forecasts, expected[f"aver_market_level_RAW_INVERTED_g{gamma}"]["scores"])
 
 
 @pytest.mark.captured
@@ -136,25 +124,6 @@ def test_the_suites_own_return_where_options_are_not_exclusive_is_the_market_lev
         assert_close(figures, loose, expected[f"aver_market_level_fixed_g{gamma}"]["scores"])
 
 
-def test_weights_are_normalised_unless_the_defect_is_asked_for() -> None:
-    forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0, weight=1.0) + rows_of("ann", "r", [0.5, 0.5], 0, weight=3.0))
-    assert pm_rank.brier(forecasts) == pytest.approx([(0.99 + 3 * 0.75) / 4])
-    assert pm_rank.brier(forecasts, defects=True) == pytest.approx([(0.99 + 3 * 0.75) / 2])
-    single = panel(
-        rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.5, 0.5], 0) + rows_of("bob", "r", [0.5, 0.5], 0)
-    )
-    discrimination = np.array([1.0, 3.0])  # clipped to quartiles 1.5 and 2.5
-    assert pm_rank.weighted_brier(single, discrimination) == pytest.approx([(1.5 * 0.99 + 2.5 * 0.75) / 4, 0.75])
-    assert pm_rank.weighted_brier(single, discrimination, defects=True)[1] == pytest.approx(0.75 * 1.25)
-
-
-def test_edges_of_bins_are_where_decimals_are_unless_the_defect_is_asked_for() -> None:
-    """0.3 and 0.35, of which one came, make one bin; a rounding error moves 0.3 to the bin before."""
-    forecasts = panel(rows_of("ann", "q", [0.3, 0.35], [1, 0], exclusive=False))
-    assert pm_rank.calibration(forecasts) == pytest.approx([0.175])
-    assert pm_rank.calibration(forecasts, defects=True) == pytest.approx([(0.7 + 0.35) / 2])
-
-
 @pytest.mark.parametrize("mode", ["default", "approximate", "yes_only", "market_level"])
 def test_without_both_prices_there_is_no_return(mode: pm_rank.Mode) -> None:
     forecasts = panel(rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.6, 0.4], 0, odds=[0.5, 0.55]))
@@ -186,3 +155,16 @@ def test_everything_by_name() -> None:
     ]  # fmt: skip
     assert all(value.shape == (5,) and np.isfinite(value).all() for value in values.values())
     assert all(value.shape == (0,) for value in pm_rank.scores(EMPTY).values())
+
+
+def test_errors_of_the_package_are_put_right() -> None:
+    """0.3 and 0.35, of which one came, make one bin, and weights are those of the answered questions."""
+    forecasts = panel(rows_of("ann", "q", [0.3, 0.35], [1, 0], exclusive=False))
+    assert pm_rank.calibration(forecasts) == pytest.approx([0.175])
+    weighted = panel(rows_of("ann", "q", [0.9, 0.1], 0, weight=1.0) + rows_of("ann", "r", [0.5, 0.5], 0, weight=3.0))
+    assert pm_rank.brier(weighted) == pytest.approx([(0.99 + 3 * 0.75) / 4])
+    single = panel(
+        rows_of("ann", "q", [0.9, 0.1], 0) + rows_of("ann", "r", [0.5, 0.5], 0) + rows_of("bob", "r", [0.5, 0.5], 0)
+    )
+    discrimination = np.array([1.0, 3.0])  # clipped to quartiles 1.5 and 2.5
+    assert pm_rank.weighted_brier(single, discrimination) == pytest.approx([(1.5 * 0.99 + 2.5 * 0.75) / 4, 0.75])

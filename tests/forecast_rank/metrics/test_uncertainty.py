@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 
 from forecast_rank.metrics.panel import references
-from forecast_rank.metrics.resampled_ranks import probability_best, rank_range
 from forecast_rank.metrics.sample_mean import (
     bounded_cluster_interval,
     clopper_pearson,
@@ -33,11 +31,6 @@ nan = np.nan
 
 def draws_of(sums: EventSums, resamples: int = 1000, seed: int = 0) -> np.ndarray:
     return bootstrap_means(sums, resample_counts(sums.sums.shape[1], resamples, seed))
-
-
-def ranks_of(values: ArrayLike, *, lower_is_better: bool = True) -> list[list[float]]:
-    sums = table_sums(values)
-    return rank_range(draws_of(sums), sums.means, lower_is_better=lower_is_better).tolist()
 
 
 def clustered(generator: np.random.Generator, experiments: int, events: int) -> tuple[EventSums, EventSums]:
@@ -98,8 +91,6 @@ class TestEventSums:
         assert np.isnan(percentile_interval(draws_of(sums))).tolist() == [[True, True], [False, False]]
         assert np.isnan(bca_interval(draws_of(sums), sums)).tolist() == [[True, True], [False, False]]
         assert np.isnan(cluster_se(sums)).tolist() == [True, False]
-        ranks = rank_range(draws_of(sums), np.array([-np.inf, 0.6]), lower_is_better=False)
-        assert ranks.tolist() == [[1, 2], [1, 1]]
 
 
 class TestResamples:
@@ -203,7 +194,6 @@ class TestIntervals:
         for interval in (
             lambda: percentile_interval(draws, level),
             lambda: bca_interval(draws, sums, level),
-            lambda: rank_range(draws, sums.means, level=level),
         ):
             with pytest.raises(ValueError, match="level: between 0 and 1"):
                 interval()
@@ -260,75 +250,11 @@ NOISE = np.random.default_rng(4).random(200) * 1e6
 
 
 class TestRanks:
-    @pytest.mark.parametrize(
-        ("scores", "ranks"),
-        [
-            ([[-10.0, -12, -11, -13], [-1, -2, 0, -1], [5, 6, 4, 5]], [[1, 1], [2, 2], [3, 3]]),
-            ([[-5.0, 5, -5, 5], [5, -5, 5, -5], [50, 50, 50, 50]], [[1, 2], [1, 2], [3, 3]]),
-            ([NOISE, NOISE[::1], NOISE * (1 + 1e-15), NOISE + 2e6], [[1, 1], [1, 1], [1, 1], [4, 4]]),
-            ([[1.0], [2.0]], [[1, 2], [1, 2]]),
-            ([[0.0] + [nan] * 9, [0.2, 0.3] * 5, [0.8, 0.9] * 5], [[1, 3], [2, 2], [3, 3]]),
-            ([[10.0] * 4 + [nan] * 4, [6.0] * 8], [[2, 2], [1, 1]]),
-        ],
-        ids=[
-            "sure winner", "swapped places", "equal but for rounding", "one event", "one event of one forecaster",
-            "missed events",
-        ],
-    )  # fmt: skip
-    def test_range_of_ranks(self, scores: ArrayLike, ranks: list[list[int]]) -> None:
-        assert ranks_of(scores) == ranks
-        assert ranks_of(-np.asarray(scores), lower_is_better=False) == ranks
-
-    def test_draw_without_a_forecaster_leaves_them_at_their_mean(self) -> None:
-        """The third spoke on two of ten events, so about one draw in nine holds none of these."""
-        values = np.array([[0.1] * 10, [0.3] * 10, [0.2] * 2 + [nan] * 8])
-        sums = table_sums(values)
-        assert np.isnan(draws_of(sums)[:, 2]).mean() > 0.05
-        assert rank_range(draws_of(sums), sums.means).tolist() == [[1, 1], [3, 3], [2, 2]]
-        assert probability_best(draws_of(sums), sums.means).tolist() == [1, 0, 0]
-
-    def test_forecaster_without_a_mean_has_no_rank_and_takes_none(self) -> None:
-        sums = table_sums([[nan] * 3, [0.1, 0.2, 0.1], [0.5, 0.6, 0.5], [0.9, nan, nan]])
-        ranks = rank_range(draws_of(sums), sums.means)
-        assert np.isnan(ranks[0]).all()
-        assert ranks[1:].tolist() == [[1, 1], [2, 2], [1, 3]]
-
-    def test_range_is_rather_too_wide_than_too_narrow(self) -> None:
-        """One of ten resamples turns the two round: the ends of the middle 95 % lie between the first two and last."""
-        draws = np.array([[0.1, 0.2]] * 9 + [[0.2, 0.1]])
-        assert rank_range(draws, np.array([0.11, 0.19])).tolist() == [[1, 2], [1, 2]]
-
-    def test_ranges_hold_the_true_ranks_and_the_best_is_likely_the_best(self) -> None:
-        data = synthetic(6, 3000, 9, missing=0.1).panel
-        brier = data.sum_cells(np.square(data.probability - data.outcome)) / data.sizes
-        sums = event_sums(data, brier)
-        draws = draws_of(sums)
-        ranges, best = rank_range(draws, sums.means), probability_best(draws, sums.means)
-        assert all(low <= true <= high for true, (low, high) in enumerate(ranges, start=1))
-        assert best.argmax() == 0
-        assert best.sum() == pytest.approx(1)
-
-    def test_chance_of_being_best_is_that_of_two_normal_means(self) -> None:
-        generator = np.random.default_rng(6)
-        values = generator.normal(0, 1, (2, 400))
-        values[1] += 0.05 + values[0].mean() - values[1].mean()
-        away = values[1] - values[0]
-        expected = stats.norm.cdf(0.05 / (away.std() / 20))
-        sums = table_sums(values)
-        assert probability_best(draws_of(sums, 5000), sums.means) == pytest.approx([expected, 1 - expected], abs=0.02)
-
-    def test_those_who_tie_for_best_share_the_chance(self) -> None:
-        sums = table_sums([[0.1, 0.2], [0.1, 0.2], [0.9, 0.9], [0.0, nan]])
-        best = probability_best(draws_of(sums), sums.means)
-        assert best[:3].tolist() == [0.5, 0.5, 0]
-        assert np.isnan(best[3])
-
     def test_one_forecaster_on_one_question(self) -> None:
         sums = event_sums(panel(rows_of("ann", "q", [0.7, 0.3], 0)), np.array([0.09]))
         draws = draws_of(sums, 10)
         assert sums.means.tolist() == [0.09]
         assert np.isnan(percentile_interval(draws)).all()
-        assert rank_range(draws, sums.means).tolist() == [[1, 1]]
 
 
 class TestOneSample:

@@ -221,7 +221,6 @@ class TestBadRows:
             ({"probability": float("nan")}, "probability 'NaN' is not a number"),
             ({"probability": None}, "probability is empty"),
             ({"probability": float("inf")}, "probability inf is outside [0, 1]"),
-            ({"outcome": None}, "outcome is empty"),
             ({"outcome": 2}, "outcome 2 is neither 0 nor 1"),
             ({"outcome": 0.5}, "outcome 0.5 is neither 0 nor 1; fractions need --fractional-outcomes"),
             ({"odds": 0.0}, "odds 0.0 is outside (0, 1)"),
@@ -251,6 +250,13 @@ class TestBadRows:
             why = why.replace(reason, written)
         assert rejected(reading) == {first_row(format) + 2: why}
         assert reading.panel.questions.names == ["q0", "q1", "q3"]
+
+    def test_an_empty_outcome_is_a_fault_only_where_another_row_states_it(self, tmp_path: Path, format: str) -> None:
+        rows = [row(name, f"q{k}", "YES", 0.5, None if k else 1) for k in range(2) for name in ("ann", "bob")]
+        assert read_forecasts(write(tmp_path, rows, format)).unresolved == 2
+        rows[3]["outcome"] = 1
+        reading = read_forecasts(write(tmp_path, rows, format))
+        assert (reading.unresolved, rejected(reading)) == (0, {first_row(format) + 2: "outcome is empty"})
 
     @pytest.mark.parametrize(
         ("cell", "why"),
@@ -404,9 +410,9 @@ class TestPlacesInTheFile:
         reading = read_forecasts(text(tmp_path, content))
         assert rejected(reading) == {
             3: "the line has 6 fields, the header 5",
-            6: "outcome is empty",
             7: "probability 'x' is not a number",
         }
+        assert reading.unresolved == 1
         assert reading.panel.questions.names == ['q"3', "q1"]
 
     def test_a_line_that_is_no_json_object_is_rejected_alone(self, tmp_path: Path) -> None:

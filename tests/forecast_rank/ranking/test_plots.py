@@ -20,6 +20,8 @@ from tests.forecast_rank.panels import answers, panel, rows_of, synthetic
 from tests.lazy_modules import plt
 from tests.selection import chosen
 
+pytestmark = pytest.mark.slow
+
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
 DRAWN = replace(QUICK, metrics=("brier", "log", "average_return", "calibration", "irt"))
 """Settings under which a picture of each kind is drawn."""

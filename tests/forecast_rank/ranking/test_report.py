@@ -16,11 +16,9 @@ from forecast_rank.metrics.bradley_terry import pairwise_ability, pool_weights
 from forecast_rank.metrics.difficulty_adjustment import adjusted_brier
 from forecast_rank.metrics.distinct_pairs import distinct_pairs
 from forecast_rank.metrics.irt import fit_irt
-from forecast_rank.metrics.kelly_growth import expected_growth
 from forecast_rank.metrics.linear_pool import pool_contests
 from forecast_rank.metrics.panel import Panel, from_arrays, references
 from forecast_rank.metrics.proper_scores import brier
-from forecast_rank.metrics.returns import log_wealth
 from forecast_rank.metrics.uncertainty import resample_counts
 from forecast_rank.ranking import calibration_figures, figure_table, model_fits, score_figures, scoreboard, threads
 from forecast_rank.ranking.model_fits import sampled_events, with_references
@@ -28,8 +26,8 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
 from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
-from forecast_rank.simulated_worlds import simulate
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
+from tests.forecast_rank.simulated_worlds import simulate
 from tests.selection import chosen
 
 QUICK = Settings(bootstrap=200, stream=10)
@@ -167,17 +165,6 @@ class TestShape:
         assert (sorted_pairs.call_count, contests.call_count) == (1, 1)
         assert draws.call_count == 2  # for the means, and for the calibration error
 
-    def test_expected_growth_does_not_depend_on_the_risk_aversions(self, forecasts: Panel) -> None:
-        means = (
-            forecasts.forecaster_means(expected_growth(forecasts)),
-            forecasts.forecaster_means(log_wealth(forecasts)),
-        )
-        for gammas in (("0.5",), ("1", "0"), ("0", "1.0")):
-            figures = rank_panel(forecasts, replace(QUICK, metrics=("average_return",), gammas=gammas))["forecasters"]
-            entries = [figures[name] for name in forecasts.forecasters]
-            assert [entry["expected_growth"] for entry in entries] == means[0].tolist()
-            assert [entry["realised_growth"] for entry in entries] == means[1].tolist()
-
     def test_error_in_one_of_the_parts_ends_the_report(self, forecasts: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(threads, "MANY_FORECASTS", 0)
         monkeypatch.setattr(score_figures, "alpha", Mock(side_effect=MemoryError))
@@ -200,15 +187,6 @@ class TestFigures:
             assert first <= place <= last
             assert isinstance(first, int)
             assert entry["rank_range"] == entry["rank_ranges"]["brier"]
-
-    @pytest.mark.parametrize("ranking", ["adjusted_brier", "calibration"])
-    def test_probabilities_of_being_best_add_up(self, report: dict[str, Any], ranking: str) -> None:
-        shares = [entry["probability_best"][ranking] for entry in report["forecasters"].values()]
-        assert sum(shares) == pytest.approx(1)
-
-    def test_mean_of_other_questions_tells_nobody_the_best(self, report: dict[str, Any]) -> None:
-        assert report["headline"] == "adjusted_brier"
-        assert {entry["probability_best"]["brier"] for entry in report["forecasters"].values()} == {None}
 
     def test_a_reference_has_the_rank_it_would_hold_among_the_forecasters(self, report: dict[str, Any]) -> None:
         scores = [entry["brier"] for entry in report["forecasters"].values()]
@@ -665,15 +643,6 @@ class TestPairsOfTheFirst:
         report = fr.rank(pl.DataFrame(self.COLUMNS), bootstrap=0, pairs=pairs)
         assert report.to_dict()["pairs"] == []
         assert "no pairs are compared, as asked" in report.to_text()
-
-    def test_scores_of_any_rule_have_pairs_of_the_first(self) -> None:
-        rows = [(name, q, k + q / 10) for k, name in enumerate("abcd") for q in range(5)]
-        frame = pl.DataFrame(rows, schema=["forecaster", "question", "loss"], orient="row")
-        content = fr.rank_scores(frame, lower="loss", bootstrap=0, pairs=2).to_dict()
-        assert [(pair["first"], pair["second"]) for pair in content["pairs"]] == [("a", "b")]
-        assert content["notes"] == [
-            "pairs are compared among the first 2 of 4 forecasters by loss; --pairs N compares more"
-        ]
 
     def test_negative_number_is_refused(self) -> None:
         with pytest.raises(fr.InvalidSetting, match="pairs: at least 0, not -1"):

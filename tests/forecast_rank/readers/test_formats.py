@@ -2,28 +2,32 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError
 
 import forecast_rank as fr
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.readers.forecastbench import DATASET, RESOLVED, UNRESOLVED
 from forecast_rank.readers.kalshibench import p_yes
 from forecast_rank.readers.polystrat import event_of
 from forecast_rank.readers.records import InvalidRecord, parse_time
-from scoring.models import ImportedForecast, ImportedQuestion
 from tests.captured import CAPTURED
-from tests.scoring.imports.commands import imported, leaderboard, printed, rejections, written
+from tests.forecast_rank.readers.parsed import parsed
 
-pytestmark = pytest.mark.django_db
 FORECASTS = CAPTURED / "forecasts"
 
 
-def stored(**narrowed: Any) -> list[tuple]:
-    rows = ImportedForecast.objects.filter(**narrowed).order_by("pk")
-    return list(rows.values_list("forecaster", "question", "option", "probability", "outcome"))
+def written(path: Path, *records: Any) -> Path:
+    """A file of JSON Lines."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def report(format: str, *files: Path) -> dict[str, Any]:
+    return fr.rank(list(files), format=format).to_dict()
 
 
 class TestPolystrat:
@@ -34,22 +38,21 @@ class TestPolystrat:
     }  # fmt: skip
 
     def test_bet_becomes_the_forecast_behind_it(self, tmp_path: Path) -> None:
-        imported("polystrat", written(tmp_path / "bets.jsonl", self.BET))
-        row = ImportedForecast.objects.get()
-        assert stored() == [("gpt · rag", "0x1", "YES", 0.3, 1.0)]
-        assert (row.odds, row.no_odds, row.exclusive) == (pytest.approx(0.4), 0.6, False)
-        assert ImportedQuestion.objects.get().title == "Rain?"
+        reading = parsed("polystrat", written(tmp_path / "bets.jsonl", self.BET))
+        (row,) = reading.rows
+        assert reading.stated == [("gpt · rag", "0x1", "YES", 0.3, 1.0)]
+        assert (row["odds"], row["no_odds"], row["exclusive"]) == (pytest.approx(0.4), 0.6, 0.0)
+        assert reading.questions["0x1"].title == "Rain?"
 
     def test_null_probability_is_rejected_and_never_read_as_zero(self, tmp_path: Path) -> None:
         null = {**self.BET, "p_yes": None, "p_no": None, "placed_at": 1773273700}
-        summary = imported("polystrat", written(tmp_path / "bets.jsonl", self.BET, null))
-        assert (summary["rows"], summary["rejected"], summary["added"]) == (2, 1, 1)
-        assert rejections() == [(2, "p_yes is null: nothing was stated")]
-        assert [row[3] for row in stored()] == [0.3], "what was said before the tool failed still counts"
+        reading = parsed("polystrat", written(tmp_path / "bets.jsonl", self.BET, null))
+        assert (reading.records, reading.refused) == (2, [(2, "p_yes is null: nothing was stated")])
+        assert reading.values("probability") == [0.3], "what was said before the tool failed still counts"
 
     def test_zero_is_a_probability(self, tmp_path: Path) -> None:
-        imported("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, "p_yes": 0.0, "p_no": 1.0}))
-        assert [row[3] for row in stored()] == [0.0]
+        reading = parsed("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, "p_yes": 0.0, "p_no": 1.0}))
+        assert reading.values("probability") == [0.0]
 
     @pytest.mark.parametrize(
         ("change", "why"),
@@ -66,12 +69,12 @@ class TestPolystrat:
     def test_row_that_can_not_be_used_is_rejected_with_its_reason(
         self, tmp_path: Path, change: dict[str, Any], why: str
     ) -> None:
-        imported("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, **change}, self.BET))
-        assert rejections() == [(1, why)]
+        reading = parsed("polystrat", written(tmp_path / "bets.jsonl", {**self.BET, **change}, self.BET))
+        assert reading.refused == [(1, why)]
 
     def test_two_bets_on_one_forecast_are_one(self, tmp_path: Path) -> None:
-        summary = imported("polystrat", written(tmp_path / "bets.jsonl", self.BET, {**self.BET, "executed_price": 0.7}))
-        assert (summary["rows"], summary["rejected"], summary["added"]) == (2, 0, 1)
+        reading = parsed("polystrat", written(tmp_path / "bets.jsonl", self.BET, {**self.BET, "executed_price": 0.7}))
+        assert (reading.records, len(reading.refused), len(reading.rows)) == (2, 0, 1)
 
     @pytest.mark.parametrize(
         ("title", "settled", "event"),
@@ -98,8 +101,7 @@ class TestPolystrat:
     def test_strikes_of_one_day_are_one_event(self, tmp_path: Path) -> None:
         titles = ("Will it be 16°C on March 11?", "Will it be 17°C on March 11?", "Will it be 17°C on March 12?")
         bets = [{**self.BET, "condition_id": f"0x{i}", "title": title} for i, title in enumerate(titles)]
-        imported("polystrat", written(tmp_path / "bets.jsonl", *bets))
-        assert list(ImportedForecast.objects.order_by("question").values_list("event", flat=True)) == [
+        assert parsed("polystrat", written(tmp_path / "bets.jsonl", *bets)).values("event") == [
             "Will it be … on March 11? (2026-03-11)",
             "Will it be … on March 11? (2026-03-11)",
             "Will it be … on March 12? (2026-03-12)",
@@ -107,13 +109,17 @@ class TestPolystrat:
 
     @pytest.mark.captured
     def test_captured_markets_form_157_events(self) -> None:
-        summary = imported("polystrat", FORECASTS / "polystrat_llm_bets_2026-03.jsonl")
-        assert (summary["questions"], summary["warnings"]) == (219, [])
-        assert leaderboard()["data"]["events"] == ImportedForecast.objects.values("event").distinct().count() == 157
-        seoul = ImportedQuestion.objects.filter(title__contains="in Seoul be", title__endswith="March 16?")
-        assert seoul.count() == 4
-        events = ImportedForecast.objects.filter(question__in=seoul.values("question")).values("event").distinct()
-        assert events.get()["event"] == "Will the highest temperature in Seoul be … on March 16? (2026-03-16)"
+        file = FORECASTS / "polystrat_llm_bets_2026-03.jsonl"
+        reading = parsed("polystrat", file)
+        assert (len(reading.questions), reading.warnings) == (219, [])
+        assert report("polystrat", file)["data"]["events"] == len(set(reading.values("event"))) == 157
+        seoul = set()
+        for question in reading.questions.values():
+            if "in Seoul be" in question.title and question.title.endswith("March 16?"):
+                seoul.add(question.question)
+        assert len(seoul) == 4
+        events = {row["event"] for row in reading.rows if row["question"] in seoul}
+        assert events == {"Will the highest temperature in Seoul be … on March 16? (2026-03-16)"}
 
     @pytest.mark.captured
     def test_every_captured_bet_is_taken_and_eleven_nulls_among_them_are_not(self, tmp_path: Path) -> None:
@@ -121,15 +127,15 @@ class TestPolystrat:
         nulls = [json.dumps({**json.loads(line), "p_yes": None, "p_no": None}) for line in lines[:11]]
         file = tmp_path / "bets.jsonl"
         file.write_text("\n".join([*lines, *nulls]) + "\n")
-        summary = imported("polystrat", file)
-        assert (summary["rows"], summary["rejected"]) == (len(lines) + 11, 11)
-        assert {why for _, why in rejections()} == {"p_yes is null: nothing was stated"}
+        reading = parsed("polystrat", file)
+        assert (reading.records, len(reading.refused)) == (len(lines) + 11, 11)
+        assert {why for _, why in reading.refused} == {"p_yes is null: nothing was stated"}
         content = {
             (f"{record['mech_model']} · {record['mech_tool']}", record["condition_id"])
             for record in map(json.loads, lines)
         }
-        assert {row[:2] for row in stored()} == content
-        assert leaderboard()["data"]["forecasts"] == len(content)
+        assert {row[:2] for row in reading.stated} == content
+        assert report("polystrat", file)["data"]["forecasts"] == len(content)
 
 
 class TestForecastBench:
@@ -138,22 +144,21 @@ class TestForecastBench:
     @pytest.mark.captured
     def test_superforecaster_medians_are_the_published_ones(self) -> None:
         folder = FORECASTS / "forecastbench"
-        summary = imported(
-            "forecastbench",
+        files = [
             folder / "superforecaster_individual_2024-07-21.json",
             folder / "resolution_set_2024-07-21_at_2025-09-05.json",
             folder / "question_set_2024-07-21-human.json",
-        )
-        assert (summary["rows"], summary["rejected"], summary["forecasters"]) == (7_693, 0, 1)
-        assert summary["warnings"] == []
-        (entry,) = leaderboard()["forecasters"].values()
-        scored = ImportedForecast.objects.filter(outcome__isnull=False)
+        ]
+        reading, ranked = parsed("forecastbench", *files), report("forecastbench", *files)
+        assert (reading.records, reading.refused, reading.warnings) == (7_693, [], [])
+        (entry,) = ranked["forecasters"].values()
+        scored = Counter(row["category"] for row in reading.rows if row["outcome"] is not None)
         for category, (n, brier) in self.PUBLISHED.items():
-            assert scored.filter(category=category).count() == n
+            assert scored[category] == n
             assert round(entry["brier_by_category"][category], 3) == brier
         assert entry["n"] == 597
-        assert leaderboard()["references"]["uniform"]["brier_by_category"][DATASET] == 0.25
-        assert leaderboard()["references"]["market"]["n"] == 76
+        assert ranked["references"]["uniform"]["brier_by_category"][DATASET] == 0.25
+        assert ranked["references"]["market"]["n"] == 76
 
     def files(self, tmp_path: Path, *forecasts: dict[str, Any], resolutions: list[dict[str, Any]]) -> list[Path]:
         vectors = {"model": "Panel", "forecast_due_date": "2026-01-01", "forecasts": list(forecasts)}
@@ -168,31 +173,33 @@ class TestForecastBench:
         values = [says("a", 0.1), says("b", 0.4), says("c", 0.9), says("d", None), says("a", 0.5)]
         resolution = {**self.RESOLUTION, "id": "x", "source": "fred", "resolved_to": 1.0}
         later = says("a", 0.6, "2026-03-01")
-        imported("forecastbench", *self.files(tmp_path, *values, later, resolutions=[resolution]))
-        assert stored() == [
+        reading = parsed("forecastbench", *self.files(tmp_path, *values, later, resolutions=[resolution]))
+        assert reading.stated == [
             ("Panel (median)", "fred:x by 2026-02-01", "YES", 0.4, 1.0),
             ("Panel (median)", "fred:x by 2026-03-01", "YES", 0.6, None),
         ]
-        assert rejections() == [(4, "forecast is null: nothing was stated"), (5, "a has answered this question before")]
+        reasons = [(4, "forecast is null: nothing was stated"), (5, "a has answered this question before")]
+        assert reading.refused == reasons
 
     FORECAST = {"id": "m", "source": "manifold", "forecast": 0.5, "resolution_date": None}
     RESOLUTION = {"id": "m", "source": "manifold", "resolution_date": "2026-02-01", "resolved": True}
 
     def test_market_is_scored_once_against_its_price_while_it_is_open(self, tmp_path: Path) -> None:
         price = {**self.RESOLUTION, "resolved_to": 0.3, "resolved": False}
-        imported("forecastbench", *self.files(tmp_path, self.FORECAST, resolutions=[price]))
-        row = ImportedForecast.objects.get()
-        assert (row.forecaster, row.question, row.outcome, row.category) == ("Panel", "manifold:m", 0.3, UNRESOLVED)
-        assert leaderboard()["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
+        files = self.files(tmp_path, self.FORECAST, resolutions=[price])
+        (row,) = parsed("forecastbench", *files).rows
+        values = (row["forecaster"], row["question"], row["outcome"], row["category"])
+        assert values == ("Panel", "manifold:m", 0.3, UNRESOLVED)
+        assert report("forecastbench", *files)["forecasters"]["Panel"]["brier"] == pytest.approx(0.04)
 
     def test_annulled_question_stays_open(self, tmp_path: Path) -> None:
         files = self.files(tmp_path, self.FORECAST, resolutions=[{**self.RESOLUTION, "resolved_to": float("nan")}])
-        assert imported("forecastbench", *files)["open_questions"] == 1
+        assert parsed("forecastbench", *files).values("outcome") == [None]
 
     def test_files_without_forecasts_are_bad_usage(self, tmp_path: Path) -> None:
         _, resolutions = self.files(tmp_path, resolutions=[])
-        with pytest.raises(CommandError, match="none of them holds forecasts"):
-            imported("forecastbench", resolutions)
+        with pytest.raises(UnreadableFile, match="none of them holds forecasts"):
+            parsed("forecastbench", resolutions)
 
 
 class TestKalshiBench:
@@ -237,34 +244,30 @@ class TestKalshiBench:
 
         failed = {**row("KXD"), "raw_output": "", "error": "timeout"}
         file = written(tmp_path / "tier1__model_x.jsonl", row("KXA"), row("KXB"), row("KXA"), failed)
-        imported("kalshibench", file)
-        assert stored() == [("model_x", "KXB", "YES", 0.65, None)]
+        reading = parsed("kalshibench", file)
+        assert reading.stated == [("model_x", "KXB", "YES", 0.65, None)]
         reason = "question_id KXA stands on 2 rows: nothing tells the questions apart"
-        assert rejections() == [(1, reason), (3, reason), (4, "the call failed: timeout")]
+        assert reading.refused == [(1, reason), (3, reason), (4, "the call failed: timeout")]
 
     @pytest.mark.captured
     def test_of_1800_real_answers_each_is_stored_as_stated_or_refused_with_a_reason(self) -> None:
         files = sorted((FORECASTS / "kalshibench").glob("*.jsonl"))
-        summary = imported("kalshibench", *files, collection="KalshiBench")
-        assert summary["rows"] == 1_800
-        assert summary["added"] + summary["rejected"] == 1_800
-        assert summary["added"] > 800
-        assert summary["open_questions"] == summary["questions"]
-        assert leaderboard() is None, "no row carries an outcome, so nothing is scored"
-        refused = rejections()
-        assert len(refused) == summary["rejected"]
-        assert all(why for _, why in refused)
+        reading = parsed("kalshibench", *files)
+        assert reading.records == len(reading.rows) + len(reading.refused) == 1_800
+        assert len(reading.rows) > 800
+        assert set(reading.values("outcome")) == {None}
+        assert all(why for _, why in reading.refused)
         texts = {
             (file.stem.rpartition("__")[2], line): json.loads(text)["raw_output"]
             for file in files
             for line, text in enumerate(file.read_text().splitlines(), start=1)
         }
-        for row in ImportedForecast.objects.all():
-            content = texts[row.forecaster, row.row].rpartition("</think>")[2]
+        for row in reading.rows:
+            content = texts[row["forecaster"], row["line"]].rpartition("</think>")[2]
             values = {float(number) for number in re.findall(r"<confidence>\s*([\d.]+)", content)}
-            assert values == {round(100 * row.probability, 6)}, "the number itself, never 1 minus it"
+            assert values == {round(100 * row["probability"], 6)}, "the number itself, never 1 minus it"
             answered_yes = "<answer>yes" in content.lower()
-            assert row.probability == 0.5 or answered_yes == (row.probability > 0.5)
+            assert row["probability"] == 0.5 or answered_yes == (row["probability"] > 0.5)
 
 
 class TestGoodJudgmentOpen:
@@ -290,12 +293,12 @@ class TestGoodJudgmentOpen:
         }
         later = {**content, "timestamp": "2026-01-02T10:00:00Z", "prediction": [1.0, 0.0]}
         late = {**content, "timestamp": "2026-02-02T10:00:00Z", "prediction": [0.0, 1.0]}
-        summary = imported(
-            "gjo", *self.files(tmp_path, content, later, late, {**content, "problem_id": 7, "username": "bo"})
-        )
-        assert (summary["rows"], summary["rejected"], summary["open_questions"]) == (4, 0, 1)
-        assert leaderboard()["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
-        assert ImportedQuestion.objects.get(question="3940").happened == ["Ada"]
+        files = self.files(tmp_path, content, later, late, {**content, "problem_id": 7, "username": "bo"})
+        reading = parsed("gjo", *files)
+        assert (reading.records, reading.refused) == (4, [])
+        assert {row["question"] for row in reading.rows if row["outcome"] is None} == {"7"}
+        assert report("gjo", *files)["forecasters"]["ann"]["brier"] == 0, "the latest before the close counts"
+        assert list(reading.questions["3940"].happened) == ["Ada"]
 
     @pytest.mark.parametrize("name", ["end_date", "end_time"])
     def test_problem_closes_at_the_date_of_its_metadata(self, tmp_path: Path, name: str) -> None:
@@ -313,8 +316,8 @@ class TestGoodJudgmentOpen:
             {**good, "problem_id": 1}, {**good, "prediction": [1.0]}, {**good, "prediction": [0.5, 0.6]},
             {**good, "username": "bo", "prediction": ["a", 0.6]}, {**good, "username": "bo", "prediction": 1}, None,
         ]  # fmt: skip
-        imported("gjo", *self.files(tmp_path, {**good, "username": "cem"}, *bad))
-        assert [why for _, why in rejections()] == [
+        reading = parsed("gjo", *self.files(tmp_path, {**good, "username": "cem"}, *bad))
+        assert [why for _, why in reading.refused] == [
             "problem_id 1 is not in the metadata",
             "prediction holds 1 numbers, the problem 2 options",
             "probability 0.5 belongs to exclusive options that sum to 1.1, not 1",
@@ -326,27 +329,24 @@ class TestGoodJudgmentOpen:
     def test_problems_without_an_end_date_are_a_warning(self, tmp_path: Path) -> None:
         prediction = {"problem_id": 7, "username": "ann", "timestamp": "2026-01-01T10:00:00Z", "prediction": [0.5, 0.5]}
         files = self.files(tmp_path, prediction)
-        assert imported("gjo", *files)["warnings"] == [
-            f"predictions.json: {name} is empty in all rows: the file has no field that fills it"
-            for name in ("outcome", "closed_at")
+        assert parsed("gjo", *files).warnings == [
+            f"{name} is empty in all rows: the file has no field that fills it" for name in ("outcome", "closed_at")
         ]
-        assert "Warning: predictions.json: closed_at is empty" in printed("gjo", *files, collection="again")
 
     def test_predictions_without_metadata_are_bad_usage(self, tmp_path: Path) -> None:
         _, predictions = self.files(tmp_path, {"problem_id": 1, "prediction": [1.0]})
-        with pytest.raises(CommandError, match="none of them holds the problems' metadata"):
-            imported("gjo", predictions)
+        with pytest.raises(UnreadableFile, match="none of them holds the problems' metadata"):
+            parsed("gjo", predictions)
 
 
 class TestProphetArena:
     @pytest.mark.captured
     def test_csv_is_ranked_as_the_same_forecasts_in_the_long_form(self) -> None:
         folder = CAPTURED / "pm_rank"
-        summary = imported("prophet_csv", folder / "S_prophet.csv")
-        assert (summary["rejected"], summary["warnings"]) == (0, [])
-        assert ImportedQuestion.objects.exclude(title="").count() == summary["questions"]
-        imported("long", folder / "S.csv")
-        ours, expected = leaderboard("prophet_csv-s_prophet"), leaderboard("long-s")
+        reading = parsed("prophet_csv", folder / "S_prophet.csv")
+        assert (reading.refused, reading.warnings) == ([], [])
+        assert all(question.title for question in reading.questions.values())
+        ours, expected = report("prophet_csv", folder / "S_prophet.csv"), fr.rank(folder / "S.csv").to_dict()
         for name, entry in expected["forecasters"].items():
             for key in ("n", "brier", "log", "average_return", "alpha", "ece"):
                 assert ours["forecasters"][name][key] == pytest.approx(entry[key]), (name, key)
@@ -377,21 +377,23 @@ class TestProphetArena:
         }  # fmt: skip
 
     def test_title_is_that_of_the_markets_and_asks_are_cents_or_none_at_the_bounds(self, tmp_path: Path) -> None:
-        imported("prophet_csv", self.table(tmp_path, self.record()))
-        a, b = ImportedForecast.objects.order_by("option")
-        assert (a.odds, a.no_odds, b.odds, b.no_odds) == (0.71, 0.31, None, None)
-        assert (a.question, a.event, a.exclusive, a.weight) == ("KXE-1", "KXE", True, 1.0)
-        assert ImportedQuestion.objects.get().title == "Who wins?"
+        reading = parsed("prophet_csv", self.table(tmp_path, self.record()))
+        a, b = sorted(reading.rows, key=lambda row: row["option"])
+        assert (a["odds"], a["no_odds"], b["odds"], b["no_odds"]) == (0.71, 0.31, None, None)
+        assert (a["question"], a["event"], a["exclusive"], a["weight"]) == ("KXE-1", "KXE", 1.0, 1.0)
+        assert reading.questions["KXE-1"].title == "Who wins?"
 
     def test_event_asked_about_twice_counts_once(self, tmp_path: Path) -> None:
-        imported("prophet_csv", self.table(tmp_path, self.record(), self.record(submission_id="KXE-2")))
-        assert set(ImportedForecast.objects.values_list("question", "weight")) == {("KXE-1", 0.5), ("KXE-2", 0.5)}
+        reading = parsed("prophet_csv", self.table(tmp_path, self.record(), self.record(submission_id="KXE-2")))
+        assert {(row["question"], row["weight"]) for row in reading.rows} == {("KXE-1", 0.5), ("KXE-2", 0.5)}
 
     def test_markets_that_are_no_distribution_are_two_way_questions(self, tmp_path: Path) -> None:
         bo = self.record(predictor_name="bo", vector={"A": 0.75, "B": 0.75})
-        assert imported("prophet_csv", self.table(tmp_path, self.record(), bo))["rejected"] == 0
-        assert not ImportedForecast.objects.filter(exclusive=True).exists()
-        assert leaderboard()["forecasters"]["bo"]["brier"] == pytest.approx((0.0625 + 0.5625) / 2)
+        file = self.table(tmp_path, self.record(), bo)
+        reading = parsed("prophet_csv", file)
+        assert (reading.refused, set(reading.values("exclusive"))) == ([], {0.0})
+        brier = report("prophet_csv", file)["forecasters"]["bo"]["brier"]
+        assert brier == pytest.approx((0.0625 + 0.5625) / 2)
 
     def test_half_a_vector_and_nonsense_are_rejected(self, tmp_path: Path) -> None:
         rows = [
@@ -400,8 +402,7 @@ class TestProphetArena:
             self.record(predictor_name="dea", vector={"A": 0.5, "B": 0.25, "C": 0.25}),
             self.record(predictor_name="", vector={"A": 0.5, "B": 0.5}),
         ]  # fmt: skip
-        imported("prophet_csv", self.table(tmp_path, *rows))
-        assert rejections() == [
+        assert parsed("prophet_csv", self.table(tmp_path, *rows)).refused == [
             (3, "market 'B' has no probability"),
             (4, "prediction is not valid JSON"),
             (5, "market 'C' has no outcome"),
@@ -411,10 +412,9 @@ class TestProphetArena:
     @pytest.mark.captured
     def test_tasks_alone_bring_questions_and_no_forecasts(self) -> None:
         files = sorted(FORECASTS.glob("prophet_arena_tasks__*.jsonl"))
-        summary = imported("prophet_tasks", *files)
-        assert (summary["rows"], summary["rejected"], summary["added"], summary["questions"]) == (42, 0, 0, 42)
-        assert ImportedQuestion.objects.filter(happened__isnull=False).count() == 26
-        assert leaderboard() is None
+        reading = parsed("prophet_tasks", *files)
+        assert (reading.records, reading.refused, reading.rows, len(reading.questions)) == (42, [], [], 42)
+        assert sum(question.happened is not None for question in reading.questions.values()) == 26
 
     def test_predictions_are_scored_by_what_the_task_resolved_to(self, tmp_path: Path) -> None:
         task = {
@@ -430,6 +430,7 @@ class TestProphetArena:
         content = written(
             tmp_path / "said.jsonl", says("ann", A=0.25, B=0.75), says("bo", A=1), says("cem", A=0.5, C=0.5)
         )
-        imported("prophet_tasks", tasks, content)
-        assert leaderboard()["forecasters"]["ann"]["brier"] == pytest.approx(0.0625)
-        assert rejections() == [(2, "'B' has no probability"), (3, "'C' is none of the task's outcomes")]
+        ann = fr.rank([tasks, content], format="prophet_tasks", allow_rejected=True).to_dict()["forecasters"]["ann"]
+        assert ann["brier"] == pytest.approx(0.0625)
+        reasons = [(2, "'B' has no probability"), (3, "'C' is none of the task's outcomes")]
+        assert parsed("prophet_tasks", tasks, content).refused == reasons

@@ -66,11 +66,13 @@ def update_manifest(folder: Path, **fields: Any) -> None:
     (folder / MANIFEST).write_text(manifest_text(contents))
 
 
-def update_record(folder: Path, table: str) -> None:
+def update_record(folder: Path, table: str, chains: dict[str, Any] | None = None) -> None:
     """Makes the last record of the chain of archives one of a changed table, and the manifest's head its own."""
     links = read_cells(folder, "chain")
     last = next(row for row in reversed(links) if row["protocol"] == "archive")
     record = json.loads(last["record"])
+    if chains is not None:
+        record["chains"] = {name: head for name, head in chains.items() if name != "archive"}
     if table in record["tables"]:
         rows = read_cells(folder, table)
         record["tables"][table] = {"rows": len(rows), "sha256": file_sha256(folder / "csv" / f"{table}.csv")}
@@ -83,3 +85,32 @@ def update_record(folder: Path, table: str) -> None:
     write_cells(folder, "chain", links)
     chains = json.loads((folder / MANIFEST).read_text())["chains"]
     update_manifest(folder, chains=chains | {"archive": {"length": int(last["sequence"]), "head": last["sha256"]}})
+
+
+def rewrite_board(folder: Path, protocol: str, change: Callable[[Any], None], *, newest: bool) -> None:
+    """Changes the first entry of a published board, its hash, and the chain of boards from there on."""
+    rows, links = read_cells(folder, "published_boards"), read_cells(folder, "chain")
+    of_protocol = [row for row in rows if row["protocol"] == protocol]
+    board = of_protocol[-1 if newest else 0]
+    entries = json.loads(board["entries"])
+    change(entries[0])
+    board["entries"] = canonical(entries)
+    board["sha256"] = record_sha256({"entries": entries, "report": json.loads(board["report"])})
+    head = None
+    for link in (row for row in links if row["protocol"] == "board"):
+        record = json.loads(link["record"])
+        if link["sequence"] == board["link"]:
+            record["boards"] = [recorded_board(row) for row in rows if row["link"] == board["link"]]
+        link["record"], link["record_sha256"] = canonical(record), record_sha256(record)
+        link["previous"] = head or link["previous"]
+        link["sha256"] = head = link_sha256(link["previous"], link["record_sha256"])
+    write_cells(folder, "published_boards", rows)
+    write_cells(folder, "chain", links)
+    chains = json.loads((folder / MANIFEST).read_text())["chains"]
+    chains["board"]["head"] = head
+    update_manifest(folder, chains=chains)
+    update_record(folder, "published_boards", chains=chains)
+
+
+def recorded_board(row: dict[str, str]) -> dict[str, str]:
+    return {name: row[name] for name in ("protocol", "track", "methodology", "arm", "category", "at", "sha256")}

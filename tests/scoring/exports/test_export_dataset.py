@@ -38,7 +38,7 @@ from tests.factories import (
 from tests.guards import guards_removed
 from tests.scoring.exports.archives import csv_cells, table_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 # contents
@@ -188,11 +188,11 @@ def rows_around_midnight() -> None:
     """Snapshots, decisions and journal entries just before, at and after Sunday midnight."""
     agent = AgentFactory(cohort=CohortFactory())
     sunday = WEEK + timedelta(weeks=1)
+    bet(agent, MarketFactory(), week=1)
+    trade = bet(agent, MarketFactory(), week=2)
     for at in (sunday - timedelta(microseconds=1), sunday, sunday + timedelta(hours=23, minutes=50),
                sunday + timedelta(days=1)):  # fmt: skip
         SnapshotFactory(agent=agent, taken_at=at)
-    bet(agent, MarketFactory(), week=1)
-    trade = bet(agent, MarketFactory(), week=2)
     with guards_removed(Decision, Trade, JournalEntry):
         Decision.objects.filter(pk=trade.decision_id).update(decided_at=sunday)
         Trade.objects.filter(pk=trade.pk).update(executed_at=sunday)

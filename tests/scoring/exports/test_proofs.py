@@ -19,7 +19,7 @@ from scoring.exports.verification.verifier import CHECKS, MALFORMED_DATA_ERRORS
 from tests.scoring.exports.forgery import Cells, keep_csv_alone, read_cells, rewrite
 from tests.selection import one_per_rule
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.own_database]
 OF_THE_RECORD = ("tables", "record")
 """The checks that know the record of the archive, or the Parquet files: not made where a forger rewrote these."""
 

@@ -2,12 +2,16 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from pytest_httpserver import HTTPServer
 
 from agents.models import Decision, Family
@@ -15,6 +19,8 @@ from foundation.models import Run
 from tests.commands import CommandOutput, run
 from tests.scoring.exports.conftest import END
 from tests.venue import GEMINI
+
+pytestmark = [pytest.mark.slow, pytest.mark.own_database]
 
 SPAN = {"from": "2026-03-08", "to": END.isoformat()}
 ECHO = '''
@@ -139,6 +145,32 @@ def test_agent_that_repeats_a_models_answers_ends_with_its_balance_and_its_score
     assert "the past, which the agent's model may know" in ran["note"]
     written = (Run.objects.all(), Family.objects.filter(external=True), Decision.objects.all())
     assert [rows.exists() for rows in written] == [False, False, False]
+
+
+HOLDER = """
+from arena_agent import Agent
+
+class Holder(Agent):
+    name = "holder"
+
+    def trade(self, portfolio, markets):
+        return []
+
+    def forecast(self, question):
+        return question.even()
+"""
+
+
+def test_command_of_the_kit_rehearses_without_a_database(exported: Path, tmp_path: Path, db: None) -> None:
+    """The arena's own database is an empty file; conditions and methodologies are those of the archive."""
+    (tmp_path / "holder.py").write_text(HOLDER)
+    command = [sys.executable, "-m", "arena_agent", "rehearse", "holder.py", "--arena", str(settings.BASE_DIR)]
+    command += ["--from", SPAN["from"], "--to", SPAN["to"], "--archive", str(exported / "whole")]
+    environment = {"PATH": os.environ["PATH"], "DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}"}
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert "→ Rehearsal of holder" in ran.stdout
+    assert "Forecasts " in ran.stdout
 
 
 @pytest.mark.thorough

@@ -19,6 +19,19 @@ class Agent:
 
     name: ClassVar[str] = ""
     track: ClassVar[str] = "closed"
+    version: ClassVar[int | None] = None
+    """The number of the version that is registered; None plays under whichever is."""
+    cost_usd: float = 0.0
+    """The dollars spent so far: an agent that buys answers adds to it."""
+
+    def setup(self) -> Awaitable[None] | None:
+        """Opens what the agent needs, once before its first task."""
+
+    def teardown(self) -> Awaitable[None] | None:
+        """Closes what `setup` opened, once after the last task."""
+
+    def on_error(self, task: ArenaTask | Question, error: Exception) -> None:
+        """Is told each exception of the agent, with the question or the task at which it arose."""
 
     def forecast(self, question: Question) -> Mapping[str, Any] | Forecast | Awaitable[Mapping[str, Any] | Forecast]:
         """A probability for each option of a question."""

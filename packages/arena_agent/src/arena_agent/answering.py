@@ -9,9 +9,19 @@ from typing import Any
 
 from arena_agent.agent import Agent
 from arena_agent.blocks import UnreadableBlock, read_markets, read_portfolio, read_questions
-from arena_agent.checks import FaultyAnswer, Refusal, abbreviate, check_decision, check_forecast, encode_answer
+from arena_agent.checks import (
+    Refusal,
+    check_decision,
+    check_forecast,
+    encode_answer,
+    forecast_as_read,
+    read_instructions,
+)
 from arena_agent.loading import describe
-from arena_agent.objects import ArenaTask, Bet, Forecast, Question, Sell
+from arena_agent.objects import ArenaTask, Question
+from arena_verifier.answer_texts import Malformed
+from arena_verifier.decisions import Answer, get_field, parse_answer, parse_id
+from arena_verifier.forecasts import listed_forecasts
 
 
 @dataclass
@@ -26,6 +36,8 @@ class CheckedAnswer:
     """The reasons of what was left out, or why there is no answer."""
     raised: bool = False
     """An exception of the agent is among the faults."""
+    cost_usd: float = 0.0
+    """The dollars that the agent says it spent on the task."""
 
     def to_json(self) -> str:
         """The answer as one line."""
@@ -44,9 +56,21 @@ class Answerer:
         self.agent = agent
         self._runner: asyncio.Runner | None = None
 
+    def setup(self) -> None:
+        """Calls the agent's `setup`."""
+        self._await(self.agent.setup())
+
+    def teardown(self) -> None:
+        """Calls the agent's `teardown`, and closes its event loop."""
+        try:
+            self._await(self.agent.teardown())
+        finally:
+            if self._runner is not None:
+                self._runner.close()
+
     def answer(self, task: ArenaTask) -> CheckedAnswer:
         """The checked answer to a task; whatever the agent raises is a fault of it."""
-        result = CheckedAnswer(task.id)
+        result, spent = CheckedAnswer(task.id), self.agent.cost_usd
         try:
             if self.agent.overrides("answer"):
                 self._answer_whole(task, result)
@@ -54,77 +78,90 @@ class Answerer:
                 self._decide(task, result)
             else:
                 self._forecast(task, result)
-        except (FaultyAnswer, Refusal, UnreadableBlock) as fault:
+        except (Malformed, Refusal, UnreadableBlock) as fault:
             result.body, result.probabilities = None, {}
             result.faults.append(str(fault))
+        result.cost_usd = self.agent.cost_usd - spent
         return result
+
+    def _tell(self, subject: ArenaTask | Question, error: Exception) -> str:
+        """Tells the agent of its exception; returns it in words, with that of `on_error` itself."""
+        try:
+            self.agent.on_error(subject, error)
+        except Exception as second:
+            return f"{describe(error)}; on_error: {describe(second)}"
+        return describe(error)
 
     def _answer_whole(self, task: ArenaTask, result: CheckedAnswer) -> None:
         try:
             text = self._await(self.agent.answer(task))
         except Exception as error:
             result.raised = True
-            raise FaultyAnswer(describe(error)) from error
-        answer = extract_object(text)
+            raise Malformed(self._tell(task, error)) from error
+        text = text if isinstance(text, str) else ""
         if task.trading:
-            instructions = _stated_instructions(answer)
-            reasoning = answer.get("reasoning")
-            self._take_decision(task, instructions, result, reasoning=reasoning)
-        else:
-            self._take_forecasts(read_questions(task.blocks), *_stated_forecasts(answer), result)
+            self._take_decision(task, parse_answer(text, bet_reasons=True), result)
+            return
+        questions = read_questions(task.blocks)
+        forecasts: dict[str, Any] = {question.id: {} for question in questions}
+        for path, forecast in listed_forecasts(text).items():
+            question_id = parse_id(*get_field(forecast, path, "question_id"))
+            forecasts.get(question_id, {})[path] = forecast
+        self._take_forecasts(questions, forecasts, result)
 
     def _decide(self, task: ArenaTask, result: CheckedAnswer) -> None:
         if not self.agent.overrides("trade"):
-            raise FaultyAnswer(f"{type(self.agent).__name__} has no trade")
+            raise Malformed(f"{type(self.agent).__name__} has no trade")
         portfolio, markets = read_portfolio(task.blocks), read_markets(task.blocks)
         try:
             instructions = self._await(self.agent.trade(portfolio, markets))
         except Exception as error:
             result.raised = True
-            raise FaultyAnswer(describe(error)) from error
-        self._take_decision(task, instructions, result)
+            raise Malformed(self._tell(task, error)) from error
+        self._take_decision(task, read_instructions(instructions), result)
 
-    def _take_decision(self, task: ArenaTask, instructions: Any, result: CheckedAnswer, reasoning: Any = None) -> None:
-        markets = read_markets(task.blocks)
-        decision, reasons = check_decision(instructions, read_portfolio(task.blocks), markets)
-        if isinstance(reasoning, str) and reasoning:
-            decision["reasoning"] = reasoning
+    def _take_decision(self, task: ArenaTask, answer: Answer, result: CheckedAnswer) -> None:
+        decision, reasons = check_decision(answer, read_portfolio(task.blocks), read_markets(task.blocks))
         result.faults += reasons
         result.body = encode_answer(decision)
 
     def _forecast(self, task: ArenaTask, result: CheckedAnswer) -> None:
         if not self.agent.overrides("forecast"):
-            raise FaultyAnswer(f"{type(self.agent).__name__} has no forecast")
+            raise Malformed(f"{type(self.agent).__name__} has no forecast")
         questions = read_questions(task.blocks)
         forecast: Callable[[Question], Any] = self.agent.forecast
         if inspect.iscoroutinefunction(forecast):
             answers = self._run(_gather(forecast, questions))
         else:
             answers = [self._ask(forecast, question) for question in questions]
-        self._take_forecasts(questions, {q.id: a for q, a in zip(questions, answers, strict=True)}, {}, result)
+        forecasts: dict[str, Any] = {}
+        for index, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+            path = f"forecasts[{index}]"
+            if isinstance(answer, Exception):
+                result.raised = True
+                forecasts[question.id] = Refusal(f"question {question.id}: {self._tell(question, answer)}")
+                continue
+            try:
+                forecasts[question.id] = {path: forecast_as_read(question, answer, path)}
+            except Malformed as fault:
+                forecasts[question.id] = fault
+        self._take_forecasts(questions, forecasts, result)
 
     def _take_forecasts(
         self,
         questions: Sequence[Question],
-        answers: Mapping[str, Any],
-        rationales: Mapping[str, Any],
+        forecasts: Mapping[str, Mapping[str, Any] | ValueError],
         result: CheckedAnswer,
     ) -> None:
+        """Puts into a result what can be taken of the forecasts of each question, which are by path, or a fault."""
         messages = []
-        for index, question in enumerate(questions):
-            answer = answers.get(question.id, _NOTHING)
-            if isinstance(answer, Exception):
-                result.raised = True
-                result.faults.append(f"question {question.id}: {describe(answer)}")
-                continue
-            if answer is _NOTHING:
-                result.faults.append(f"question {question.id}: no forecast")
-                continue
-            if question.id in rationales:
-                answer = Forecast(answer, rationales[question.id])
+        for question in questions:
+            stated = forecasts[question.id]
             try:
-                checked = check_forecast(question, answer, f"forecasts[{index}]")
-            except (FaultyAnswer, Refusal) as fault:
+                if isinstance(stated, ValueError):
+                    raise stated
+                checked = check_forecast(question, stated)
+            except (Malformed, Refusal) as fault:
                 result.faults.append(str(fault))
                 continue
             messages.append(checked.body)
@@ -151,72 +188,6 @@ class Answerer:
         return self._runner.run(wait())
 
 
-_NOTHING = object()
-_LIST_OF = {"BET": "bets", "SELL": "sells", "HOLD": None}
-
-
 async def _gather(forecast: Callable[[Question], Any], questions: Sequence[Question]) -> list[Any]:
     """The forecasts of all questions, asked at once; an exception in the place of each that failed."""
     return await asyncio.gather(*map(forecast, questions), return_exceptions=True)
-
-
-# --- answers as text -------------------------------------------------------------------------------------
-
-
-def extract_object(text: Any) -> dict[str, Any]:
-    """The JSON object of a model's answer; fences and prose around it are skipped. Raises FaultyAnswer."""
-    if not isinstance(text, str):
-        raise FaultyAnswer("no JSON object in the answer")
-    first, last = text.rfind("</think>") + 1, text.rfind("}")
-    start = text.find("{", first)
-    if start < 0 or last < start:
-        raise FaultyAnswer("no JSON object in the answer")
-    try:
-        value = json.loads(text[start : last + 1], strict=False)
-    except (ValueError, RecursionError) as error:
-        raise FaultyAnswer(f"the answer is not valid JSON: {error}") from None
-    assert isinstance(value, dict)
-    return value
-
-
-def _stated_forecasts(answer: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The probabilities and the rationales of an answer, by question."""
-    forecasts = answer.get("forecasts")
-    if not isinstance(forecasts, list):
-        raise FaultyAnswer("forecasts is missing: it must be a list")
-    probabilities, rationales = {}, {}
-    for index, forecast in enumerate(forecasts):
-        if not isinstance(forecast, dict) or "question_id" not in forecast or "probabilities" not in forecast:
-            raise FaultyAnswer(f"forecasts[{index}] must be an object with question_id and probabilities")
-        question = str(forecast["question_id"])
-        probabilities[question] = forecast["probabilities"]
-        rationales[question] = forecast.get("rationale")
-    return probabilities, rationales
-
-
-def _stated_instructions(answer: Mapping[str, Any]) -> list[Bet | Sell]:
-    """The bets and sales of an answer."""
-    action = answer.get("action")
-    if not isinstance(action, str) or (action := action.strip().upper()) not in _LIST_OF:
-        raise FaultyAnswer('action must be "BET", "SELL" or "HOLD"')
-    instructions: list[Bet | Sell] = []
-    for name, kind, fields in (
-        ("bets", Bet, ("market_id", "side", "amount")),
-        ("sells", Sell, ("position_id", "percentage")),
-    ):
-        items = answer.get(name) or []
-        if not isinstance(items, list):
-            raise FaultyAnswer(f"{name} must be a list, not {abbreviate(items)}")
-        if items and _LIST_OF[action] != name:
-            raise FaultyAnswer(f'{name} must be empty when action is "{action}"')
-        if not items and _LIST_OF[action] == name:
-            raise FaultyAnswer(f'{name} must not be empty when action is "{action}"')
-        for index, item in enumerate(items):
-            if not isinstance(item, dict):
-                raise FaultyAnswer(f"{name}[{index}] must be an object, not {abbreviate(item)}")
-            for field_name in fields:
-                if field_name not in item:
-                    raise FaultyAnswer(f"{name}[{index}].{field_name} is missing")
-            reason = [item["reason"]] if kind is Bet and "reason" in item else []
-            instructions.append(kind(*(item[field_name] for field_name in fields), *reason))
-    return instructions

@@ -1,6 +1,6 @@
 """The arena's REST API as the kit uses it: bounded answers, no redirects, the token for one host alone."""
 
-import json
+import logging
 import re
 import ssl
 import time
@@ -21,6 +21,7 @@ TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_RETRY_AFTER = 3600.0
 
 
+log = logging.getLogger("arena_agent")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -72,6 +73,8 @@ class OpenTask(BaseModel):
     batch: int | None = None
     agent: int | None = None
     universe: int | None = None
+    state: str = "open"
+    """`answered` where the arena holds an answer, which another one replaces."""
 
     @model_validator(mode="after")
     def _check_target(self) -> "OpenTask":
@@ -97,6 +100,17 @@ class OpenTasks(BaseModel):
     now: AwareDatetime
     trading: list[OpenTask] = []
     forecast: list[OpenTask] = []
+
+
+class RegisteredAgent(BaseModel):
+    """An agent as the arena has registered it."""
+
+    slug: str
+    name: str
+    track: str
+    protocols: list[str]
+    version: int
+    version_note: str = ""
 
 
 class Receipt(BaseModel):
@@ -141,15 +155,21 @@ class Arena:
     ) -> None:
         self._http.close()
 
-    def open_tasks(self, wait: int | None = None) -> OpenTasks:
-        """The open tasks; with `wait`, after as many seconds if none is open yet, where the arena knows that."""
-        path = "/api/v1/submissions/open/"
-        reply = self._request("GET", path, params={"wait": wait} if wait else {}, patience=wait or 0)
-        if reply.status in (401, 403):
-            raise AccessDenied(reply.detail)
-        if reply.status != 200:
-            raise UnexpectedAnswer(f"{path}: {reply.status} {reply.detail}")
-        return _validate(OpenTasks, reply.body, path)
+    def open_tasks(self) -> OpenTasks:
+        """The open tasks."""
+        return self._read(OpenTasks, "/api/v1/submissions/open/")
+
+    def registration(self) -> RegisteredAgent:
+        """Who the arena takes the token's holder for."""
+        return self._read(RegisteredAgent, "/api/v1/submissions/agent/")
+
+    def read_list(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """The first page of a public list."""
+        reply = self._request("GET", f"/api/v1/{path}", params=query)
+        rows = reply.body.get("results")
+        if reply.status != 200 or not isinstance(rows, list):
+            raise UnexpectedAnswer(f"/api/v1/{path}: {reply.status} {reply.detail}")
+        return rows
 
     def submit(self, target: dict[str, int], key: str, body: str) -> Reply:
         """The arena's reply to an answer; the same key and answer get the same reply."""
@@ -157,10 +177,6 @@ class Arena:
         if reply.status == 201:
             _validate(Accepted, reply.body, SUBMISSIONS)
         return reply
-
-    def report(self, target: dict[str, int], key: str, kind: str, reason: str) -> Reply:
-        """The arena's reply to the report of a failure."""
-        return self._post("/api/v1/submissions/attempts/", target, key, json.dumps({"kind": kind, "reason": reason}))
 
     def chain(self) -> dict[str, Any]:
         """The published heads and keys."""
@@ -176,10 +192,20 @@ class Arena:
             raise AccessDenied(reply.detail)
         return reply
 
-    def _request(self, method: str, path: str, *, patience: float = 0, **request: Any) -> Reply:
+    def _read(self, kind: type[Model], path: str) -> Model:
+        """What a path shows to the token's holder."""
+        reply = self._request("GET", path)
+        if reply.status in (401, 403):
+            raise AccessDenied(reply.detail)
+        if reply.status != 200:
+            raise UnexpectedAnswer(f"{path}: {reply.status} {reply.detail}")
+        return _validate(kind, reply.body, path)
+
+    def _request(self, method: str, path: str, **request: Any) -> Reply:
         try:
-            with self._http.stream(method, path, timeout=self._timeout + patience, **request) as response:
-                content = _read(response, time.monotonic() + self._timeout + patience)
+            with self._http.stream(method, path, **request) as response:
+                content = _read(response, time.monotonic() + self._timeout)
+            log.debug("%s %s: %d", method, path, response.status_code)
         except httpx.TransportError as error:
             if _is_certificate_error(error):
                 raise UnexpectedAnswer(f"{self.url}: its certificate is not valid: {error}") from error

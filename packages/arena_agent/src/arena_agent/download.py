@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from arena_agent.access import home
+from arena_agent.access import home, login_address
 from arena_agent.arena_api import InvalidAddress, arena_address
 from arena_agent.canonical import read_json
 from arena_agent.dataset import (
@@ -25,13 +25,24 @@ from arena_agent.dataset import (
 PATIENCE_S, SLOWEST_BYTES_PER_S = 60, 50_000
 """A file may take this long, and as much longer as its bytes take at this speed."""
 
+NAME = r"[a-z0-9][a-z0-9-]*"
+"""The form of a dataset's name."""
+
 
 class DownloadFailed(Exception):
     """An address does not give a file of a dataset; the message says why."""
 
 
-def open_dataset(place: str) -> Dataset:
-    """The dataset of a folder or an address; one of an address is downloaded once. Raises InvalidDataset."""
+def open_dataset(place: str, arena: str | None = None) -> Dataset:
+    """The dataset of a folder, of an address, or of a name at an arena. Raises InvalidDataset.
+
+    One of an address is downloaded once.
+    """
+    if not re.match(r"https?://", place) and not Path(place).exists() and re.fullmatch(NAME, place):
+        address = arena or login_address()
+        if not address:
+            raise InvalidDataset(f"{place}: there is no such folder; a dataset by its name needs --url")
+        place = f"{address.rstrip('/')}/datasets/{place}"
     folder = download_dataset(place) if re.match(r"https?://", place) else Path(place)
     return Dataset(folder, check_manifest(folder))
 

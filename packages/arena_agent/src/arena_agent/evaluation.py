@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arena_agent.agent import Agent
 from arena_agent.blocks import UnreadableBlock, read_questions
 from arena_agent.canonical import file_sha256, read_json, sha256
 from arena_agent.dataset import TASKS, Dataset, InvalidDataset
+from arena_agent.in_process import AgentThread, AnyAgent, open_agent
+from arena_agent.reports import EvaluationReport
 from arena_agent.worker import AgentEnded, AgentLate, AgentProcess
 
 if TYPE_CHECKING:
@@ -34,8 +37,8 @@ class NothingToScore(Exception):
     """The agent gave no forecast that can be scored."""
 
 
-def evaluate(
-    file: str,
+def evaluate_on(
+    agent: AnyAgent,
     dataset: Dataset,
     out: Path,
     *,
@@ -43,20 +46,19 @@ def evaluate(
     workers: int = 1,
     seconds: float = 900.0,
     progress: Callable[[int], None] = lambda count: None,
-) -> dict[str, Any]:
+) -> EvaluationReport:
     """The report of an agent on a dataset; writes it and the scored rows into `out`.
 
     The agent is handed the tasks of one prompt condition, since scores of several are not comparable: the one named,
     else that of the arena's board. Raises UnusableAgent, InvalidDataset or NothingToScore.
     """
     condition = condition or dataset.board_condition
-    with AgentProcess(file) as process:
-        card = process.card()
+    with open_agent(agent) as runner:
+        card = runner.card()
     out.mkdir(parents=True, exist_ok=True)
-    faults = _write_rows(
-        out / ROWS, card.name, dataset, _ask_all(file, _read_tasks(dataset, condition), workers, seconds, progress)
-    )
-    report = score(out / ROWS, card.name)
+    results = _ask_all(agent, _read_tasks(dataset, condition), workers, seconds, progress)
+    faults = _write_rows(out / ROWS, card.name, dataset, results)
+    report = EvaluationReport(score(out / ROWS, card.name))
     report |= {
         "agent": card.name,
         "track": card.track,
@@ -65,11 +67,17 @@ def evaluate(
         "names": dataset.names,
         "faults": {"count": len(faults), "first": faults[:FAULTS_SHOWN]},
         "caution": CAUTION,
+        "cost_usd": sum(result.cost_usd for result in results.values()),
     }
     figures = {name: report[name] for name in (*FIGURES, "pairs")}
     report["digest"] = sha256({"dataset": dataset.sha256, "rows": file_sha256(out / ROWS), "figures": figures})
-    (out / REPORT).write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    (out / REPORT).write_text(report_text(report), encoding="utf-8")
     return report
+
+
+def report_text(report: EvaluationReport) -> str:
+    """A report as the text of `report.json`."""
+    return json.dumps(report, indent=1, allow_nan=False) + "\n"
 
 
 def score(rows: Path, agent: str) -> dict[str, Any]:
@@ -120,10 +128,11 @@ class _TaskResult:
     options: list[tuple[Any, ...]]
     probabilities: list[tuple[Any, ...]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    cost_usd: float = 0.0
 
 
 def _ask_all(
-    file: str, tasks: Iterator[_AskedTask], workers: int, seconds: float, progress: Callable[[int], None]
+    agent: AnyAgent, tasks: Iterator[_AskedTask], workers: int, seconds: float, progress: Callable[[int], None]
 ) -> dict[int, _TaskResult]:
     """The results by the number of the task."""
     lock = threading.Lock()
@@ -136,8 +145,8 @@ def _ask_all(
 
     def work() -> None:
         try:
-            with AgentProcess(file) as process:
-                for number, result in _answer_in_turn(process, take, seconds):
+            with open_agent(agent) as runner:
+                for number, result in _answer_in_turn(runner, take, seconds):
                     results[number] = result
                     progress(len(results))
                     if errors:
@@ -145,6 +154,8 @@ def _ask_all(
         except BaseException as error:
             errors.append(error)
 
+    if isinstance(agent, Agent):  # one object answers one task at a time
+        workers = 1
     threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, workers))]
     for thread in threads:
         thread.start()
@@ -160,25 +171,26 @@ def _ask_all(
 
 
 def _answer_in_turn(
-    process: AgentProcess, take: Callable[[], _AskedTask | None], seconds: float
+    runner: AgentProcess | AgentThread, take: Callable[[], _AskedTask | None], seconds: float
 ) -> Iterator[tuple[int, _TaskResult]]:
     """The results of one process, which is handed some tasks ahead so that it never waits for the next."""
     waiting: deque[_AskedTask] = deque()
     while True:
         while len(waiting) < TASKS_AHEAD and (task := take()) is not None:
-            process.send(task.line)
+            runner.send(task.line)
             waiting.append(task)
         if not waiting:
             return
         task = waiting.popleft()
         result = _TaskResult(task.options)
         try:
-            answer = process.receive(seconds)
+            answer = runner.receive(seconds)
         except (AgentLate, AgentEnded) as error:
             result.faults.append(f"{task.name}: {error}")
             for next_task in waiting:
-                process.send(next_task.line)
+                runner.send(next_task.line)
         else:
+            result.cost_usd = answer.cost_usd
             result.faults += [f"{task.name}: {fault}" for fault in answer.faults]
             for question, vector in answer.probabilities.items():
                 result.probabilities += [(task.name, question, option, value) for option, value in vector.items()]

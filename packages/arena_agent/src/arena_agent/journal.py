@@ -4,7 +4,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -35,8 +35,8 @@ class TaskRecord:
     deadline: str = ""
     status: int | None = None
     reply: dict[str, Any] | None = None
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    """Each `{key, kind, reason, reported}`."""
+    failures: int = 0
+    """How often the agent had no answer."""
 
     @property
     def pending(self) -> bool:
@@ -79,13 +79,9 @@ class Journal:
         """Stores the arena's reply to the answer."""
         return self._append(event="reply", task=task, status=status, reply=reply)
 
-    def add_failure(self, task: str, target: dict[str, int], kind: str, reason: str) -> TaskRecord:
-        """Stores a failure of the agent, before it is reported."""
-        return self._append(event="failure", task=task, target=target, key=str(uuid.uuid4()), kind=kind, reason=reason)
-
-    def add_report(self, task: str, key: str, status: int) -> TaskRecord:
-        """Stores that a failure was reported, and the status of the reply."""
-        return self._append(event="report", task=task, key=key, status=status)
+    def add_failure(self, task: str, target: dict[str, int], reason: str) -> TaskRecord:
+        """Stores that the agent had no answer, and why."""
+        return self._append(event="failure", task=task, target=target, reason=reason)
 
     def _append(self, **entry: Any) -> TaskRecord:
         line = json.dumps(entry | {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"})
@@ -102,14 +98,11 @@ class Journal:
             case "answer":
                 record.key, record.body, record.deadline = entry["key"], entry["body"], entry["deadline"]
                 record.target = entry["target"]
+                record.status = record.reply = None
             case "reply":
                 record.status, record.reply = entry["status"], entry["reply"]
             case "failure":
-                failure = {name: entry[name] for name in ("key", "kind", "reason")}
-                record.failures.append(failure | {"reported": False})
-            case "report":
-                for failure in record.failures:
-                    failure["reported"] |= failure["key"] == entry["key"]
+                record.failures += 1
         return record
 
     def _lock(self) -> None:

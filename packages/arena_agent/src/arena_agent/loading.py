@@ -9,26 +9,28 @@ from pathlib import Path
 from types import ModuleType
 
 from arena_agent.agent import TRACKS, Agent
-from arena_agent.checks import storable
 from arena_agent.prophet import adapted, is_prophet_agent
+from arena_verifier.answer_texts import storable
 
 TEMPLATE = '''\
 """An agent for Forecaster Arena: `arena-agent check {file}` runs it on a sample."""
 
-from arena_agent import Agent, Bet
+from collections.abc import Sequence
+
+from arena_agent import Agent, Bet, Market, Portfolio, Question, Sell
 
 
 class {class_name}(Agent):
     name = "{name}"
     track = "closed"  # uses only what the task shows; "open" may use anything
 
-    def forecast(self, question):  # or: async def forecast
+    def forecast(self, question: Question) -> dict[str, float]:  # or: async def forecast
         return question.market() or question.even()  # {{option: probability}}, or Forecast(…, rationale="…")
 
-    def trade(self, portfolio, markets):  # optional: a list of Bet and Sell; [] holds
+    def trade(self, portfolio: Portfolio, markets: Sequence[Market]) -> list[Bet | Sell]:  # optional; [] holds
         return []
 '''
-TEMPLATE_NAMES = ("Agent", "Bet")
+TEMPLATE_NAMES = ("Agent", "Bet", "Market", "Portfolio", "Question", "Sell", "Sequence")
 """Names that the template imports."""
 MAX_NAME = 100
 
@@ -50,7 +52,7 @@ def load_agent(file: str) -> Agent:
     if len(agents) != 1:
         hint = f"; name one as {file}:CLASS" if agents else ": it needs a class that inherits from arena_agent.Agent"
         raise UnusableAgent(f"{file}: it must hold one agent, and has {names}{hint}")
-    _check_class(agents[0], file)
+    check_class(agents[0], file)
     try:
         return agents[0]()
     except Exception as error:
@@ -63,8 +65,11 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
 
 
-def write_template(name: str, folder: Path) -> Path:
-    """Writes a first agent named `name`; raises UnusableAgent if the name makes no file or the file exists."""
+def write_template(name: str, folder: Path, *, exists_ok: bool = False) -> Path:
+    """Writes a first agent named `name`, or leaves one that may be there as it is.
+
+    Raises UnusableAgent if the name makes no file, or if the file exists and must not.
+    """
     words = re.findall(r"[A-Za-z0-9]+", name)
     class_name = "".join(word[0].upper() + word[1:] for word in words)
     if not class_name.isidentifier() or len(name) > MAX_NAME:
@@ -75,6 +80,8 @@ def write_template(name: str, folder: Path) -> Path:
         class_name += "_"
     stem = "_".join(word.lower() for word in words)
     path = folder / f"{stem}{'_' if keyword.iskeyword(stem) else ''}.py"
+    if exists_ok and path.is_file():
+        return path
     text = TEMPLATE.format(file=path.name, class_name=class_name, name="-".join(word.lower() for word in words))
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -127,12 +134,15 @@ def _line(error: BaseException, path: Path) -> int | None:
     return line
 
 
-def _check_class(agent: type[Agent], file: str) -> None:
+def check_class(agent: type[Agent], file: str) -> None:
+    """Checks what an agent declares. Raises UnusableAgent."""
     if not isinstance(agent.name, str) or not agent.name.strip() or len(agent.name) > MAX_NAME:
         raise UnusableAgent(f"{file}: {agent.__name__}.name must be a text of 1 to {MAX_NAME} characters")
     if storable(agent.name) != agent.name:
         raise UnusableAgent(f"{file}: {agent.__name__}.name holds characters that are no text")
     if agent.track not in TRACKS:
         raise UnusableAgent(f"{file}: {agent.__name__}.track must be {' or '.join(map(repr, TRACKS))}")
+    if agent.version is not None and not (isinstance(agent.version, int) and agent.version >= 1):
+        raise UnusableAgent(f"{file}: {agent.__name__}.version must be a number from 1 on, or None")
     if not any(agent.overrides(method) for method in ("forecast", "trade", "answer")):
         raise UnusableAgent(f"{file}: {agent.__name__} defines neither forecast nor trade")

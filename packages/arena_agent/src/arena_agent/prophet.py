@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from arena_agent.agent import Agent
-from arena_agent.objects import Forecast, Question
+from arena_agent.objects import ArenaTask, Forecast, Question
 
 TRACKS = {"fixed_context": "closed", "agentic": "open"}
 NO_CLOSE = datetime(9999, 12, 31, tzinfo=UTC)
@@ -26,30 +26,31 @@ class ProphetAgent(Agent):
 
     def __init__(self) -> None:
         self._agent = self.theirs()
+
+    def setup(self) -> None:
+        """Their `setup`, if they have one."""
         if setup := getattr(self._agent, "setup", None):
             setup()
+
+    def teardown(self) -> None:
+        """Their `teardown`, if they have one."""
+        if teardown := getattr(self._agent, "teardown", None):
+            teardown()
+
+    def on_error(self, task: ArenaTask | Question, error: Exception) -> None:
+        """Their `on_error`, if they have one; it is told the event."""
+        if isinstance(task, Question) and (hook := getattr(self._agent, "on_error", None)):
+            hook(event_of(task), error)
 
     def forecast(self, question: Question) -> Forecast | Awaitable[Forecast]:
         """Their forecast of the question as an event."""
         event = event_of(question)
         if hasattr(self._agent, "forecast_async"):
             return self._wait(event)
-        try:
-            return _forecast_of(self._agent.forecast(event))
-        except Exception as error:
-            self._on_error(event, error)
-            raise
+        return _forecast_of(self._agent.forecast(event))
 
     async def _wait(self, event: Any) -> Forecast:
-        try:
-            return _forecast_of(await self._agent.forecast_async(event))
-        except Exception as error:
-            self._on_error(event, error)
-            raise
-
-    def _on_error(self, event: Any, error: Exception) -> None:
-        if hook := getattr(self._agent, "on_error", None):
-            hook(event, error)
+        return _forecast_of(await self._agent.forecast_async(event))
 
 
 def is_prophet_agent(value: type) -> bool:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from typing import IO
 
 from arena_agent.agent import Agent
 from arena_agent.answering import Answerer, CheckedAnswer
-from arena_agent.loading import UnusableAgent, load_agent
+from arena_agent.loading import UnusableAgent, describe, load_agent
 from arena_agent.objects import ArenaTask
 
 START_SECONDS = 60.0
+TEARDOWN_SECONDS = 5.0
+"""The time that an agent has for its `teardown`."""
 SECRETS = ("SECRET_KEY", "CACHE_URL", "EMAIL_URL", "POSTGRES_PASSWORD")
 SECRET_BEGINNINGS = ("ARENA_", "DATABASE_")
 """Variables that the agent's process is not handed: the maker's token, and the settings of an arena."""
@@ -44,12 +47,13 @@ class AgentCard:
     track: str
     forecasts: bool
     trades: bool
+    version: int | None = None
 
     @classmethod
-    def of(cls, agent: Agent) -> "AgentCard":
-        """The card of a loaded agent."""
+    def of(cls, agent: Agent | type[Agent]) -> "AgentCard":
+        """The card of an agent."""
         forecasts, trades = (agent.overrides(method) or agent.overrides("answer") for method in ("forecast", "trade"))
-        return cls(agent.name, agent.track, forecasts, trades)
+        return cls(agent.name, agent.track, forecasts, trades, agent.version)
 
     def plays(self, blocks: Mapping[str, str]) -> bool:
         """True if the agent has the method that a task with these blocks asks for."""
@@ -76,7 +80,7 @@ class AgentProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop()
+        self._close()
         self._folder.cleanup()
 
     def card(self) -> AgentCard:
@@ -113,6 +117,15 @@ class AgentProcess:
             self.stop()
             raise AgentEnded(f"the agent's process ended with code {code}")
         return CheckedAnswer.from_json(answer)
+
+    def _close(self) -> None:
+        """Ends the process after its agent's `teardown`."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(TEARDOWN_SECONDS + 1)
+        self.stop()
 
     def stop(self) -> None:
         """Kills the process."""
@@ -173,25 +186,44 @@ def main(file: str) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     try:
-        agent = load_agent(file)
+        answerer = start_answerer(load_agent(file), file)
     except UnusableAgent as error:
         print(json.dumps({"problem": str(error)}), file=output, flush=True)
         return 2
-    print(json.dumps(asdict(AgentCard.of(agent))), file=output, flush=True)
-    answerer = Answerer(agent)
+    print(json.dumps(asdict(AgentCard.of(answerer.agent))), file=output, flush=True)
     tasks: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read_tasks, args=(source, tasks), daemon=True).start()
-    while True:
-        message = json.loads(tasks.get())
-        optional = {name: message.get(name) or "" for name in ("frozen_at", "system_prompt", "user_prompt")}
-        answer = answerer.answer(ArenaTask(id=message["task"], blocks=message["blocks"], **optional))
-        print(answer.to_json(), file=output, flush=True)
+    has_teardown = answerer.agent.overrides("teardown")
+    threading.Thread(target=_read_tasks, args=(source, tasks, has_teardown), daemon=True).start()
+    while line := tasks.get():
+        print(answerer.answer(read_task(line)).to_json(), file=output, flush=True)
+    answerer.teardown()
+    return 0
 
 
-def _read_tasks(source: IO[str], tasks: "queue.SimpleQueue[str]") -> None:
-    """Passes the lines of the source on; at its end the process ends, even while the agent is at work."""
+def start_answerer(agent: Agent, name: str) -> Answerer:
+    """The answerer of an agent after its `setup`. Raises UnusableAgent."""
+    answerer = Answerer(agent)
+    try:
+        answerer.setup()
+    except Exception as error:
+        raise UnusableAgent(f"{name}: {type(agent).__name__}.setup failed: {describe(error)}") from error
+    return answerer
+
+
+def read_task(line: str) -> ArenaTask:
+    """The task of a line."""
+    message = json.loads(line)
+    optional = {name: message.get(name) or "" for name in ("frozen_at", "system_prompt", "user_prompt")}
+    return ArenaTask(id=message["task"], blocks=message["blocks"], **optional)
+
+
+def _read_tasks(source: IO[str], tasks: "queue.SimpleQueue[str]", has_teardown: bool) -> None:
+    """Passes the lines of the source on; soon after its end the process ends, even while the agent is at work."""
     for line in source:
         tasks.put(line)
+    if has_teardown:
+        tasks.put("")
+        time.sleep(TEARDOWN_SECONDS)
     os._exit(0)
 
 

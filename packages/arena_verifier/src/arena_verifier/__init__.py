@@ -1,3 +1,3 @@
 """The rules of the arena's record: what follows from what, with the standard library alone."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

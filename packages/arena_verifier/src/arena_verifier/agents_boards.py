@@ -1,22 +1,28 @@
 """The boards of external agents: who is ranked, by which scores, and what each was asked and answered."""
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from statistics import fmean
 from typing import Any
 
 from arena_verifier.forecast_leaderboards import (
-    adjusted_scores,
+    EQUAL_COVERAGE,
+    AnsweredEntry,
+    EntryScores,
     answered_entries,
     forecaster_figures,
     forecasts_by_entry,
     scored_forecasts,
+    two_way_fit,
 )
-from arena_verifier.intervals import rank_ranges, return_error
+from arena_verifier.intervals import rank_ranges, return_error, return_interval
 from arena_verifier.rows import Row, Tables, Violations, cents, mismatches
 from arena_verifier.scores import TIE, QuestionRecords
-from arena_verifier.trading_leaderboard import bet_figures, weekly_returns
+from arena_verifier.trading_leaderboard import bet_figures
+from arena_verifier.weeks import weekly_returns
 
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
+PRICE_ALPHA, PRICE_DISTANCE, NO_DISTANCE = 0.005, 0.02, 1e-9
 LINES = ("market", "uniform")
 
 
@@ -38,6 +44,9 @@ def check_agents_boards(tables: Tables, violations: Violations) -> None:
                 continue
             for forecaster, figures in computed.items():
                 figures |= {"external": forecaster in agents, "reference": forecaster not in families}
+                if protocol == "forecast" and forecaster in agents:
+                    interval = board[forecaster]["alpha_ci"]
+                    figures["repeats_price"] = repeats_price(interval, figures["price_distance"])
                 violations.extend(mismatches(f"{name}, {forecaster}", board[forecaster], figures))
     violations.extend(f"leaderboard_agents: {' '.join(key)} is the board of no agent" for key in boards)
 
@@ -54,27 +63,95 @@ def forecast_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         if attempt["batch"] in batches:
             attempts[attempt["family"]].append(attempt)
     first = first_entries(tables, board_arm)
-    common, questions_by_agent = [], defaultdict(set)
+    answered_items, questions_by_agent = [], defaultdict(set)
     models = {slug for slug, row in families.items() if not row["external"]}
     for item in answered_entries(tables, records, board_arm):
         for slug in agents & first.keys():
             if item.entry["id"] >= first[slug]:
                 questions_by_agent[slug].add(item.question["id"])
-        if not agents.isdisjoint(item.vectors):
-            common.append(item.only(agents | models))
+        answered_items.append(item.only(agents | models))
+    common = [item for item in answered_items if not agents.isdisjoint(item.vectors)]
     scored = scored_forecasts(records, families, common)
-    adjusted = adjusted_scores(scored, [name for name in scored if name in families])
+    scores = scores_beside(scored_forecasts(records, families, answered_items), [*models, *LINES])
+    distances = price_distances(answered_items)
     board: dict[str, Row] = {}
     for name in {*scored, *tasks}:
         if name in families or name in LINES:
             means = forecaster_figures(scored[name], set())
             board[name] = {"answered": means["n"], "brier": means["brier"], "alpha": means["alpha"]}
-            board[name]["score"] = adjusted.get(name)
+            board[name] |= {"score": scores.get(name), "ranked_by": "", "price_distance": None}
     for slug in tasks:
         answered = board[slug]["answered"]
+        board[slug]["price_distance"] = distances.get(slug)
         board[slug] |= participation(answered, len(questions_by_agent[slug]), tasks[slug], attempts[slug])
-    rank_agents(board, agents, LEAST_QUESTIONS, sign=1)
+    rank_forecasters(board, agents)
     return board
+
+
+def scores_beside(scored: dict[str, list[EntryScores]], base: list[str]) -> dict[str, float]:
+    """Each forecaster's mean score less the entries' difficulties, which follow from the base forecasters alone."""
+    fit = two_way_fit({name: scored[name] for name in base if scored.get(name)})
+    total: dict[int, float] = defaultdict(float)
+    mass: dict[int, float] = defaultdict(float)
+    for name, value in fit.items():
+        for weight, forecast in weighted(scored[name]):
+            total[forecast.entry] += weight * (forecast.scores.brier - value)
+            mass[forecast.entry] += weight
+    scores = {}
+    for name, forecasts in scored.items():
+        above, below = [], []
+        for weight, forecast in weighted(forecasts):
+            if forecast.entry in mass:
+                difficulty = total[forecast.entry] / mass[forecast.entry]
+                above.append(weight * (forecast.scores.brier - difficulty))
+                below.append(weight)
+        if below:
+            scores[name] = math.fsum(above) / math.fsum(below)
+    return scores
+
+
+def weighted(forecasts: list[EntryScores]) -> list[tuple[float, EntryScores]]:
+    """Forecasts with their weights: one by the number of the forecaster's forecasts of the question."""
+    times_asked = Counter(forecast.question for forecast in forecasts)
+    return [(1 / times_asked[forecast.question], forecast) for forecast in forecasts]
+
+
+def price_distances(items: list[AnsweredEntry]) -> dict[str, float]:
+    """Each family's mean distance to the market's probabilities, where there is a price; a question weighs one."""
+    gaps: dict[str, list[tuple[Any, float]]] = defaultdict(list)
+    times_asked: Counter[tuple[str, Any]] = Counter()
+    for item in items:
+        for slug, vector in item.vectors.items():
+            times_asked[slug, item.question["id"]] += 1
+            if item.market is not None:
+                gap = fmean(abs(p - price) for p, price in zip(vector, item.market, strict=True))
+                gaps[slug].append((item.question["id"], gap))
+    distances = {}
+    for slug, rows in gaps.items():
+        weights = [1 / times_asked[slug, question] for question, _ in rows]
+        distances[slug] = math.fsum(w * gap for w, (_, gap) in zip(weights, rows, strict=True)) / math.fsum(weights)
+    return distances
+
+
+def repeats_price(alpha_interval: list[float] | None, distance: float | None) -> bool | None:
+    """Whether a forecaster only repeats the price; None where too little is known of it."""
+    if distance is None:
+        return None
+    if alpha_interval is None:  # of too few events, or of an alpha that never differs
+        return True if distance < NO_DISTANCE else None
+    return max(map(abs, alpha_interval)) <= PRICE_ALPHA and distance < PRICE_DISTANCE
+
+
+def rank_forecasters(board: dict[str, Row], agents: set[str]) -> None:
+    """Ranks by the adjusted score, or by alpha where the ranked agents answered different questions."""
+    ranked = rank_agents(board, agents, LEAST_QUESTIONS, sign=1)
+    numbers = [board[name]["answered"] for name in ranked]
+    differs = bool(numbers) and min(numbers) < EQUAL_COVERAGE * max(numbers)
+    by_alpha = differs and all(board[name]["alpha"] is not None for name in ranked)
+    if by_alpha:
+        rank_agents(board, agents, LEAST_QUESTIONS, sign=-1, key="alpha")
+    for name in ranked:
+        board[name]["ranked_by"] = "alpha" if by_alpha else "adjusted_brier"
 
 
 def first_entries(tables: Tables, board_arm: str) -> dict[str, int]:
@@ -102,7 +179,8 @@ def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
         mean, (_, half) = fmean(row["return_percent"] for row in rows), return_error(weeks[slug])
         pooled = bet_figures(tables, rows, bets)
         board[slug] = {
-            "score": mean, "score_ci": None if half is None else [mean - half, mean + half], "cohorts": len(rows),
+            "score": mean, "score_ci": return_interval(mean, half),
+            "cohorts": len(rows),
             "total_value": cents(sum(row["total_value"] for row in rows) / len(rows)),
             "pnl": sum(row["pnl"] for row in rows),
             "win_rate": pooled["win_rate"], "resolved_bets": pooled["resolved_bets"],
@@ -138,16 +216,15 @@ def decision_participation(tables: Tables, agents: set[str]) -> dict[str, Row]:
 def participation(answered: int, expected: int, tasks: list[Row], attempts: list[Row]) -> Row:
     """How many of the tasks since its first answer an agent answered, and its failures."""
     states = [task["status"] for task in tasks]
-    reported = [attempt for attempt in attempts if attempt["origin"] == "agent"]
-    late = [attempt for attempt in attempts if attempt["origin"] == "arena" and attempt["kind"] == "late"]
+    late = sum(attempt["kind"] == "late" for attempt in attempts)
     return {
         "answered": answered, "asked": expected, "coverage": answered / expected if expected else None,
         "failed": states.count("failed"), "missed": states.count("missed"),
-        "refused": sum(task["refusals"] for task in tasks), "late": len(late), "reported": len(reported),
+        "refused": sum(task["refusals"] for task in tasks), "late": late,
     }  # fmt: skip
 
 
-def rank_agents(board: dict[str, Row], agents: set[str], least: int, *, sign: int) -> list[str]:
+def rank_agents(board: dict[str, Row], agents: set[str], least: int, *, sign: int, key: str = "score") -> list[str]:
     """Gives each row its rank; returns those that have one, in the board's order. Less is better with a `sign` of 1."""
     ranked = []
     for name, row in board.items():
@@ -155,6 +232,6 @@ def rank_agents(board: dict[str, Row], agents: set[str], least: int, *, sign: in
         if name in agents and least <= row["answered"] >= LEAST_COVERAGE * row["asked"]:
             ranked.append(name)
     for name in ranked:
-        score = sign * board[name]["score"]
-        board[name]["rank"] = 1 + sum(sign * board[rival]["score"] < score - TIE for rival in ranked)
+        figure = sign * board[name][key]
+        board[name]["rank"] = 1 + sum(sign * board[rival][key] < figure - TIE for rival in ranked)
     return ranked

@@ -1,154 +1,250 @@
-"""Answers: searches follow from the raw answers, forecasts and samples from those that hold one JSON object."""
+"""Answers: decisions, instructions and forecasts follow from the raw answers, and what several samples make from these.
 
-import json
+Every answer is read as the arena reads it when it comes: by `decisions` and `forecasts`.
+"""
+
 import math
-import re
 from collections import defaultdict
-from contextlib import suppress
-from decimal import Decimal
-from functools import reduce
-from operator import getitem
 from statistics import fmean, median, stdev
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple
 
+from arena_verifier.answer_texts import Malformed, content_of
 from arena_verifier.chains import by_sequence
+from arena_verifier.decisions import Answer, parse_answer
+from arena_verifier.forecasts import (
+    CheckedForecast,
+    PromptQuestion,
+    check_forecasts,
+    first_valid,
+    parse_cut_forecasts,
+    parse_forecasts,
+)
 from arena_verifier.rows import Row, Tables, Violations
 
-SEARCH_TOOL, MAX_SEARCHES, MAX_RESULTS, MAX_REASON = "openrouter:web_search", 1_000, 750, 200
-RESULT_LIMITS = {"url": 2_000, "title": 500, "content": 10_000}
-SUM_TOLERANCE, EXACT_TOLERANCE = Decimal("0.02"), 1e-6
-"""How far from 1 the probabilities of exclusive options may sum; within the second they stay as they are."""
 SMALLEST_PROBABILITY = 0.001  # before log odds, probabilities are clipped to [.001, .999]
+REREAD_COLUMNS = ("probabilities", "stated", "normalised", "rationale")
+PARSED = "parsed"
+"""The column of calls that holds a parsed answer; only the database has it."""
 
 
-def check_searches(tables: Tables, violations: Violations) -> None:
-    """The searches of a call, what they showed and why it is excluded follow from its raw answer."""
+# Decisions
+
+
+def check_decision_answers(tables: Tables, violations: Violations) -> None:
+    """Decisions and instructions are those of the answers; without a usable one, a hold by fallback or nothing."""
+    decisions, agents = tables.by("decisions"), tables.by("agents")
+    instructions, trades = tables.grouped("instructions", "call"), tables.grouped("trades", "decision")
+    answered = set()
     for call in tables.rows("calls"):
-        tools = member(call["parameters"], "tools") or ()
-        tool = next((tool for tool in tools if member(tool, "type") == SEARCH_TOOL), None)
-        body = parse(call["raw_response"]) if tool else None
-        figures: Row = {"searches": None, "results": None, "excluded": ""}
-        if isinstance(body, dict):
-            results = shown_results(member(body, "choices", 0, "message", "annotations"))
-            searches = -(-len(results) // max(1, member(tool, "parameters", "max_results") or 1))
-            for name in ("server_tool_use", "server_tool_use_details"):  # else the fewest that can have shown these
-                number = member(body, "usage", name, "web_search_requests")
-                searches = number if type(number) is int and 0 <= number <= MAX_SEARCHES else searches
-            reason = excluded_reason(results, member(tool, "parameters", "excluded_domains") or [])
-            figures = {"searches": searches, "results": results, "excluded": reason}
-        violations.differ("calls", call, figures)
+        listed = sorted(instructions.pop(call["id"], []), key=by_sequence)
+        decision = decisions.get(call["decision"])
+        if decision is None:
+            continue
+        answer = decision_of_answer(tables, call, decision, violations)
+        has_ended = call["result"] == "refused" or decision["status"] == "completed"
+        if answer is None or not has_ended:
+            if listed:
+                violations.append(f"instructions: call {call['id']} is {call['result']}, and has some")
+            continue
+        check_instructions(call, answer, listed, violations)
+        if call["result"] == "refused":
+            continue
+        answered.add(decision["id"])
+        fields = {"action": answer.action, "reasoning": answer.reasoning, "fallback": False}
+        violations.differ("decisions", decision, fields)
+        executed = [row["kind"] for row in listed if row["executed"]]
+        traded = sorted(trades[decision["id"]], key=by_sequence)
+        if ["BET" if trade["kind"] == "BUY" else trade["kind"] for trade in traded] != executed:
+            violations.append(f"trades: those of decision {decision['id']} are not its executed instructions")
+    violations.extend(f"instructions: of call {call}, which is not in the archive" for call in instructions)
+    for pk, decision in decisions.items():
+        completed = decision["status"] == "completed"
+        fields = {"cohort": agents[decision["agent"]]["cohort"]}
+        if pk not in answered:
+            fields |= {"action": "HOLD" if completed else "", "fallback": completed, "reasoning": ""}
+        violations.differ("decisions", decision, fields)
+        if pk not in answered and (decision["decided_at"] is not None) != completed:
+            violations.note("decisions", decision, f"is {decision['status']}, decided at {decision['decided_at']}")
 
 
-def shown_results(annotations: Any) -> list[Row]:
-    """The results that the model saw, each once and in their order, with addresses of the web alone."""
-    results: list[Row] = []
-    for annotation in annotations if isinstance(annotations, list) else ():
-        citation = member(annotation, "url_citation")
-        result = {name: storable(member(citation, name)).strip()[:limit] for name, limit in RESULT_LIMITS.items()}
-        if not re.match("https?://", result["url"], re.IGNORECASE) or not host_of(result["url"]):
-            result["url"] = ""
-        if any(result.values()) and result not in results:
-            results.append(result)
-    return results[:MAX_RESULTS]
+def decision_of_answer(tables: Tables, call: Row, decision: Row, violations: Violations) -> Answer | None:
+    """The decision that a call's answer states; None of an answer that was not read, or that can not be."""
+    if call["late"] or call["result"] not in ("answered", "refused"):
+        return None
+    bet_reasons = bool(tables.rules_of(decision["agent"]).get("trading", {}).get("bet_reasons"))
+    try:
+        return parse_answer(content_of(call["raw_response"], call["http_status"]), bet_reasons=bet_reasons)
+    except Malformed as fault:
+        violations.append(f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}")
+        return None
 
 
-def excluded_reason(results: list[Row], hosts: list[Any]) -> str:
-    """The first result of an excluded host, of a subdomain of one, or of a copy of its page."""
-    excluded = tuple("." + str(host).lower().strip(".") for host in hosts)
-    for result in results:
-        for host in map(host_of, unquote(unquote(result["url"])).split("://")[1:]):
-            if host and f".{host}".endswith(excluded):
-                return f"a search showed a page of {host}, which is excluded"[:MAX_REASON]
-    return ""
+def check_instructions(call: Row, answer: Answer, listed: list[Row], violations: Violations) -> None:
+    """The instructions of a call are those of its answer, each executed or rejected for a reason."""
+    expected = [("BET", bet.as_json()) for bet in answer.bets] + [("SELL", sale.as_json()) for sale in answer.sells]
+    recorded = [(row["sequence"], row["kind"], row["payload"]) for row in listed]
+    if recorded != [(place, *instruction) for place, instruction in enumerate(expected, start=1)]:
+        violations.append(f"instructions: those of call {call['id']} are not the ones of its answer")
+    for row in listed:
+        if row["executed"] == bool(row["reason"]):
+            violations.append(f"instructions: no. {row['sequence']} of call {call['id']}: reason {row['reason']!r}")
+    if call["result"] == "refused" and any(row["executed"] for row in listed):
+        violations.append(f"instructions: call {call['id']} was refused, and one of its instructions executed")
 
 
-def host_of(address: str) -> str:
-    with suppress(ValueError):
-        return (urlsplit(f"//{address.split('://', 1)[-1]}").hostname or "").rstrip(".")
-    return ""
+# Forecasts
 
 
-def parse(text: Any, **options: Any) -> Any:
-    """The value of a JSON text; None for another text."""
-    with suppress(ValueError, TypeError, ArithmeticError, RecursionError):
-        return json.loads(text, **options)
-    return None
+class Reading(NamedTuple):
+    """A forecast as it is read from the answer of a call."""
+
+    call: Row
+    forecast: CheckedForecast
 
 
-def member(value: Any, *path: Any) -> Any:
-    """The value at a path of names and places in JSON; None without one."""
-    with suppress(LookupError, TypeError):
-        return reduce(getitem, path, value)
-    return None
+Readings = dict[int, Reading]
+"""By entry."""
 
 
-def content_of(call: Row) -> Any:
-    """The content of an answer, usually text; that of an external agent came without HTTP and is the text itself."""
-    text = call["raw_response"]
-    return text if call["http_status"] is None else member(parse(text), "choices", 0, "message", "content")
-
-
-def storable(text: Any) -> str:
-    """A text without NUL and halves of pairs of surrogates, which a database can not store; empty for no text."""
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", text) if isinstance(text, str) else ""
-
-
-def check_forecasts(tables: Tables, violations: Violations) -> None:
-    """A forecast of several samples follows from at least half of them, and all are those of plain answers."""
-    tasks, answers = tables.by("elicitations"), answers_by_entry(tables)
-    for task in tasks.values():
+def check_forecast_answers(tables: Tables, violations: Violations) -> None:
+    """Forecasts and refused ones are those of the answers, and what several samples make follows from these."""
+    tasks, forecasts = tables.by("elicitations"), tables.grouped("forecasts", "elicitation")
+    answers, refusals = read_forecast_answers(tables, violations)
+    samples: dict[tuple[int, int], dict[str, Readings]] = defaultdict(dict)
+    for pk, task in tasks.items():
+        completed = task["status"] == "completed"
         if not 1 <= task["sample"] <= task["samples"]:
             violations.note("elicitations", task, f"is sample {task['sample']} of {task['samples']}")
-    for forecast in tables.rows("forecasts"):
-        samples, number = forecast["samples"], forecast["samples_asked"]
-        figures: Row = {"samples_asked": 1, "samples_read": 1, "log_odds_mean": None, "spread": None}
-        if samples is not None:
-            if 2 * len(samples) < number or number < 2:
-                violations.note("forecasts", forecast, f"rests on {len(samples)} of {number} samples")
-            exclusive = tables.by("questions")[forecast["question"]]["exclusive"]
-            figures = forecast_of_samples(list(samples.values()), exclusive=exclusive) | {"samples_read": len(samples)}
-        if origin := tasks.get(forecast["elicitation"]):
-            figures["samples_asked"] = origin["samples"]
-            by_sample = answers.pop((origin["batch"], origin["release"], forecast["entry"]), {})
-            # In a window others may be missing.
-            if all(by_sample.values()) and not (tables.is_window and len(by_sample) < len(samples or ())):
-                figures |= by_sample.get("1", {}) if samples is None else recorded_samples(by_sample)
-        violations.differ("forecasts", forecast, figures)
-    single = {(task["batch"], task["release"]) for task in tasks.values() if task["samples"] == 1}
-    for (batch, release, entry), by_sample in answers.items():
-        if (batch, release) in single and by_sample["1"]:
-            violations.append(f"forecasts: of entry {entry} that of release {release} is missing")
+        if (task["made_at"] is not None) != completed:
+            violations.note("elicitations", task, f"is {task['status']}, made at {task['made_at']}")
+        readings = answers.get(pk, {}) if completed else {}
+        valid = {entry: row for entry, row in readings.items() if row.forecast.probabilities is not None}
+        if completed and task["declined"] == bool(valid):
+            violations.note("elicitations", task, f"has declined {task['declined']}, against its calls")
+        for entry, reading in readings.items():
+            if valid and entry not in valid:
+                refusals[reading.call["id"]][entry] = reading.forecast
+        if task["samples"] > 1:
+            samples[task["batch"], task["release"]][str(task["sample"])] = valid
+        else:
+            check_single_forecasts(task, forecasts[pk], valid, violations)
+    for pk, rows in forecasts.items():
+        if pk in tasks and tasks[pk]["samples"] > 1:
+            check_sampled_forecasts(
+                tables, tasks[pk], rows, samples[tasks[pk]["batch"], tasks[pk]["release"]], violations
+            )
+    check_refused_forecasts(tables, refusals, violations)
 
 
-def answers_by_entry(tables: Tables) -> dict[tuple[int, int, int], dict[str, Any]]:
-    """By batch, release and entry the answers of each sample, as columns of `forecasts`; None for one not plain."""
-    calls, entries = tables.grouped("calls", "elicitation"), tables.grouped("question_entries", "question_set")
-    options = tables.grouped("question_options", "question")
-    answers: dict[tuple[int, int, int], dict[str, Any]] = defaultdict(dict)
-    for pk, task in sorted(tables.by("elicitations").items(), key=lambda item: int(item[1]["sample"])):
-        if task["status"] != "completed":
+def read_forecast_answers(
+    tables: Tables, violations: Violations
+) -> tuple[dict[int, Readings], dict[int, dict[int, CheckedForecast]]]:
+    """By task the first valid forecast for each entry, else the last; and by call those of answers refused whole."""
+    tasks, asked = tables.by("elicitations"), asked_questions(tables)
+    checked_by_call: dict[int, list[tuple[Row, tuple[CheckedForecast, ...]]]] = defaultdict(list)
+    refusals: dict[int, dict[int, CheckedForecast]] = defaultdict(dict)
+    for call in tables.rows("calls"):
+        task = tasks.get(call["elicitation"])
+        if task is None or call["late"] or call["result"] not in ("answered", "cut", "refused"):
             continue
-        batch, questions = tables.by("question_batches")[task["batch"]], {}
-        for entry in entries[batch["question_set"]]:
-            if entry["batch"] == batch["number"]:
-                names = {row["name"] for row in options[entry["question"]]}
-                question = tables.by("questions")[entry["question"]]
-                questions[str(entry["question"])] = question | {"entry": entry["id"], "names": names}
-        for name, answer in plain_answers(calls[pk], questions).items():
-            answers[task["batch"], task["release"], questions[name]["entry"]][str(task["sample"])] = answer
-    return answers
+        content = content_of(call["raw_response"], call["http_status"])
+        try:
+            stated = parse_cut_forecasts(content) if call["result"] == "cut" else parse_forecasts(content)
+        except Malformed as fault:
+            violations.append(f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}")
+            continue
+        parsed = [forecast.as_json() for forecast in stated] or None
+        if call.get(PARSED, parsed) != parsed:
+            violations.note("calls", call, "was read as another answer than its own")
+        if not stated:
+            continue
+        entries, questions = asked[task["batch"]]
+        checked = check_forecasts(stated, questions)
+        if call["result"] == "refused":
+            refusals[call["id"]] = dict(zip(entries, checked, strict=True))
+        else:
+            origin = {name: call[name] for name in ("id", "sequence", "result", "searches", "excluded")}
+            checked_by_call[task["id"]].append((origin, checked))
+    answers = {}
+    for pk, read in checked_by_call.items():
+        read.sort(key=lambda item: by_sequence(item[0]))
+        calls = [call for call, _ in read]
+        if sum(call["result"] == "answered" for call in calls) > 1:
+            violations.note("elicitations", tasks[pk], "rests on several answers")
+        first = first_valid([checked for _, checked in read])
+        entries, _ = asked[tasks[pk]["batch"]]
+        answers[pk] = {entry: Reading(calls[place], row) for entry, (place, row) in zip(entries, first, strict=True)}
+    return answers, refusals
 
 
-def recorded_samples(by_sample: dict[str, Row]) -> Row:
-    """The columns of a forecast that follow from the answers of its samples."""
-    samples, searches, reason = {}, None, ""
-    for name, figures in by_sample.items():
-        samples[name] = figures["probabilities"]
-        reason = reason or figures["excluded"]
-        if figures["searches"] is not None:
-            searches = (searches or 0) + figures["searches"]
-    return {"samples": samples, "searches": searches, "excluded": reason}
+def asked_questions(tables: Tables) -> dict[int, tuple[list[int], list[PromptQuestion]]]:
+    """By batch its entries and their questions, in the order in which they were asked."""
+    options, questions = tables.grouped("question_options", "question"), {}
+    for pk, row in tables.by("questions").items():
+        names = tuple(option["name"] for option in sorted(options[pk], key=lambda option: int(option["index"])))
+        questions[pk] = PromptQuestion(str(pk), names, row["exclusive"])
+    listed = tables.grouped("question_entries", "question_set")
+    asked = {}
+    for pk, batch in tables.by("question_batches").items():
+        entries = [entry for entry in listed[batch["question_set"]] if entry["batch"] == batch["number"]]
+        entries.sort(key=lambda entry: int(entry["position"]))
+        asked[pk] = [entry["id"] for entry in entries], [questions[entry["question"]] for entry in entries]
+    return asked
+
+
+def check_single_forecasts(task: Row, rows: list[Row], valid: Readings, violations: Violations) -> None:
+    """The forecasts of a task without samples are the valid ones of its answers."""
+    row_by_entry = {row["entry"]: row for row in rows}
+    if len(row_by_entry) != len(rows) or row_by_entry.keys() != valid.keys():
+        violations.note("elicitations", task, "has other forecasts than its answers state")
+        return
+    for entry, (call, forecast) in valid.items():
+        figures = {name: getattr(forecast, name) for name in REREAD_COLUMNS}
+        figures |= {"call": call["id"], "searches": call["searches"], "excluded": call["excluded"]}
+        figures |= {"samples": None, "samples_asked": 1, "samples_read": 1, "log_odds_mean": None, "spread": None}
+        violations.differ("forecasts", row_by_entry[entry], figures)
+
+
+def check_sampled_forecasts(
+    tables: Tables, task: Row, rows: list[Row], read_samples: dict[str, Readings], violations: Violations
+) -> None:
+    """Forecasts of several samples are made of at least half of them, and these are those of the answers.
+
+    `read_samples` are the valid forecasts of each sample that the tables hold; a window may lack some.
+    """
+    for row in rows:
+        samples, number = row["samples"] or {}, task["samples"]
+        if not samples or 2 * len(samples) < number:
+            violations.note("forecasts", row, f"rests on {len(samples)} of {number} samples")
+            continue
+        known = {name: vector for name, vector in samples.items() if name in read_samples}
+        readings = {name: valid[row["entry"]] for name, valid in read_samples.items() if row["entry"] in valid}
+        if known != {name: reading.forecast.probabilities for name, reading in readings.items()}:
+            violations.note("forecasts", row, "has other samples than the answers state")
+        exclusive = tables.by("questions")[row["question"]]["exclusive"]
+        figures = forecast_of_samples(list(samples.values()), exclusive=exclusive)
+        figures |= {"samples_asked": number, "samples_read": len(samples)}
+        if len(known) == len(samples):
+            calls = [readings[name].call for name in sorted(readings, key=int)]
+            searches = [call["searches"] for call in calls if call["searches"] is not None]
+            figures["searches"] = sum(searches) if searches else None
+            figures["excluded"] = next((call["excluded"] for call in calls if call["excluded"]), "")
+        violations.differ("forecasts", row, figures)
+
+
+def check_refused_forecasts(
+    tables: Tables, refusals: dict[int, dict[int, CheckedForecast]], violations: Violations
+) -> None:
+    """The refused forecasts of each call are those of its answer."""
+    refused = tables.grouped("refused_forecasts", "call")
+    for call in sorted(refused.keys() | refusals.keys()):
+        row_by_entry = {row["entry"]: row for row in refused[call]}
+        if len(row_by_entry) != len(refused[call]) or row_by_entry.keys() != refusals[call].keys():
+            violations.append(f"refused_forecasts: those of call {call} are not the ones of its answer")
+            continue
+        for entry, forecast in refusals[call].items():
+            figures = {"stated": forecast.stated, "reason": forecast.reason}
+            violations.differ("refused_forecasts", row_by_entry[entry], figures)
 
 
 def forecast_of_samples(samples: list[dict[str, float]], *, exclusive: bool) -> Row:
@@ -176,56 +272,3 @@ def forecast_of_samples(samples: list[dict[str, float]], *, exclusive: bool) -> 
 def log_odds(probability: float) -> float:
     clipped = min(max(probability, SMALLEST_PROBABILITY), 1 - SMALLEST_PROBABILITY)
     return math.log(clipped / (1 - clipped))
-
-
-def plain_answers(calls: list[Row], questions: dict[str, Row]) -> dict[str, Row | None]:
-    """By question the first answer about it, as columns of `forecasts`; None where that is not plain."""
-    answers: dict[str, Row | None] = {}
-    for call in sorted(calls, key=by_sequence):
-        if call["late"] or call["result"] not in ("answered", "cut"):
-            continue
-        forecasts = forecasts_of_answer(str(content_of(call)))
-        if forecasts is None or not questions.keys() >= forecasts.keys():
-            return {name: answers.get(name) for name in questions}
-        for name, forecast in forecasts.items():
-            answers.setdefault(name, forecast_figures(call, forecast, questions[name]))
-    return answers
-
-
-def forecasts_of_answer(content: str) -> dict[str, Any] | None:
-    """The forecasts of the one JSON object in an answer, by question; None if they are not one to a question."""
-    text = re.search(r"\{.*\}", content, re.DOTALL)
-    options = {"parse_float": Decimal, "parse_int": Decimal, "object_pairs_hook": distinct_names}
-    listed = member(parse(text and text[0], **options), "forecasts")
-    if not isinstance(listed, list):
-        return None
-    forecasts = {str(member(forecast, "question_id")): forecast for forecast in listed}
-    return forecasts if len(forecasts) == len(listed) else None
-
-
-def distinct_names(pairs: list[tuple[str, Any]]) -> Row:
-    if len(members := dict(pairs)) < len(pairs):
-        raise ValueError("a name is given twice")
-    return members
-
-
-def forecast_figures(call: Row, forecast: Row, question: Row) -> Row | None:
-    """The columns of `forecasts` that a forecast in an answer gives; None if it is not valid as it stands."""
-    numbers, exclusive = member(forecast, "probabilities"), question["exclusive"]
-    if not isinstance(numbers, dict) or numbers.keys() != question["names"]:
-        return None
-    for number in numbers.values():
-        if not isinstance(number, Decimal) or not 0 <= number <= 1:
-            return None
-    if exclusive and abs(sum(numbers.values()) - 1) > SUM_TOLERANCE:
-        return None
-    probabilities = {name: float(number) for name, number in numbers.items()}
-    total = math.fsum(probabilities.values())
-    is_normalised = exclusive and abs(total - 1) > EXACT_TOLERANCE
-    if is_normalised:
-        probabilities = {name: value / total for name, value in probabilities.items()}
-    return {
-        "probabilities": probabilities, "normalised": is_normalised, "rationale": storable(forecast.get("rationale")),
-        "stated": {name: str(number) for name, number in numbers.items()},
-        "searches": call["searches"], "excluded": call["excluded"],
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The hash chains: each link holds the hash of the canonical record of a task or of an archive."""
+"""The hash chains: each link holds the hash of the record of a task, an archive or a publication of boards."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,13 +9,15 @@ from arena_verifier.files import ArchiveTables
 from arena_verifier.rows import Row, Tables, Violations, canonical, plain, sha256
 
 GENESIS = "0" * 64
-CHAINS = ("archive", "forecast", "trading")
+CHAINS = ("archive", "board", "forecast", "trading")
 DOCUMENTS = ("LICENSE.txt", "README.md", "dictionary.json", "methodologies.json", "verify_arena.py")
 WEEKLY = {
     "attempts": "noted_at", "brier_scores": "resolved_at", "decisions": "decided_at", "elicitations": "made_at",
     "forecast_scores": "resolved_at", "forecasts": "made_at", "journal": "occurred_at", "prices": "observed_at",
     "reversals": "reversed_at", "settlements": "settled_at", "snapshots": "taken_at", "trades": "executed_at",
 }  # fmt: skip
+RECORDED = ("archive", "board")
+"""The chains whose links hold their records."""
 TASKS = {"trading": ("decision", "decisions"), "forecast": ("elicitation", "elicitations")}
 CALL = ("sequence", "attempt", "model", "returned_model", "provider", "quantization", "result", "finish_reason",
         "error", "prompt_sha256")  # fmt: skip
@@ -36,13 +38,19 @@ def check_chains(tables: Tables, violations: Violations) -> None:
             violations.note("chain", link, "is broken: its hash does not follow from its record and the one before")
         heads[protocol] = link["sequence"], link["sha256"]
         pks = {kind: link[kind] for kind, _ in TASKS.values() if link[kind] is not None}
-        if protocol == "archive":
-            if pks or link["call"] is not None:
-                violations.note("chain", link, "is of an archive and refers to a task")
+        if protocol in RECORDED:
+            if pks or link["call"] is not None or link["envelope"] is not None:
+                violations.note("chain", link, f"is of the chain {protocol} and refers to a task")
             if sha256(canonical(link["record"])) != link["record_sha256"]:
                 violations.note("chain", link, "has another hash than its record")
             continue
         kind, table = TASKS[protocol]
+        if link["envelope"] is not None:
+            if pks or link["record"] is not None or link["call"] is not None:
+                violations.note("chain", link, "is of an envelope and of something else")
+            if tables.is_whole and link["envelope"] not in tables.by("envelopes"):
+                violations.note("chain", link, f"is of envelope {link['envelope']}, which is not in the archive")
+            continue
         if list(pks) != [kind] or link["record"] is not None or (kind, link[kind]) in linked:
             violations.note("chain", link, f"is not of one {kind} alone")
         linked.add((kind, link[kind]))
@@ -98,7 +106,7 @@ class TaskRecords:
         call = self.calls.get(last, {}) if last is not None else {}
         common = {
             "prompt": call.get("prompt"), "answer": call.get("answer"), "refusals": task["refusals"],
-            "error": task["error"], "calls": [call["record"] for call in calls],
+            "error": task["error"], "nonce": task["nonce"], "calls": [call["record"] for call in calls],
         }  # fmt: skip
         return common | (self.decision(task, calls) if table == "decisions" else self.elicitation(task, calls))
 
@@ -115,7 +123,6 @@ class TaskRecords:
             "universe": universe and universe["sha256"], "action": row["action"], "fallback": row["fallback"],
             "reasoning": sha256(row["reasoning"]), "decided_at": row["decided_at"], "instructions": instructions,
             "trades": [self.trade(trade) for trade in sorted(self.trades[row["id"]], key=by_sequence)],
-            **({"replicate": agent["replicate"]} if agent["replicate"] > 1 else {}),
         }  # fmt: skip
 
     def trade(self, row: Row) -> Row:

@@ -41,6 +41,9 @@ class ArchiveTables(Tables):
     def heads(self) -> dict[str, tuple[int, str]]:
         return {name: (head["length"], head["head"]) for name, head in self.manifest["chains"].items()}
 
+    def made_at(self) -> str:
+        return str(self.manifest["made_at"])
+
     def hash(self, name: str) -> str:
         with self.path(name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -135,8 +135,9 @@ def forecasts_by_entry(tables: Tables) -> dict[Any, list[Row]]:
     """The forecasts that count by entry and arm; of one family the newest release's last."""
     newest = {pk: (row["effective_from"], pk) for pk, row in tables.by("releases").items()}
     by_entry: dict[Any, list[Row]] = defaultdict(list)
+    entries = tables.by("question_entries")
     for row in sorted(tables.by("forecasts").values(), key=lambda row: (newest[row["release"]], row["id"])):
-        if not row.get("excluded"):
+        if not row.get("excluded") and tables.counts_in(row["arm"], entries[row["entry"]]):
             by_entry[row["entry"], row["arm"]].append(row)
     return by_entry
 

@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+TOTAL_LOSS = -100.0
+"""In per cent."""
 LEVEL, LEAST_COHORTS, LEAST_EVENTS, NO_SPREAD = 0.95, 2, 4, 1e-10
 
 
@@ -76,66 +78,113 @@ def bounded_interval(values: Sequence[float], events: Sequence[Hashable]) -> lis
     return [min(low, observed / total), max(high, observed / total)]
 
 
-def week_error(sums: dict[Any, float], observed: dict[Any, int], units: int) -> tuple[float, float] | tuple[None, None]:
-    """The CR3 standard error of a sum over units, per unit, with weeks as clusters, and its degrees of freedom."""
-    weeks = [week for week in observed if observed[week]]
-    if len(weeks) < 2:
-        return None, None
-    total, mass, size = math.fsum(sums.values()), sum(observed.values()), len(weeks)
-    square = 0.0
-    for week in weeks:
+class WeekMean(NamedTuple):
+    """A mean over cohorts of what they gain in all their weeks, with its error by calendar week.
+
+    The error is None of fewer than two weeks or cohorts, 0 where only rounding varies.
+    """
+
+    mean: float
+    error: float | None
+    freedom: float | None
+    weeks: int
+    cohorts: int
+
+    @property
+    def p(self) -> float | None:
+        """The two-sided p of a mean of 0 by Student's t; None where there is no test."""
+        if self.error and self.freedom:
+            return two_sided_p(self.mean / self.error, self.freedom)
+        return 1.0 if self.error == 0 == self.mean else None
+
+
+def week_mean(cohorts: Collection[Mapping[Any, float]]) -> WeekMean:
+    """The mean over cohorts of the sums of their weekly values, with calendar weeks as clusters (CR3).
+
+    Cohorts share weeks and markets. The error is never below that of independent cohort-weeks, since weeks may cancel
+    by chance. A cohort without a week does not count.
+    """
+    played = [weeks for weeks in cohorts if weeks]
+    sums: dict[Any, float] = defaultdict(float)
+    observed: Counter[Any] = Counter()
+    for weeks in played:
+        for week, value in weeks.items():
+            sums[week] += value
+            observed[week] += 1
+    total, mass, size, units = math.fsum(sums.values()), sum(observed.values()), len(sums), len(played)
+    mean = total / units if units else 0.0
+    if size < 2 or units < LEAST_COHORTS:
+        return WeekMean(mean, None, None, size, units)
+    square, independent, average = 0.0, 0.0, total / mass
+    for week, value in sums.items():
         share = observed[week] / mass
-        square += ((sums[week] - total * share) / (1 - share)) ** 2
-    error = math.sqrt((size - 1) / size * square)
+        square += ((value - total * share) / (1 - share)) ** 2
+    for weeks in played:
+        independent += math.fsum((value - average) ** 2 for value in weeks.values())
+    error = math.sqrt(max((size - 1) / size * square, independent))
     error = error if error > NO_SPREAD * math.fsum(map(abs, sums.values())) else 0.0
     freedom = mass**2 / sum(number**2 for number in observed.values()) - 1
     if fourth := math.fsum(value**4 for value in sums.values()):
         freedom = min(freedom, math.fsum(value**2 for value in sums.values()) ** 2 / fourth)
-    return error / units, max(freedom, 1.0)
+    return WeekMean(mean, error / units, max(freedom, 1.0), size, units)
 
 
-def return_error(weeks: dict[Any, dict[Any, float]]) -> tuple[float | None, float | None]:
+def return_error(weeks: Mapping[Any, Mapping[Any, float]]) -> tuple[float | None, float | None]:
     """The standard error of a family's mean return over cohorts and its interval's half width; `weeks` by cohort."""
-    if len(weeks) < LEAST_COHORTS:
+    means = week_mean(weeks.values())
+    if means.error is None or means.freedom is None:
         return None, None
-    sums: dict[Any, float] = defaultdict(float)
-    observed: dict[Any, int] = Counter()
-    for returns in weeks.values():
-        for week, value in returns.items():
-            sums[week] += value
-            observed[week] += 1
-    error, freedom = week_error(sums, observed, len(weeks))
-    return error, t_quantile(freedom) * error if error and freedom else None
+    return means.error, t_quantile(means.freedom) * means.error if means.error else None
 
 
-def rank_ranges(families: dict[str, dict[Any, dict[Any, float]]]) -> dict[str, tuple[int, int]]:
-    """Each family's range of ranks by paired tests of all pairs by week with Holm's correction; `families` by slug."""
+def return_interval(mean: float, half: float | None) -> list[float] | None:
+    """The interval about a mean return in per cent; it ends at a total loss, since no portfolio loses more."""
+    return None if half is None else [max(mean - half, TOTAL_LOSS), mean + half]
+
+
+class ReturnPair(NamedTuple):
+    """The paired test of two families' returns on their common cohorts, and its p corrected for all pairs by Holm."""
+
+    first: str
+    second: str
+    difference: WeekMean
+    p: float | None
+    p_holm: float | None
+
+
+def return_pairs(families: Mapping[str, Mapping[Any, Mapping[Any, float]]]) -> list[ReturnPair]:
+    """The tests of all pairs of families, by slug, in their order; returns by cohort and week."""
     tests = []
     for place, first in enumerate(families):
         for second in list(families)[place + 1 :]:
-            common = families[first].keys() & families[second].keys()
-            sums: dict[Any, float] = defaultdict(float)
-            observed: dict[Any, int] = Counter()
-            for cohort in common:
+            differences = []
+            for cohort in families[first].keys() & families[second].keys():
                 first_week, second_week = families[first][cohort], families[second][cohort]
-                for week in first_week.keys() | second_week.keys():
-                    sums[week] += first_week.get(week, 0.0) - second_week.get(week, 0.0)
-                    observed[week] += 1
-            if len(common) < LEAST_COHORTS:
-                continue
-            error, freedom = week_error(sums, observed, len(common))
-            gap = math.fsum(sums.values()) / len(common)
-            if error and freedom:
-                tests.append((two_sided_p(gap / error, freedom), first, second, gap))
-            elif error == 0 and gap == 0:
-                tests.append((1.0, first, second, gap))
+                weeks = sorted(first_week.keys() | second_week.keys())
+                differences.append({week: first_week.get(week, 0.0) - second_week.get(week, 0.0) for week in weeks})
+            difference = week_mean(differences)
+            tests.append(ReturnPair(first, second, difference, difference.p, None))
+    order = sorted((test.p, place) for place, test in enumerate(tests) if test.p is not None)
     corrected = 0.0
+    for rank, (p, place) in enumerate(order):
+        corrected = max(corrected, min(1.0, p * (len(order) - rank)))
+        tests[place] = tests[place]._replace(p_holm=corrected)
+    return tests
+
+
+def rank_ranges(families: Mapping[str, Mapping[Any, Mapping[Any, float]]]) -> dict[str, tuple[int, int]]:
+    """Each family's range of ranks by the corrected tests of all pairs; `families` by slug."""
+    return ranges_of(list(families), return_pairs(families))
+
+
+def ranges_of(families: Sequence[str], pairs: Iterable[ReturnPair]) -> dict[str, tuple[int, int]]:
+    """1 and the number of those significantly better, to the number of families less those significantly worse."""
     better: Counter[str] = Counter()
     worse: Counter[str] = Counter()
-    for place, (p, first, second, gap) in enumerate(sorted(tests, key=lambda test: test[0])):
-        corrected = max(corrected, p * (len(tests) - place))
-        if corrected < 1 - LEVEL:
-            winner, loser = (first, second) if gap > 0 else (second, first)
+    for pair in pairs:
+        if pair.p_holm is not None and pair.p_holm < 1 - LEVEL:
+            first_wins = pair.difference.mean > 0
+            winner, loser = (pair.first, pair.second) if first_wins else (pair.second, pair.first)
             better[loser] += 1
             worse[winner] += 1
     return {family: (1 + better[family], len(families) - worse[family]) for family in families}

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from arena_verifier.instructions import InstructionRejected, check_amount
 from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents
 
 
@@ -18,16 +19,36 @@ def check_trades(tables: Tables, violations: Violations) -> None:
 
 
 def check_trade_figures(tables: Tables, violations: Violations) -> None:
-    """The figures of each trade follow from its price, its agent and time from its decision."""
+    """The figures of each trade follow from its price, its agent from its decision, and its time from the opening.
+
+    Each bet keeps to the limits of its methodology. An answer that was never under seal traded at once.
+    """
     cash_before = {}
     for row in tables.rows("journal"):
         if row["trade"] is not None:
             cash_before[row["trade"]] = row["balance"] - row["amount"]
+    opened = {row["decision"]: row["opened_at"] for row in tables.rows("envelopes") if row["state"] == "opened"}
     for pk, trade in tables.by("trades").items():
         decision, outcome = tables.by("decisions")[trade["decision"]], tables.by("outcomes")[trade["outcome"]]
-        figures = {"agent": decision["agent"], "executed_at": decision["decided_at"], "side": outcome["side"]}
+        figures = {
+            "agent": decision["agent"],
+            "executed_at": opened.get(decision["id"], decision["decided_at"]),
+            "side": outcome["side"],
+        }
         figures |= {"market": outcome["market"]} | trade_figures(tables, trade, cash_before.get(pk))
         violations.differ("trades", trade, figures)
+        if trade["kind"] == "BUY" and pk in cash_before:
+            check_limits(tables, trade, cash_before[pk], violations)
+
+
+def check_limits(tables: Tables, trade: Row, cash: Decimal, violations: Violations) -> None:
+    """A bet is legal with the cash before it."""
+    rules = tables.rules_of(trade["agent"])
+    minimum, fraction = Decimal(rules["minimum_bet"]), Decimal(rules["maximum_bet_fraction"])
+    try:
+        check_amount(trade["amount"], cash=cash, minimum=minimum, fraction=fraction, path="amount")
+    except InstructionRejected as rejection:
+        violations.note("trades", trade, f"breaks a limit: {rejection}")
 
 
 def trade_figures(tables: Tables, trade: Row, cash: Decimal | None) -> Row:
@@ -49,12 +70,16 @@ def check_journals(tables: Tables, violations: Violations) -> None:
     reversals = {(row["agent"], row["journal_sequence"]): row for row in tables.rows("reversals")}
     balance: dict[int, Decimal] = defaultdict(lambda: ZERO)
     length: Counter[int] = Counter()
+    newest: dict[int, str] = {}
     booked = set()
     for entry in tables.rows("journal"):
         agent, figures = entry["agent"], {}
         length[agent] += 1
         if entry["sequence"] != length[agent]:
             violations.note("journal", entry, f"should be no. {length[agent]}: a row is missing or doubled")
+        if entry["occurred_at"] < newest.get(agent, ""):
+            violations.note("journal", entry, f"is of {entry['occurred_at']}, before the entry of {newest[agent]}")
+        newest[agent] = entry["occurred_at"]
         if entry["trade"] is not None:
             trade = trades[entry["trade"]]
             bought = trade["kind"] == "BUY"

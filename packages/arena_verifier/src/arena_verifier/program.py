@@ -1,16 +1,18 @@
 """Verifies an archive of Forecaster Arena: python verify_arena.py DIR [--key PUBLIC_KEY]
 
-Needs Python 3.11 and nothing else, and shares no code with the arena. It reads the CSV files and checks
+Needs Python 3.11 and nothing else; its rules are those that the arena itself goes by. It reads the CSV files and checks
 
-- the SHA-256 of every file, the hash chains over decisions, forecasts and archives, and their signature;
+- the SHA-256 of every file, the hash chains over decisions, forecasts, boards and archives, and their signature;
+- that answers under seal were opened once, with the effects that were judged and hashed when they came;
 - the receipts of external agents: their chain and signatures, and that each answer is here as it was received;
 - that prompts, universes and question sets are those whose hashes the chains hold;
-- forecasts, their samples, and the searches behind them, against the raw answers wherever these are plain JSON;
+- decisions, instructions, forecasts and their samples, and the searches behind them, against the raw answers;
 - the ledger: trades, journals, positions, settlements, and the cash and value of every agent, now and in snapshots;
 - the outcomes of questions, which follow from their markets;
-- the returns after costs, by the captured order books, and the reports on time, costs, releases and risk;
+- the returns after costs, by the captured order books;
 - the Brier score of every bet and forecast, both leaderboards and the boards of external agents: ranks, means and
-  standard errors, and of trading all intervals and rank ranges; the mean differences between conditions.
+  standard errors, and of trading all intervals and rank ranges; the mean differences between conditions;
+- every published board, by its hash in the chain, and the newest ones by these leaderboards.
 
 docs/data.md of the arena describes each rule. Exit codes: 0 sound, 1 violations, 2 no archive or beyond a limit,
 3 sound as far as it goes, but only a part (a cohort, or a window of time).
@@ -24,18 +26,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from arena_verifier.agents_boards import check_agents_boards
-from arena_verifier.answers import check_forecasts, check_searches
+from arena_verifier.answers import check_decision_answers, check_forecast_answers
 from arena_verifier.chains import WEEKLY, check_chains, check_record
 from arena_verifier.condition_differences import check_condition_differences
+from arena_verifier.envelopes import check_envelopes
 from arena_verifier.files import MAX_CELL, ArchiveTables, CsvArchive, UnreadableArchive, check_files
 from arena_verifier.forecast_leaderboards import check_forecast_leaderboards
 from arena_verifier.ledger import check_journals, check_positions, check_trades
 from arena_verifier.order_books import check_after_costs, check_books
 from arena_verifier.portfolios import check_agents, check_snapshots
+from arena_verifier.published_boards import check_published_boards
 from arena_verifier.receipts import check_receipts
-from arena_verifier.report_figures import check_report_figures
 from arena_verifier.rows import Violations
 from arena_verifier.scores import check_bet_scores, check_forecast_scores, check_outcomes, check_prices
+from arena_verifier.searches import check_searches
 from arena_verifier.signatures import check_signature
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_prompts, check_shown_texts
 from arena_verifier.trading_leaderboard import check_trading_leaderboard
@@ -44,10 +48,7 @@ LEFT = {
     "leaderboard_agents": "of forecasts rank_low, rank_high, score_ci, brier_ci, alpha_ci",
     "leaderboard_forecast": "rank_low, rank_high, brier_se, brier_ci, average_return, figures",
     "condition_differences": "interval, p, p_adjusted",
-    "report_figures": "low, high, and values of consistency, trends of releases, and shares of resamples",
-    "calls": "search_cost_usd",
-    "forecasts": "against raw answers that are not plain JSON",
-    "decisions": "answers that are not plain JSON, and all instructions, against the raw answers",
+    "published_boards": "the tests in the report of the newest boards",
 }
 """Columns that `verify_export` recomputes, and this program checks by the hash of their table alone."""
 MAX_SHOWN = 20
@@ -59,7 +60,7 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
     if archive.is_whole:
         return
     for table in ("leaderboard_trading", "leaderboard_forecast", "leaderboard_agents", "condition_differences",
-                  "after_costs", "report_figures"):  # fmt: skip
+                  "after_costs", "published_boards"):  # fmt: skip
         if next(archive.rows(table), None) is not None:
             violations.append(f"{table}: it has rows, and only an archive of everything has leaderboards")
     start, end, cohort = archive.selection["from"] or "", archive.selection["to"] or "~", archive.selection["cohort"]
@@ -81,20 +82,21 @@ def check_selection(archive: ArchiveTables, violations: Violations) -> None:
 
 CHECKS: dict[str, Callable[..., None]] = {
     "selection": check_selection, "chains": check_chains, "record": check_record, "anchor": check_signature,
-    "receipts": check_receipts,
+    "receipts": check_receipts, "envelopes": check_envelopes,
     "prompts": check_prompts, "universes": check_hashes_of_lists, "shown texts": check_shown_texts,
-    "evidence": check_evidence, "searches": check_searches, "forecasts": check_forecasts,
+    "evidence": check_evidence, "searches": check_searches,
+    "decisions": check_decision_answers, "forecasts": check_forecast_answers,
     "prices": check_prices, "outcomes": check_outcomes, "trades": check_trades, "journals": check_journals,
     "positions": check_positions, "agents": check_agents, "snapshots": check_snapshots,
     "bet scores": check_bet_scores, "forecast scores": check_forecast_scores,
     "trading leaderboard": check_trading_leaderboard, "forecast leaderboards": check_forecast_leaderboards,
     "boards of agents": check_agents_boards, "conditions": check_condition_differences,
-    "books": check_books, "after costs": check_after_costs, "reports": check_report_figures,
+    "books": check_books, "after costs": check_after_costs, "published boards": check_published_boards,
 }  # fmt: skip
 OF_WHOLE_ACCOUNTS = ("journals", "positions", "agents")
 """Checks that need every row of an agent, which a window does not have."""
-OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions", "after costs",
-                 "reports")  # fmt: skip
+OF_EVERYTHING = ("trading leaderboard", "forecast leaderboards", "boards of agents", "conditions",
+                 "after costs", "published boards")  # fmt: skip
 MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, AssertionError, OSError,
              RecursionError, MemoryError, StopIteration, csv.Error)  # fmt: skip
 """Errors that forged files may lead to."""

@@ -7,7 +7,7 @@ from arena_verifier.chains import GENESIS
 from arena_verifier.rows import Row, Tables, Violations, canonical, sha256
 from arena_verifier.signatures import is_signed
 
-BODY = ("version", "task", "answer_sha256", "prompt_sha256", "received_at", "sequence", "previous")
+BODY = ("version", "task", "answer_sha256", "prompt_sha256", "nonce", "received_at", "sequence", "previous")
 
 
 def check_receipts(tables: Tables, violations: Violations) -> None:

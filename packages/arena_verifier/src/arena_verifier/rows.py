@@ -18,7 +18,8 @@ ROW_NAMES = {
     "brier_scores": "of trade {trade}", "chain": "{protocol} link {sequence}", "question_batches": "batch {id}",
     "forecast_scores": "of forecast {forecast}", "journal": "no. {sequence} of agent {agent}",
     "prices": "of outcome {outcome} at {observed_at}", "question_options": "the outcome of question {id}",
-    "question_sets": "set {id}", "snapshots": "agent {agent} at {taken_at}",
+    "question_sets": "set {id}", "refused_forecasts": "entry {entry} of call {call}",
+    "snapshots": "agent {agent} at {taken_at}",
 }  # fmt: skip
 """How lines name a row; by its table and id where nothing is said."""
 
@@ -58,6 +59,10 @@ class Tables:
         """The length and the last hash of each chain, as published."""
         raise NotImplementedError
 
+    def made_at(self) -> str:
+        """The instant at which the tables were read, as text."""
+        raise NotImplementedError
+
     def by(self, table: str, key: str = "id") -> dict[Any, Row]:
         """The rows of a table by a key of theirs, read once."""
         if (table, key) not in self.cache:
@@ -86,19 +91,27 @@ class Tables:
         return board
 
     def counts_in(self, arm: str, entry: Row) -> bool:
-        """Whether no snippet of evidence that the arm's prompts showed of a question states its outcome."""
+        """Whether an entry counts in an arm: frozen before the close, and no evidence shown states the outcome."""
+        question_set = self.by("question_sets")[entry["question_set"]]
+        if not is_before_close(self.by("questions")[entry["question"]], question_set["frozen_at"]):
+            return False
         if EVIDENCE not in self.cache:
             snippets = self.rows(EVIDENCE) if EVIDENCE in self.table_names() else ()
             self.cache[EVIDENCE] = {row["entry"] for row in snippets if row["states_outcome"]}
         if entry["id"] not in self.cache[EVIDENCE]:
             return True
-        version = self.by("question_sets")[entry["question_set"]]["methodology"]
-        return "evidence" not in condition_of(self.methodology(version)["forecast"], arm)["blocks"]
+        rules = self.methodology(question_set["methodology"])["forecast"]
+        return "evidence" not in condition_of(rules, arm)["blocks"]
 
     def rules_of(self, agent: int) -> Row:
         """The methodology of an agent's cohort."""
         cohort = self.by("cohorts", "number")[self.by("agents")[agent]["cohort"]]
         return self.methodology(cohort["methodology"])
+
+
+def is_before_close(question: Row, at: str) -> bool:
+    """Whether an instant lies before a question's close: as its venue states it, or where it is seen closed before."""
+    return all(question[close] is None or question[close] > at for close in ("closes_at", "closed_at"))
 
 
 def condition_of(rules: Row, arm: str) -> Row:

@@ -58,6 +58,10 @@ def check_prices(tables: Tables, violations: Violations) -> None:
             column = PRICED_BY.get(row["source"])
             if column and row["price"] != row[column]:
                 violations.append(f"prices: of outcome {row['outcome']}: the price {row['price']} is not its {column}")
+            if row["source"] == "midpoint" and not is_inside(row):
+                violations.append(
+                    f"prices: of outcome {row['outcome']}: the midpoint {row['price']} is outside its book"
+                )
             last[row["outcome"]] = row
         sides = {row["side"]: row for row in rows}
         if len(rows) == 2 and sides.keys() == {"YES", "NO"} and markets.get(market, {}).get("kind") == "binary":
@@ -67,6 +71,12 @@ def check_prices(tables: Tables, violations: Violations) -> None:
             row = last.get(pk, {"price": None, "source": "", "stale": False})
             figures = {"price": row["price"], "price_source": row["source"], "price_stale": row["stale"]}
             violations.differ("outcomes", outcome, figures)
+
+
+def is_inside(row: Row) -> bool:
+    """Whether a midpoint lies within the book beside it; a side that is empty or unknown bounds nothing."""
+    bid, ask = row["bid"], row["ask"]
+    return (bid is None or bid <= row["price"]) and (ask is None or row["price"] <= ask)
 
 
 def check_sides(yes: Row, no: Row, violations: Violations) -> None:

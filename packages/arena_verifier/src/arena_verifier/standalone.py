@@ -5,9 +5,10 @@ from collections import defaultdict
 from importlib import resources
 
 MODULES = (
-    "rows", "files", "signatures", "chains", "receipts", "answers", "texts", "ledger", "portfolios", "scores",
-    "intervals", "order_books", "trading_leaderboard", "forecast_leaderboards", "agents_boards",
-    "condition_differences", "trading_risk", "report_figures", "program",
+    "rows", "files", "weeks", "signatures", "chains", "receipts", "envelopes", "answer_texts", "decisions", "forecasts",
+    "instructions", "answers", "searches", "texts", "ledger", "portfolios", "scores", "intervals", "order_books",
+    "trading_leaderboard", "forecast_leaderboards", "agents_boards", "condition_differences", "published_boards",
+    "program",
 )  # fmt: skip
 """In the order in which their names are needed; the last one's description is that of the file."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from arena_verifier.answers import content_of, member, parse, storable
 from arena_verifier.rows import Row, Tables, Violations, condition_of, sha256
 
 QUESTION_COLUMNS = ("question_id", "question", "rules", "exclusive", "options", "prices", "closes")
@@ -36,7 +35,6 @@ def check_prompts(tables: Tables, violations: Violations) -> None:
             violations.note("calls", call, "has a block of the other protocol")
         if call["cost_source"] == "booked" and call["cost_usd"] != call["booked_usd"]:
             violations.note("calls", call, f"is booked at {call['booked_usd']} and counts {call['cost_usd']}")
-        check_plain_answer(tables, call, violations)
 
 
 def messages(tables: Tables, call: Row, blocks: dict[tuple[str, int], str]) -> tuple[str, str]:
@@ -69,17 +67,6 @@ def condition_parts(rules: Row, arm: str, evidence: str) -> dict[str, str]:
 def fill(template: str, blocks: dict[str, str]) -> str:
     """A prompt template with its blocks; {{ and }} are braces. Nothing of `str.format` that a forger could abuse."""
     return re.sub(r"\{\{|\}\}|\{(\w+)\}", lambda match: blocks[match[1]] if match[1] else match[0][0], template)
-
-
-def check_plain_answer(tables: Tables, call: Row, violations: Violations) -> None:
-    """The action and reasoning of a decision are those of its answer, where that is plain JSON."""
-    decision = tables.by("decisions").get(call["decision"])
-    if decision is None or call["result"] != "answered" or call["late"] or decision["status"] != "completed":
-        return
-    answer = parse(content_of(call))
-    if isinstance(action := member(answer, "action"), str):  # others are left to verify_export
-        figures = {"action": action.strip().upper(), "reasoning": storable(member(answer, "reasoning"))}
-        violations.differ("decisions", decision, figures)
 
 
 def check_hashes_of_lists(tables: Tables, violations: Violations) -> None:
@@ -163,11 +150,9 @@ def check_shown_questions(tables: Tables, violations: Violations) -> None:
 
 
 def question_line(question: Row, options: list[Row], entry: Row, rules: Row, condition: Row) -> str:
+    """One line of QUESTIONS, in prompts too."""
     names = [option["name"] for option in sorted(options, key=lambda option: option["index"])]
-    facts, limit = entry["facts"] or {}, rules.get("rules_characters")
-    text = question["rules"]
-    if limit is not None and len(text) > limit:
-        text = text[:limit].rstrip() + CUT_MARK
+    facts, text = entry["facts"] or {}, cut_text(question["rules"], rules.get("rules_characters"))
     columns: dict[str, Any] = {
         "question_id": str(question["id"]), "event": facts.get("event"), "question": question["text"],
         "rules": text if "rules" in condition["blocks"] else None, "exclusive": question["exclusive"],
@@ -178,6 +163,13 @@ def question_line(question: Row, options: list[Row], entry: Row, rules: Row, con
     if "prices" not in condition["blocks"]:
         columns |= {"prices": None, "spread": None, "volume_24h_usd": None}
     return json_line([columns[name] for name in rules.get("question_columns", QUESTION_COLUMNS)])
+
+
+def cut_text(text: str, characters: int | None) -> str:
+    """A text whole up to so many characters, else cut and marked."""
+    if characters is None or len(text) <= characters:
+        return text
+    return text[:characters].rstrip() + CUT_MARK
 
 
 def shown_number(text: str | None) -> float | None:

@@ -2,48 +2,16 @@
 
 import math
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from statistics import fmean, stdev
 from typing import Any
 
-from arena_verifier.intervals import bounded_interval, rank_ranges, return_error
-from arena_verifier.order_books import family_after_costs
-from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents, mismatches
-
-WEEK = timedelta(weeks=1)
-TOTAL_LOSS = -100.0
-"""In per cent: no portfolio loses more, and no interval says so."""
-
-
-def weekly_returns(tables: Tables) -> dict[int, dict[datetime, float]]:
-    """Each agent's return by week, in per cent: changes of its value from Sunday to Sunday, the last up to now."""
-    marks: dict[int, dict[datetime, tuple[datetime, Decimal]]] = defaultdict(dict)
-    newest: dict[int, datetime] = {}
-    for row in tables.rows("snapshots"):
-        pk, at = row["agent"], datetime.fromisoformat(row["taken_at"])
-        sunday = week_end(at)
-        marks[pk][sunday] = max(marks[pk].get(sunday, (at, ZERO)), (at, row["total_value"]))
-        newest[pk] = max(newest.get(pk, at), at)
-    returns: dict[int, dict[datetime, float]] = {}
-    for pk, agent in tables.by("agents").items():
-        cohort = tables.by("cohorts", "number")[agent["cohort"]]
-        week, completed = datetime.fromisoformat(cohort["week_start"]), cohort["completed_at"]
-        end = datetime.fromisoformat(completed) if completed else newest.get(pk, week)
-        value, returns[pk] = agent["starting_balance"], {}
-        while week + WEEK < end:
-            after = marks[pk][week + WEEK][1] if week + WEEK in marks[pk] else value
-            returns[pk][week] = float((after - value) / agent["starting_balance"] * 100)
-            week, value = week + WEEK, after
-        returns[pk][week] = float((agent["total_value"] - value) / agent["starting_balance"] * 100)
-    return returns
-
-
-def week_end(at: datetime) -> datetime:
-    """The Sunday, 00:00, at which the week of an instant ends; a Sunday's 00:00 is the end of its week."""
-    before = at - timedelta(microseconds=1)
-    midnight = before.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight - timedelta(days=(midnight.weekday() + 1) % 7) + WEEK
+from arena_verifier.intervals import bounded_interval, rank_ranges, return_error, return_interval
+from arena_verifier.order_books import account_value, costed_accounts, family_after_costs
+from arena_verifier.portfolios import PriceHistory
+from arena_verifier.rows import MICROSHARE, Row, Tables, Violations, cents, mismatches
+from arena_verifier.weeks import agent_spans, instant_text, split_return, weekly_returns
 
 
 def check_trading_leaderboard(tables: Tables, violations: Violations) -> None:
@@ -95,12 +63,12 @@ def trading_figures(
 ) -> dict[str, Row]:
     """The figures of families by their agents: returns over cohorts, scores over bets, ranks among the models."""
     families, after_costs = tables.by("families", "slug"), tables.by("after_costs", "agent")
-    rows, weeks = {}, {}
+    rows, weeks = {}, family_weeks(players, by_week)
     for family, agents in players.items():
         results = cohort_results(agents, by_week)
-        weeks[family] = {cohort: result["weeks"] for cohort, result in results.items()}
         rows[family] = return_figures(list(results.values()), weeks[family])
-        rows[family] |= family_after_costs(replicates_of(agents, after_costs))
+        costed = ({**row, **after_costs[row["id"]], "weeks": weeks_after_costs(tables, row)} for row in agents)
+        rows[family] |= family_after_costs(costed)
         rows[family] |= bet_figures(tables, agents, bets)
     models = [family for family in players if not families[family]["external"]]
     ranges = rank_ranges({family: weeks[family] for family in models})
@@ -111,6 +79,33 @@ def trading_figures(
     return rows
 
 
+def weeks_after_costs(tables: Tables, agent: Row) -> dict[datetime, float]:
+    """An agent's return after costs by week, as its return at midpoints is split; none where a book is missing."""
+    account = costed_accounts(tables)[agent["id"]]
+    if account.without_book:
+        return {}
+    if PriceHistory not in tables.cache:
+        tables.cache[PriceHistory] = PriceHistory(tables)
+    history, values = tables.cache[PriceHistory], {}
+    for sunday, then in account.sundays.items():
+        prices = {holding.outcome: history.at(holding.outcome, sunday, 0)[0] for holding in then.holdings.values()}
+        values[sunday] = account_value(then, prices)
+    last = {holding.outcome: tables.by("outcomes")[holding.outcome]["price"] for holding in account.holdings.values()}
+    (start, end), opening = agent_spans(tables)[agent["id"]], Decimal(tables.rules_of(agent["id"])["starting_balance"])
+    value = account_value(account, last)
+    return split_return(start, end, lambda sunday: values.get(instant_text(sunday)), value, opening)
+
+
+def family_weeks(
+    players: dict[str, list[Row]], by_week: dict[int, dict[datetime, float]]
+) -> dict[str, dict[int, dict[datetime, float]]]:
+    """The weekly returns of families in each cohort, by their agents."""
+    weeks = {}
+    for family, agents in players.items():
+        weeks[family] = {agent["cohort"]: by_week[agent["id"]] for agent in agents}
+    return weeks
+
+
 def return_figures(results: list[Row], weeks: dict[int, dict[datetime, float]]) -> Row:
     """A family's return over its cohorts, with its errors, its interval and the value behind it."""
     returns = [result["return_percent"] for result in results]
@@ -118,34 +113,20 @@ def return_figures(results: list[Row], weeks: dict[int, dict[datetime, float]]) 
     return {
         "cohorts": len(returns), "return_percent": mean, "return_se": error,
         "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
-        "return_ci": None if half is None else [max(mean - half, TOTAL_LOSS), mean + half],
+        "return_ci": return_interval(mean, half),
         "total_value": cents(sum(result["total_value"] for result in results) / len(returns)),
         "pnl": cents(sum(result["pnl"] for result in results)),
     }  # fmt: skip
 
 
-def replicates_of(agents: list[Row], after_costs: dict[int, Row]) -> list[list[Row]]:
-    """The returns of a family's agents before and after costs, by cohort."""
-    cohorts = defaultdict(list)
-    for agent in agents:
-        cohorts[agent["cohort"]].append({"return_percent": agent["return_percent"], **after_costs[agent["id"]]})
-    return list(cohorts.values())
-
-
 def cohort_results(agents: list[Row], by_week: dict[int, dict[datetime, float]]) -> dict[int, Row]:
-    """A family's value and returns by cohort: the means of its replicates there."""
-    replicates: dict[int, list[Row]] = defaultdict(list)
-    for agent in agents:
-        replicates[agent["cohort"]].append(agent)
+    """The value and the returns of a family's agent in each cohort."""
     results = {}
-    for cohort, rows in replicates.items():
-        weeks = [by_week[agent["id"]] for agent in rows]
-        results[cohort] = {
-            "return_percent": fmean(agent["return_percent"] for agent in rows),
-            "total_value": sum(agent["total_value"] for agent in rows) / len(rows),
-            "pnl": sum(agent["pnl"] for agent in rows) / len(rows),
-            "weeks": {week: fmean(returns[week] for returns in weeks) for week in weeks[0]},
-        }
+    for agent in agents:
+        results[agent["cohort"]] = {
+            "return_percent": agent["return_percent"], "total_value": agent["total_value"], "pnl": agent["pnl"],
+            "weeks": by_week[agent["id"]],
+        }  # fmt: skip
     return results
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forecast_rank.batch_ranking import is_streamed, rank_in_batches
-from forecast_rank.numeric_rows import NumericForecasts
 from forecast_rank.ranking.compatible_reports import (
     rank_with_arena_evaluation_definitions,
     rank_with_pm_rank_definitions,
@@ -19,14 +18,11 @@ from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import (
     ARENA_EVALUATION,
     LIKE,
-    NUMBER_METRICS,
-    PM_RANK,
-    USUAL_METRICS,
     InvalidSetting,
     Settings,
 )
 from forecast_rank.reports import Progress, Report, no_progress
-from forecast_rank.sources import HUB, NUMBERS, Source, comma_separated, named_columns, read_any
+from forecast_rank.sources import Source, comma_separated, named_columns, read
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,18 +114,14 @@ def rank(
     level: float = _USUAL.level,
     min_questions: int = _USUAL.min_questions,
     pairs: int = _USUAL.pairs,
-    horizon: int = _USUAL.horizon,
-    baseline: str | None = None,
     format: str | None = None,
     strict: bool = False,
     fractional_outcomes: bool = False,
     normalise: bool = False,
     order: Iterable[str] | str = (),
     columns: Mapping[str, str] | Iterable[str] | str = (),
-    output_type: str | None = None,
     allow_rejected: bool = False,
     like: str | None = None,
-    defects: bool = False,
     explain: bool = False,
     out: Path | str | None = None,
     plots: Path | str | None = None,
@@ -148,8 +140,7 @@ def rank(
     source : as in `read`, or LoadedForecasts
     metrics : list of str, or str separated by commas
         Any of `forecast_rank.METRICS`; by default all but the ranking by wins, `bradley_terry`, and those for
-        statisticians, `ranked_probability`, `relative_skill`, `auc`, `murphy_diagram` and `daily_brier`. Of forecasts
-        of numbers any of `forecast_rank.NUMBER_METRICS`, by default all.
+        statisticians, `ranked_probability` and `auc`.
     gamma : list of float, or str separated by commas
         Risk aversions of the averaged return, in [0, 1].
     bootstrap : int
@@ -161,7 +152,7 @@ def rank(
     log_clip : float
         Lowest probability that the log score charges, in [0, 1).
     bins : int
-        Bins of the calibration, or of the PIT histograms of numbers.
+        Bins of the calibration.
     interval : {"studentised", "percentile", "bca"}
         Kind of bootstrap interval.
     level : float
@@ -170,22 +161,12 @@ def rank(
         Forecasters with fewer questions have scores, but no rank and no rank range.
     pairs : int
         How many forecasters, the first by their Brier score, are compared in pairs; 0 for no pairs.
-    horizon : int
-        Compare the pairs also by the Diebold–Mariano test over the times at which questions closed, of forecasts made
-        so many steps ahead; 0 for no such test.
-    baseline : str, optional
-        The forecaster to whose relative skill the others' are scaled.
     format, strict, fractional_outcomes, normalise, order, columns
-        As in `read`. The format "numbers" is of forecasts of numbers as `rank_numeric` reads them, "hub" of the model
-        outputs and target data of a forecast hub (hubverse): their files or folders.
-    output_type : {"quantile", "sample", "cdf", "pmf", "median", "mean"}, optional
-        Which outputs of a hub are ranked; by default the first of these that it has.
+        As in `read`.
     allow_rejected : bool
         Rank what is left even if more than half of the rows are rejected.
     like : {"pm_rank", "arena-evaluation"}, optional
         Use the definitions of that package, under its names.
-    defects : bool
-        With `like` pm_rank: reproduce its known errors too.
     explain : bool
         Print how the source was understood, before the ranking.
     out : path, optional
@@ -221,13 +202,9 @@ def rank(
     """
     if like is not None and like not in LIKE:
         raise InvalidSetting(f"like: {' or '.join(LIKE)}, not {like}")
-    if defects and like != PM_RANK:
-        raise InvalidSetting(f"defects: only together with like {PM_RANK}")
-    metric_names, columns = comma_separated(metrics), named_columns(columns)
-    order = comma_separated(order, distinct=False)
-    may_be_numbers = format in (NUMBERS, HUB) or isinstance(source, NumericForecasts)
+    columns, order = named_columns(columns), comma_separated(order, distinct=False)
     settings = Settings(
-        metrics=USUAL_METRICS if may_be_numbers else metric_names,
+        metrics=comma_separated(metrics),
         gammas=comma_separated(gamma),
         bootstrap=bootstrap,
         seed=seed,
@@ -238,8 +215,6 @@ def rank(
         level=level,
         min_questions=min_questions,
         pairs=pairs,
-        horizon=horizon,
-        baseline=baseline,
     )
     reading: dict[str, Any] = {
         "strict": strict,
@@ -249,25 +224,19 @@ def rank(
     if not (like or explain or order or columns) and is_streamed(source, format):
         report = rank_in_batches(source, settings, allow_rejected=allow_rejected, **reading)
         report.to_dict()["settings"] |= {"file": str(source), **reading}
-        if horizon:
-            report.to_dict()["notes"].append("no Diebold–Mariano tests, for the file is read in batches")
         return _saved(report, out, plots, plot_format)
     loaded = source
-    if not isinstance(source, LoadedForecasts | NumericForecasts):
-        reading |= {"order": order, "revisions": "daily_brier" in metric_names}
-        loaded = read_any(source, format, columns=columns, output_type=output_type, **reading)
+    if not isinstance(source, LoadedForecasts):
+        loaded = read(source, format, columns=columns, order=order, **reading)
     if explain:
         print(loaded.explanation(), end="\n\n")
-    if isinstance(loaded, NumericForecasts):
-        if like:
-            raise InvalidSetting("like: not for forecasts of numbers")
-        number_metrics = NUMBER_METRICS if metric_names == USUAL_METRICS else metric_names
-        report = _ranked_numbers(loaded, settings, number_metrics, strict=strict, allow_rejected=allow_rejected)
-        return _saved(report, out, plots, plot_format)
-    settings = replace(settings, metrics=metric_names)
-    if baseline is not None and "relative_skill" not in metric_names:
-        raise InvalidSetting("baseline: only together with the metric relative_skill")
-    check_rejected(len(loaded.panel), loaded.rows, loaded.rejected, allow_rejected=allow_rejected)
+    check_rejected(
+        len(loaded.panel),
+        loaded.rows - loaded.unresolved,
+        loaded.rejected,
+        allow_rejected=allow_rejected,
+        unresolved=loaded.unresolved,
+    )
     metadata = asdict(settings) | {
         "metrics": list(settings.metrics),
         "gammas": list(settings.gammas),
@@ -284,31 +253,21 @@ def rank(
     if like == ARENA_EVALUATION:
         figures = rank_with_arena_evaluation_definitions(loaded.panel, settings)
     elif like:
-        metadata["defects"] = defects
-        figures = rank_with_pm_rank_definitions(loaded.panel, settings, defects=defects)
+        figures = rank_with_pm_rank_definitions(loaded.panel, settings)
     else:
-        figures = rank_panel(loaded.panel, settings, progress or no_progress, revisions=loaded.revisions)
+        figures = rank_panel(loaded.panel, settings, progress or no_progress)
     figures["data"] |= {
         "rows": loaded.rows,
         "rejected": len(loaded.rejected),
         "superseded": loaded.superseded,
         "repeated": loaded.repeated,
+        "unresolved": loaded.unresolved,
         "normalised": loaded.normalised,
         "ignored_columns": loaded.ignored,
     }
     figures["notes"] = [*loaded.notes, *figures["notes"]]
     report = Report({"settings": metadata, **figures, **rejections(loaded.rejected)})
     return _saved(report, out, plots, plot_format)
-
-
-def _ranked_numbers(forecasts: NumericForecasts, settings: Settings, metrics: Iterable[str], **checks: bool) -> Report:
-    """The report of forecasts of numbers."""
-    from forecast_rank.numeric_forecasts import rank_numeric
-
-    options = asdict(settings)
-    for name in ("metrics", "gammas", "stream", "log_clip"):
-        del options[name]
-    return rank_numeric(forecasts, metrics=metrics, **options, **checks)
 
 
 def _saved(report: Report, out: Path | str | None, plots: Path | str | None, plot_format: str) -> Report:

@@ -46,7 +46,9 @@ def rank_in_batches(path: Path | str, settings: Settings, *, allow_rejected: boo
         )
     part = Partial.of_parquet(path, metrics=added, gamma=settings.gammas, log_clip=settings.log_clip, **reading)
     counts = part.counts
-    if not counts["forecasts"] or (2 * counts["rejected"] > counts["rows"] and not allow_rejected):
+    if not counts["forecasts"] or (
+        2 * counts["rejected"] > counts["rows"] - counts["unresolved"] and not allow_rejected
+    ):
         raise TooFewForecasts(f"{counts['rejected']:,} of {counts['rows']:,} rows are rejected")
     report = part.report(
         bootstrap=settings.bootstrap,

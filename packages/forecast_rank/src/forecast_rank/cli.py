@@ -15,26 +15,23 @@ from forecast_rank.api import rank
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.rejections import TooFewForecasts
-from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, NUMBER_METRICS, InvalidSetting, Settings
+from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
-from forecast_rank.readers.hub import OUTPUT_TYPES
 from forecast_rank.reports import Progress, Report
-from forecast_rank.sources import HUB, NUMBERS, read_any
+from forecast_rank.sources import read
 
 DESCRIPTION = (
     "Ranks the forecasters of FILE (CSV, Excel, Parquet or JSON Lines; one row per forecaster, question and option: "
     "forecaster, question, option, probability, outcome and optionally odds, no_odds, quote, event, category, made_at, "
-    "closed_at, weight, exclusive; or question, outcome and a column for each forecaster). Forecasts of numbers: "
-    "--format numbers (forecaster, question, value, outcome and perhaps quantile, or threshold and probability for "
-    "value) and --format hub (model outputs and target data of a forecast hub)."
+    "closed_at, weight, exclusive; or question, outcome and a column for each forecaster)."
 )
 FAILED, BAD_USAGE = 1, 2
 NARROWEST = 120
-_READING = ("format", "strict", "fractional_outcomes", "normalise", "order", "columns", "output_type")
+_READING = ("format", "strict", "fractional_outcomes", "normalise", "order", "columns")
 _OPTIONS = (
     "metrics", "gamma", "bootstrap", "seed", "stream", "log_clip", "bins", "interval", "level", "min_questions",
-    "pairs", "horizon", "baseline", "format", "strict", "fractional_outcomes", "normalise", "order", "columns",
-    "output_type", "allow_rejected", "like", "defects",
+    "pairs", "format", "strict", "fractional_outcomes", "normalise", "order", "columns",
+    "allow_rejected", "like",
 )  # fmt: skip
 
 ProgressBar = Callable[[str], AbstractContextManager[Progress]]
@@ -57,16 +54,15 @@ def add_arguments(parser: Any) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=[*FORMATS, *PUBLISHED_FORMATS, HUB, NUMBERS],
-        help="of FILE (default: by its content and suffix); numbers and hub are read only where they are named",
+        choices=[*FORMATS, *PUBLISHED_FORMATS],
+        help="of FILE (default: by its content and suffix)",
     )
     parser.add_argument("--explain", action="store_true", help="print how FILE was understood, before the ranking")
     parser.add_argument(
         "--metrics",
         type=_names,
         default=usual.metrics,
-        help=f"some of {','.join(METRICS)} (default: {','.join(usual.metrics)}); of numbers some of "
-        f"{','.join(NUMBER_METRICS)} (default: all that the forecasts have)",
+        help=f"some of {','.join(METRICS)} (default: {','.join(usual.metrics)})",
     )
     parser.add_argument("--gamma", type=_names, default=usual.gammas, help="risk aversions, default: 0,0.5,1")
     parser.add_argument("--bootstrap", type=int, default=usual.bootstrap, metavar="N", help="resamples of events")
@@ -75,7 +71,7 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument(
         "--log-clip", type=float, default=usual.log_clip, metavar="P", help="lowest probability that is charged"
     )
-    parser.add_argument("--bins", type=int, default=usual.bins, help="of the calibration or the PIT histograms")
+    parser.add_argument("--bins", type=int, default=usual.bins, help="of the calibration")
     parser.add_argument("--interval", choices=INTERVALS, default=usual.interval, help="kind of bootstrap interval")
     parser.add_argument("--level", type=float, default=usual.level, help="of intervals and rank ranges")
     parser.add_argument(
@@ -83,19 +79,6 @@ def add_arguments(parser: Any) -> None:
     )
     parser.add_argument(
         "--pairs", type=int, default=usual.pairs, metavar="N", help="compare the first N forecasters in pairs"
-    )
-    parser.add_argument(
-        "--horizon",
-        type=int,
-        default=usual.horizon,
-        metavar="H",
-        help="compare the pairs by the Diebold-Mariano test too, over closing times, of forecasts made H steps ahead",
-    )
-    parser.add_argument(
-        "--baseline", metavar="FORECASTER", help="to whose relative skill the others' are scaled (relative_skill)"
-    )
-    parser.add_argument(
-        "--output-type", choices=OUTPUT_TYPES, help="of a hub: which outputs are ranked (default: the first it has)"
     )
     parser.add_argument("--fractional-outcomes", action="store_true", help="allow outcomes between 0 and 1")
     parser.add_argument(
@@ -114,7 +97,6 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument("--strict", action="store_true", help="exit with code 2 at the first row that is rejected")
     parser.add_argument("--allow-rejected", action="store_true", help="rank even if most rows are rejected")
     parser.add_argument("--like", choices=LIKE, help="use the definitions of that package, under its names")
-    parser.add_argument("--defects", action="store_true", help="with --like pm_rank: reproduce its known errors too")
     parser.add_argument("--out", type=Path, metavar="REPORT.json", help="write the whole report there")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="draw the pictures there")
     parser.add_argument("--plot-format", choices=["svg", "png"], default="svg")
@@ -136,7 +118,7 @@ def rank_files(options: Mapping[str, Any], progress_bar: ProgressBar, show: Call
             source: Any = _source(options["files"])
             if options["explain"]:
                 reading = {name: options[name] for name in _READING}
-                source = read_any(source, **reading, revisions="daily_brier" in options["metrics"])
+                source = read(source, **reading)
                 show(source.explanation() + "\n")
             report = rank(source, progress=progress, **{name: options[name] for name in _OPTIONS})
     except UnreadableFile as error:

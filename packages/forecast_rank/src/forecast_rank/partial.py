@@ -41,7 +41,7 @@ from forecast_rank.sources import Source, comma_separated, read
 
 MEAN_METRICS = ("brier", "log", "spherical", "average_return", "alpha")
 """Metrics that are means over forecasts; the others need all forecasts at once."""
-COUNTS = ("rows", "rejected", "superseded", "repeated", "normalised", "forecasts", "options", "priced")
+COUNTS = ("rows", "rejected", "superseded", "repeated", "unresolved", "normalised", "forecasts", "options", "priced")
 PAIRED = 50
 """More forecasters are not compared in pairs: their sums would grow with the square of the number."""
 PAIR_ROWS = 5_000_000
@@ -85,7 +85,7 @@ class Partial:
     Attributes
     ----------
     counts : dict of str to int
-        Rows, rejected, superseded, repeated and priced ones, normalised forecasts, forecasts and options.
+        Rows, rejected, superseded, repeated, unresolved and priced ones, normalised forecasts, forecasts and options.
 
     Raises
     ------
@@ -133,6 +133,7 @@ class Partial:
             "rejected": len(loaded.rejected),
             "superseded": loaded.superseded,
             "repeated": loaded.repeated,
+            "unresolved": loaded.unresolved,
             "normalised": loaded.normalised,
             "forecasts": len(panel),
             "options": len(panel.probability),
@@ -238,7 +239,7 @@ class Partial:
                 tables = {name: pl.read_parquet(archive.read(f"{name}.parquet")) for name in names}
                 return cls._of(
                     contents["settings"],
-                    contents["counts"],
+                    dict.fromkeys(COUNTS, 0) | contents["counts"],
                     tables["sums"],
                     tables["options"],
                     tables.get("pairs"),

@@ -12,7 +12,7 @@ import polars as pl
 
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.metrics.flat_arrays import Codes, Floats, distinct_codes
-from forecast_rank.metrics.pair_sums import clustered_error, pair_sums
+from forecast_rank.metrics.pair_sums import clustered_error, event_freedom, pair_sums
 from forecast_rank.metrics.paired_tests import PairedComparisons, corrected_tests
 from forecast_rank.metrics.panel import Panel, Questions
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
@@ -200,20 +200,30 @@ def tests_of_pairs(pairs: pl.DataFrame, names: list[str]) -> PairedComparisons:
     )
     means = means.with_columns((pl.col("away") / pl.col("weight")).alias("difference"))
     residual = pl.col("away") - pl.col("difference") * pl.col("weight")
+    leverage = 1 - pl.col("weight") / pl.col("mass")
     squares = (
-        pairs.join(means.select("first", "second", "difference"), on=("first", "second"))
+        pairs.join(means.select("first", "second", "difference", mass="weight"), on=("first", "second"))
         .group_by("first", "second")
-        .agg(residual.pow(2).sum().alias("squares"), pl.col("away").pow(2).sum().alias("size"))
+        .agg(
+            (residual / leverage).pow(2).sum().alias("squares"),
+            pl.col("away").pow(2).sum().alias("size"),
+            pl.col("weight").pow(2).sum().alias("heavy"),
+        )
     )
     means = means.join(squares, on=("first", "second"))
     place = {name: k for k, name in enumerate(names)}
     count = len(names)
     numbers = {name: np.zeros(count * (count - 1) // 2) for name in ("questions", "events")}
-    numbers |= {name: np.full(count * (count - 1) // 2, np.nan) for name in ("difference", "weight", "squares", "size")}
+    numbers |= {
+        name: np.full(count * (count - 1) // 2, np.nan) for name in ("difference", "weight", "squares", "size", "heavy")
+    }
     first = np.array([place[name] for name in means["first"]], dtype=np.int64)
     second = np.array([place[name] for name in means["second"]], dtype=np.int64)
     cell = first * count - first * (first + 1) // 2 + second - first - 1
     for name, column in numbers.items():
         column[cell] = means[name].to_numpy()
     se = clustered_error(numbers["squares"], numbers["size"], numbers["events"], numbers["weight"])
-    return corrected_tests(count, numbers["questions"], numbers["events"], numbers["difference"], se)
+    freedom = event_freedom(numbers["weight"], numbers["heavy"])
+    return corrected_tests(
+        count, numbers["questions"], numbers["events"], numbers["difference"], se, numbers["weight"], freedom
+    )

@@ -295,34 +295,6 @@ class Report:
         """
         return self._axes("agreement")[0]
 
-    def plot_murphy_diagram(self) -> Axes:
-        """Mean elementary scores over the thresholds: a curve below another is better by every proper score.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ValueError
-            Without the metric "murphy_diagram".
-        """
-        return self._axes("murphy_diagram")[0]
-
-    def plot_pit(self) -> NDArray[Any]:
-        """Histograms of the probability integral transforms of forecasts of numbers.
-
-        Returns
-        -------
-        array of matplotlib.axes.Axes
-
-        Raises
-        ------
-        ValueError
-            Without the metric "pit", or of points.
-        """
-        return self._axes("pit")
-
     def plot_ability(self) -> NDArray[Any]:
         """Abilities of the forecasters above the difficulties of the questions.
 
@@ -370,7 +342,7 @@ class Report:
         return f"<Report: {data['forecasters']} forecasters, {data['questions']} questions>"
 
     def _printed(self) -> list[ReportTable]:
-        return [table.first_rows() for table in self._tables().values() if table.printed]
+        return [table.first_rows() for table in self._tables().values()]
 
     def _tables(self) -> dict[str, ReportTable]:
         from forecast_rank.ranking.report_tables import report_tables

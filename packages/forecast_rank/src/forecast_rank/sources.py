@@ -1,22 +1,15 @@
-"""Reading of forecasts, of probabilities and of numbers, whatever their source."""
+"""Reading of forecasts, whatever their source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from forecast_rank.files.headings import InvalidHeadings
-from forecast_rank.numeric_rows import NumericForecasts, checked_rows, read_numbers
 from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
 from forecast_rank.ranking.settings import InvalidSetting
-from forecast_rank.readers import hub as forecast_hub
-
-NUMBERS, HUB = "numbers", forecast_hub.FORMAT
-"""Formats of forecasts of numbers: in long form, and of a forecast hub, whose outputs may also be probabilities."""
 
 Source = Any
-"""A path or several, a polars, pandas or Arrow table, or forecasts that `read` or `read_any` returned."""
+"""A path or several, a polars, pandas or Arrow table, or forecasts that `read` returned."""
 
 
 def read(
@@ -28,7 +21,6 @@ def read(
     normalise: bool = False,
     order: Iterable[str] | str = (),
     columns: Mapping[str, str] | Iterable[str] | str = (),
-    revisions: bool = False,
 ) -> LoadedForecasts:
     """The probabilities of a file or frame in long or wide form, checked row by row.
 
@@ -54,8 +46,6 @@ def read(
 
     columns : dict, or str such as "question=date,forecaster=model"
         The headings of columns that are not named after what they hold.
-    revisions : bool
-        Keep all versions of the forecasts, for `daily_brier`.
 
     Returns
     -------
@@ -84,64 +74,7 @@ def read(
         normalise=normalise,
         order=comma_separated(order, distinct=False),
         columns=named_columns(columns),
-        revisions=revisions,
     )
-
-
-def read_any(
-    source: Source,
-    format: str | None = None,
-    *,
-    columns: Mapping[str, str] | Iterable[str] | str = (),
-    output_type: str | None = None,
-    **reading: Any,
-) -> LoadedForecasts | NumericForecasts:
-    """The forecasts of a source, of numbers by the formats "numbers" and "hub", else as `read`.
-
-    Parameters
-    ----------
-    source, format, columns : as in `rank`
-    output_type : str, optional
-        Of a hub, as in `rank`.
-    **reading
-        Other keywords of `read`.
-
-    Returns
-    -------
-    LoadedForecasts or NumericForecasts
-        With the method `explanation`.
-
-    Raises
-    ------
-    As in `read`, and InvalidSetting for a keyword that has no meaning for forecasts of numbers.
-    """
-    if output_type is not None and format != HUB:
-        raise InvalidSetting(f"output_type: only together with format {HUB}")
-    if format not in (NUMBERS, HUB):
-        return read(source, format, columns=columns, **reading)
-    column_headings = named_columns(columns)
-    if format == NUMBERS:
-        _refuse_reading(reading)
-        return read_numbers(source, column_headings)
-    paths = source if isinstance(source, list | tuple) else [source]
-    if not all(isinstance(path, str | Path) for path in paths):
-        raise InvalidSetting(f"format: {HUB} reads files and folders, no frames")
-    try:
-        hub = forecast_hub.read_hub(paths, output_type, column_headings)
-    except InvalidHeadings as error:
-        raise InvalidSetting(str(error)) from error
-    if hub.numbers is None:
-        return read(hub.probabilities, **reading)
-    _refuse_reading(reading)
-    rows = checked_rows(hub.numbers, hub.output_type)
-    return NumericForecasts(rows, hub.output_type, notes=hub.notes, source=hub.label)
-
-
-def _refuse_reading(reading: Mapping[str, Any]) -> None:
-    """Raises InvalidSetting for a keyword that has no meaning for forecasts of numbers."""
-    for name in ("fractional_outcomes", "normalise", "order"):
-        if reading.get(name):
-            raise InvalidSetting(f"{name}: not for forecasts of numbers")
 
 
 def named_columns(columns: Mapping[str, str] | Iterable[str] | str) -> dict[str, str]:

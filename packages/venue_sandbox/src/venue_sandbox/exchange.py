@@ -1,6 +1,6 @@
 """The simulated exchange behind Gamma and the CLOB: the state of every market at an instant, for a seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -39,6 +39,7 @@ class MarketState:
     market: Market
     at: datetime
     stage: Stage
+    closes: datetime
     prices: tuple[Decimal, ...]
     spread: Decimal
     """Between best bid and best ask while open."""
@@ -89,10 +90,12 @@ class MarketTraits:
 
 @dataclass(frozen=True)
 class Exchange:
-    """All markets of a season under one seed; every result is a pure function of the instant."""
+    """All markets of a season under one seed; every result is a pure function of the instant and of early ends."""
 
     season: Season
     seed: int = 0
+    early: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    """End and winner of each market that was resolved by request, by id."""
 
     @cached_property
     def by_id(self) -> dict[str, Market]:
@@ -137,8 +140,14 @@ class Exchange:
             return {}
         return dict(zip(map(str.casefold, market.outcomes), self.truth(market, at), strict=True))
 
+    def closes(self, market: Market) -> datetime:
+        """The end of its trading."""
+        return self.early[market.id][0] if market.id in self.early else market.closes
+
     def winner(self, market: Market) -> int:
         """The outcome that happens in the end."""
+        if market.id in self.early:
+            return self.early[market.id][1]
         return self.truth(market, market.closes).index(1.0)
 
     def market_state(self, market: Market, at: datetime) -> MarketState:
@@ -150,6 +159,7 @@ class Exchange:
             market=market,
             at=at,
             stage=stage,
+            closes=self.closes(market),
             prices=self._prices(market, at, stage),
             spread=self._spread(market, at),
             winner=self.winner(market) if final else None,
@@ -210,8 +220,10 @@ class Exchange:
 
     def _stage(self, market: Market, at: datetime) -> Stage:
         traits = self.traits[market.id]
-        if at < market.closes:
+        if at < self.closes(market):
             return Stage.OPEN
+        if market.id in self.early:
+            return Stage.RESOLVED
         if at < traits.proposed or market.resolution is ResolutionKind.RESIDUE:
             return Stage.CLOSED
         if at >= traits.resolved:

@@ -90,7 +90,7 @@ def forecast(
 
     A `patient` one is never cut short.
     """
-    (questions, complaint), style = _read_questions(text), STYLES[persona.id]
+    (questions, complaint), style = _read_questions(text), STYLES[persona.follows or persona.id]
     rng = seeded_random(exchanges[0].seed, persona.id, HEADING, at.date(), complaint)
     answer: dict[str, Any] = {
         "forecasts": [_forecast_question(exchanges, style, question, at, complaint) for question in questions]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from venue_sandbox.catalogue import Event, Market
+from venue_sandbox.catalogue import Event, Market, ResolutionKind
 from venue_sandbox.exchange import Exchange, MarketState
 from venue_sandbox.http_messages import Refusal, Reply, Request, plain, zulu
 
@@ -42,6 +42,20 @@ class Gamma:
         self.exchange = exchange
         self._by_id = {event.id: event for event in exchange.season.events}
         self._event = lru_cache(maxsize=MAX_CACHED_EVENTS)(self._event_at)
+
+    def resolve(self, request: Request) -> Reply:
+        """Resolves a market at once, `{"market": id, "winner": 0}`, though its time has not come."""
+        try:
+            body = request.json()
+            market, winner = self.exchange.by_id[str(body["market"])], int(body["winner"])
+        except (ValueError, TypeError, KeyError):
+            raise invalid('expected {"market": the id of a market, "winner": 0}') from None
+        plain_one = market.resolution is ResolutionKind.PLAIN and market.version == "v1"
+        is_open = self.exchange.market_state(market, request.at).open
+        if not (plain_one and is_open and 0 <= winner < len(market.outcomes)):
+            raise invalid(f"market {market.id} is not open, has no such outcome, or resolves in a way of its own")
+        self.exchange.early[market.id] = (request.at, winner)
+        return self.market(request, market.id)
 
     def markets_keyset(self, request: Request) -> Reply:
         """A page of the markets that match. A larger limit than the cap is cut without a word."""
@@ -89,7 +103,8 @@ class Gamma:
     def _events(self, as_of: datetime, closed: bool) -> Iterator[Row]:
         """The events with a listed market that is closed, or open; the others are not rendered."""
         for event in self.exchange.season.events:
-            if any((as_of >= m.closes) is closed and self.exchange.is_listed(m, as_of) for m in event.markets):
+            listed = (m for m in event.markets if self.exchange.is_listed(m, as_of))
+            if any((as_of >= self.exchange.closes(m)) is closed for m in listed):
                 row = self._event(event.id, as_of)
                 assert row is not None
                 yield row
@@ -166,7 +181,7 @@ def _market(state: MarketState) -> Row:
         row |= {"positionIds": list(market.tokens), "clobTokenIds": json.dumps([f"1{t}" for t in market.tokens])}
     if market.undated:
         del row["endDate"], row["endDateIso"]
-    end = f"{market.closes:%Y-%m-%d %H:%M:%S}+00"
+    end = f"{state.closes:%Y-%m-%d %H:%M:%S}+00"
     if state.open:
         row |= {"bestBid": state.prices[0] - state.spread / 2, "bestAsk": state.prices[0] + state.spread / 2}
     else:

@@ -151,7 +151,8 @@ class OpenRouter:
         if fault == "length":
             text, finish, thought = "", "length", allowance
         completion_tokens = thought or _tokens(text)
-        cost = prompt_tokens * prices[0] + completion_tokens * prices[1]
+        prompt_cost, completion_cost = prompt_tokens * prices[0], completion_tokens * prices[1]
+        cost = prompt_cost + completion_cost
         own_key = fault == "byok"
         billed = (cost * BYOK_FEE if own_key else cost) + searches.cost
         completion = _completion(persona, request, text, finish, fault) | {
@@ -162,7 +163,11 @@ class OpenRouter:
                 "cost": Decimal(0) if fault == "error" else billed,
                 "is_byok": own_key,
                 "prompt_tokens_details": {"cached_tokens": 0},
-                "cost_details": {"upstream_inference_cost": cost},
+                "cost_details": {
+                    "upstream_inference_cost": cost,
+                    "upstream_inference_prompt_cost": prompt_cost,
+                    "upstream_inference_completions_cost": completion_cost,
+                },
                 "completion_tokens_details": {"reasoning_tokens": thought},
             },
         }

@@ -78,7 +78,7 @@ def search(tool: SearchTool, user: str, rng: Random, *, fault: str) -> Searches:
     number = tool.max_uses if fault == "endless" else rng.randint(0, tool.max_uses)
     pages = []
     for topic in (rng.choice(topics) for _ in range(number)):
-        for place in range(rng.randint(0, tool.max_results)):
+        for place in range(rng.randint(1, tool.max_results)):
             host = rng.choice(HOSTS)
             title = "" if rng.random() < 0.1 else f"What is known: {topic}"
             pages.append((f"https://{host}/{rng.randrange(10**6)}/{place}", title))

@@ -70,6 +70,7 @@ class Sandbox:
             "POST /openrouter/api/v1/chat/completions": openrouter.complete,
             "GET /openrouter/api/v1/(?P<name>models|generation|key|credits)": openrouter.endpoint,
             "POST /exa/search": Exa(seed).search,
+            "POST /sandbox/resolutions": gamma.resolve,
             "POST /sandbox/models": openrouter.end_model,
             "POST /sandbox/faults": openrouter.set_faults,
             "POST /sandbox/key": openrouter.billing.set_limits,

@@ -8,13 +8,21 @@ from arena_agent.commands import FAILED, OK, REFUSED, CommandFailed, show
 
 
 def write_first_agent(options: argparse.Namespace) -> int:
+    from arena_agent.arena_api import InvalidAddress
+    from arena_agent.github import write_workflow
     from arena_agent.loading import UnusableAgent, write_template
 
+    if options.github and not options.url:
+        raise CommandFailed("--github: the workflow needs the arena's address: --url ADDRESS", REFUSED)
+    summary = {}
     try:
-        path = write_template(options.name, Path())
-    except UnusableAgent as error:
+        path = write_template(options.name, Path(), exists_ok=options.github)
+        summary["file"] = str(path)
+        if options.github:
+            summary["workflow"] = str(write_workflow(path, options.url))
+    except (UnusableAgent, InvalidAddress) as error:
         raise CommandFailed(str(error), REFUSED) from None
-    show(options, {"file": str(path)}, f"wrote {path}; try it: arena-agent check {path}")
+    show(options, summary, f"wrote {' and '.join(summary.values())}; try it: arena-agent check {path}")
     return OK
 
 

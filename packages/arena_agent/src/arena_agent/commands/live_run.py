@@ -10,37 +10,34 @@ from arena_agent.commands.receipts import receipt_text
 
 
 def run_agent(options: argparse.Namespace) -> int:
-    from contextlib import ExitStack
-
-    from arena_agent.access import find_access, journal_path
-    from arena_agent.arena_api import AccessDenied, Arena, ArenaUnavailable, InvalidAddress, UnexpectedAnswer
-    from arena_agent.journal import DamagedJournal, Journal, JournalInUse
-    from arena_agent.live import LiveLoop
+    from arena_agent.api import run
+    from arena_agent.arena_api import AccessDenied, ArenaUnavailable, InvalidAddress, UnexpectedAnswer
+    from arena_agent.journal import DamagedJournal, JournalInUse
     from arena_agent.loading import UnusableAgent
-    from arena_agent.worker import AgentProcess
 
+    if options.journal and options.journal.is_dir():
+        raise CommandFailed(f"--journal: {options.journal} is a folder; name a file in it", REFUSED)
     try:
-        with ExitStack() as stack:
-            access = find_access(options.url)
-            arena = stack.enter_context(Arena(access.url, access.token))
-            process = stack.enter_context(AgentProcess(options.file))
-            path = options.journal or journal_path(access.url, process.card().name)
-            if path.is_dir():
-                raise CommandFailed(f"--journal: {path} is a folder; name a file in it", REFUSED)
-            journal = None if options.dry_run else stack.enter_context(Journal(path))
-            loop = LiveLoop(arena, process, journal, lambda event: _show_event(options, event))
-            if not (options.once or options.dry_run):
-                loop.run_forever()
-            report = loop.run_once()
+        report = run(
+            options.file,
+            url=options.url,
+            once=options.once,
+            dry_run=options.dry_run,
+            replace=options.replace,
+            minutes=options.minutes,
+            patience=options.patience,
+            journal=options.journal,
+            show=lambda event: _show_event(options, event),
+        )
     except (UnusableAgent, InvalidAddress, DamagedJournal) as error:
         raise CommandFailed(str(error), REFUSED) from None
     except AccessDenied as error:
         raise CommandFailed(str(error), NO_ACCESS) from None
     except (ArenaUnavailable, UnexpectedAnswer, JournalInUse, OSError) as error:
         raise CommandFailed(str(error)) from None
-    counts = report.to_json()
-    show(options, counts, ", ".join(f"{count} {name}" for name, count in counts.items()))
-    return OK if report.ok else FAILED
+    show(options, report.to_json(), str(report))
+    is_loop = not (options.once or options.dry_run)
+    return OK if report.ok or (is_loop and options.minutes is None) else FAILED
 
 
 def _show_event(options: argparse.Namespace, event: dict[str, Any]) -> None:

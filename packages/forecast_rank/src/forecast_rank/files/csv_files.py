@@ -83,7 +83,14 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise not_utf8(path) from error
     except csv.Error as error:
-        raise UnreadableFile(f"{path}, line {reader.line_num}: {error}") from error
+        raise UnreadableFile(f"{path}, line {reader.line_num}: {csv_reason(error)}") from error
+
+
+def csv_reason(error: csv.Error) -> str:
+    """Why the csv module gave up, in words."""
+    if "field larger than" not in str(error):
+        return str(error)
+    return f"a cell is longer than {csv.field_size_limit():,} characters; is a quote never closed?"
 
 
 def _texts(path: Path, separator: str, headings: Headings, is_counted: pl.Series) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from forecast_rank.files.limits import check_expansion, check_row_count
 from forecast_rank.files.text_files import REFUSED
 
 FRAME = "the frame"
-_BYTES_PER_CELL = 64
+BYTES_PER_CELL = 64
 """Memory that a cell takes at least until it is ranked: 12 million rows of five columns peaked at 91 bytes each."""
 
 
@@ -34,7 +34,7 @@ def read_parquet(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> Unpa
         headings = understand_headings(path, list(pl.read_parquet_schema(path)), column_headings=column_headings)
         rows = pl.scan_parquet(path).select(pl.len()).collect().item()
         check_row_count(rows)
-        check_expansion(path, rows * len(headings.read) * _BYTES_PER_CELL)
+        check_expansion(path, rows * len(headings.read) * BYTES_PER_CELL)
     except (*REFUSED, OSError) as error:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
     try:

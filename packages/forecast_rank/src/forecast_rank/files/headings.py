@@ -1,6 +1,5 @@
 """Headings of a table: known columns, percentages, and the forecasters of the wide form."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ NOT_NAMED: NamedHeadings = {}
 WIDE_REQUIRED = ("question", "outcome")
 LISTED = 20
 """Headings of a table that a message lists."""
-_PERCENT = re.compile(r"\s*(\(\s*%\s*\)|\[\s*%\s*\]|%)\s*$")
+_BRACKETS = {")": "(", "]": "["}
 
 
 class InvalidHeadings(ValueError):
@@ -68,11 +67,29 @@ def known_name(heading: str, column_headings: NamedHeadings = NOT_NAMED) -> str 
     for column, heading_of_column in column_headings.items():
         if heading_of_column.strip().lower() == name:
             return column
-    if name in column_headings or _PERCENT.sub("", name) in column_headings:
+    plain = without_percent(name)
+    if name in column_headings or plain in column_headings:
         return None
-    if name not in KNOWN and _PERCENT.sub("", name) in NUMBERS:
-        name = _PERCENT.sub("", name)
+    if name not in KNOWN and plain in NUMBERS:
+        name = plain
     return name if name in KNOWN else None
+
+
+def without_percent(heading: str) -> str:
+    """The heading without outer spaces, and without a "%", "(%)" or "[%]" at its end."""
+    text = heading.strip()
+    if text.endswith("%"):
+        return text[:-1].rstrip()
+    opening = _BRACKETS.get(text[-1:])
+    inside = text[:-1].rstrip()
+    if opening and inside.endswith("%") and (before := inside[:-1].rstrip()).endswith(opening):
+        return before[:-1].rstrip()
+    return text
+
+
+def has_percent(heading: str) -> bool:
+    """Whether the numbers below the heading are hundredths."""
+    return without_percent(heading) != heading.strip()
 
 
 def check_named(column_headings: NamedHeadings) -> None:
@@ -109,7 +126,7 @@ def understand_headings(
     for heading in headings:
         if heading in columns or not heading.strip():
             continue
-        forecaster = _PERCENT.sub("", heading.strip())
+        forecaster = without_percent(heading)
         if is_wide and forecaster:
             forecasters[heading] = forecaster
             names.append(forecaster)
@@ -121,8 +138,9 @@ def understand_headings(
         raise UnreadableFile(f"{label} has no column {_quoted(missing)}; it has {listed or 'none'}")
     repeated = _repeated(names)
     if repeated:
-        raise UnreadableFile(f"{label} has more than one column {_quoted(repeated)}")
-    percent = frozenset(filter(_PERCENT.search, (*columns, *forecasters)))
+        listed = _quoted(name[:40] for name in repeated[:LISTED])
+        raise UnreadableFile(f"{label} has more than one column {listed}")
+    percent = frozenset(filter(has_percent, (*columns, *forecasters)))
     return Headings(columns, forecasters, percent, ignored)
 
 
@@ -135,7 +153,8 @@ def _check_present(
         if column not in names:
             absent.append(f"{heading!r} for {column}")
     if absent:
-        raise UnreadableFile(f"{label} has no column {', '.join(absent)}; it has {_quoted(headings[:LISTED])}")
+        listed = _quoted(heading[:40] for heading in headings[:LISTED])
+        raise UnreadableFile(f"{label} has no column {', '.join(absent)}; it has {listed}")
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 
 from forecast_rank.files.faults import UnreadableFile
+from forecast_rank.files.frames import BYTES_PER_CELL
 from forecast_rank.files.headings import Headings, understand_headings
+from forecast_rank.files.limits import check_expansion
 from forecast_rank.files.text_files import REFUSED
 
 
@@ -19,9 +21,8 @@ def parquet_batches(path: Path, rows_at_once: int) -> Iterator[pl.DataFrame]:
     Raises UnreadableFile if the file cannot be read, or the rows of a forecaster on a question stand apart.
     """
     try:
-        headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+        headings, height = _size(path)
         scan = pl.scan_parquet(path).select(headings.read)
-        height = scan.select(pl.len()).collect().item()
         if headings.forecasters:
             raise UnreadableFile(f"{path} is in wide form, which is read at once")
         pairs = _ConsecutivePairs(path, headings)
@@ -38,10 +39,18 @@ def parquet_batches(path: Path, rows_at_once: int) -> Iterator[pl.DataFrame]:
         raise UnreadableFile(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
+def _size(path: Path) -> tuple[Headings, int]:
+    """The headings and the number of rows, from the file's end alone. Raises UnreadableFile if it expands too far."""
+    headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+    height = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    check_expansion(path, height * len(headings.read) * BYTES_PER_CELL)
+    return headings, height
+
+
 def count_events(path: Path) -> int:
     """Different events, or questions where no column names events. Raises UnreadableFile."""
     try:
-        headings = understand_headings(path, list(pl.read_parquet_schema(path)))
+        headings, _ = _size(path)
         column = {name: heading for heading, name in headings.column_of.items()}
         name = column.get("event", column["question"])
         count = pl.scan_parquet(path).select(pl.col(name).approx_n_unique()).collect(engine="streaming").item()

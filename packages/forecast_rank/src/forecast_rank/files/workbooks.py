@@ -1,5 +1,6 @@
 """Excel workbooks (.xlsx): the first sheet whose first row has the headings of forecasts."""
 
+import re
 import zipfile
 import zlib
 from datetime import date, datetime
@@ -13,6 +14,11 @@ from forecast_rank.files.headings import NOT_NAMED, NamedHeadings, known_name, u
 from forecast_rank.files.input_table import UnparsedTable
 from forecast_rank.files.limits import check_expansion
 from forecast_rank.files.text_files import text_frame
+
+CELL_BYTES = 64
+"""Memory that a cell of a sheet takes at least, an empty one between others too."""
+_BLOCK, _LONGEST_REFERENCE = 1 << 20, 16
+_REFERENCE = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 
 
 def read_workbook(path: Path, column_headings: NamedHeadings = NOT_NAMED) -> UnparsedTable:
@@ -57,10 +63,32 @@ def _check_archive(path: Path) -> None:
             if "xl/workbook.xml" not in archive.namelist():
                 raise UnreadableFile(f"{path} is a zip archive and no Excel workbook: unpack it first")
             check_expansion(path, sum(member.file_size for member in archive.infolist()))
+            for member in archive.namelist():
+                if member.startswith("xl/worksheets/") and member.endswith(".xml"):
+                    check_expansion(path, _cell_count(archive, member) * CELL_BYTES)
             if broken := archive.testzip():  # a member that is longer than it says has another checksum
                 raise UnreadableFile(f"{path} is not a readable Excel workbook: {broken} is broken")
     except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, RuntimeError) as error:
         raise UnreadableFile(f"{path} is not a readable Excel workbook: {error}") from error
+
+
+def _cell_count(archive: zipfile.ZipFile, member: str) -> int:
+    """The cells of the rectangle that a sheet fills; a single cell far out makes it large."""
+    rows = columns = 0
+    with archive.open(member) as file:
+        end = b""
+        while block := file.read(_BLOCK):
+            for letters, number in _REFERENCE.findall(end + block):
+                rows, columns = max(rows, int(number)), max(columns, _column_number(letters))
+            end = block[-_LONGEST_REFERENCE:]
+    return rows * columns
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
 
 
 def _known_headings(sheet: Any, column_headings: NamedHeadings) -> int:

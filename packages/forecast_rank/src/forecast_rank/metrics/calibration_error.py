@@ -17,7 +17,7 @@ from forecast_rank.metrics.calibration import BINS
 from forecast_rank.metrics.calibration_bins import Kind, bin_pairs, sums_by_code
 from forecast_rank.metrics.flat_arrays import Floats
 from forecast_rank.metrics.panel import Panel
-from forecast_rank.metrics.uncertainty import CHUNK, LEVEL, tail_levels
+from forecast_rank.metrics.uncertainty import LEVEL, tail_levels
 
 LEAST_EVENTS = 4
 """Events below which there is no interval."""
@@ -196,55 +196,6 @@ def _inverted(observed: float, direction: Floats, noise: Floats, level: float) -
     # There the quantile is larger, since sum |theta d| is theta; by a hair more than rounding where Z is 0.
     high = (observed + 2 * float(np.abs(by_bin).sum(axis=0).max())) * (1 + TOLERANCE)
     return min(float(brentq(excess, 0.0, high, xtol=TOLERANCE)), 1.0)
-
-
-def ece_draws(panel: Panel, counts: NDArray, bins: int = BINS) -> Floats:
-    """The `ece` of each forecaster in each resample of the events, with bins of equal width.
-
-    sum_b |sum_e c_e g_eb| / sum_e c_e w_e, g_eb the sum of weight x (p - o) over the pairs of event e in bin b. A
-    resample adds its own noise to that of the sample, so that draws lie above `ece`: use them for ranks within a
-    resample, and `unbiased_ece` for intervals.
-
-    Parameters
-    ----------
-    panel : Panel
-    counts : array of int, shape (R, E)
-        `uncertainty.resample_counts` for the events with forecasts.
-    bins : int
-
-    Returns
-    -------
-    array, shape (R, N)
-        NaN where a resample holds no forecast of the forecaster.
-
-    Raises
-    ------
-    ValueError
-        For fewer than one bin, or if `counts` does not have a column per event.
-
-    References
-    ----------
-    Davison, A. C. and Hinkley, D. V. (1997). Bootstrap Methods and their Application, sections 3.8 and 5.2.
-
-    Examples
-    --------
-    >>> from forecast_rank.metrics.panel import from_arrays
-    >>> panel = from_arrays([[[0.3], [0.3], [0.9]]], [[0], [1], [1]], exclusive=False)
-    >>> ece_draws(panel, np.array([[1, 1, 1], [3, 0, 0]])).round(6).tolist()
-    [[0.166667], [0.3]]
-    """
-    table, weights = _event_gaps(panel, bins)
-    events, n_forecasters = weights.shape
-    _check_counts(counts, events)
-    stacked = np.concatenate([table.reshape(events, -1), weights], axis=1)
-    draws = np.full((len(counts), n_forecasters), np.nan)
-    for start in range(0, len(counts), CHUNK):
-        part = slice(start, start + CHUNK)
-        drawn = counts[part].astype(np.float64) @ stacked
-        gaps = np.abs(drawn[:, : n_forecasters * bins]).reshape(-1, n_forecasters, bins).sum(axis=2)
-        mass = drawn[:, n_forecasters * bins :]
-        np.divide(gaps, mass, out=draws[part], where=mass > 0)
-    return draws
 
 
 def ece_debiased(panel: Panel, bins: int = BINS, kind: Kind = "width") -> Floats:

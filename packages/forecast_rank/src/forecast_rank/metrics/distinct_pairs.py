@@ -10,9 +10,6 @@ from scipy.optimize import isotonic_regression
 from forecast_rank.metrics.flat_arrays import Floats, spans, stable_order
 from forecast_rank.metrics.panel import Panel
 
-LOGIT_CLIP = 1e-6
-STEPS = 50
-
 
 class DistinctPairs(NamedTuple):
     """The pairs of one forecaster summed by probability: K different ones in ascending order, all of shape (K,).
@@ -63,42 +60,6 @@ def distinct_pairs(panel: Panel) -> Iterator[tuple[int, DistinctPairs]]:
         spread = np.bincount(place, weight * np.square(happened - (total / mass)[place])).astype(np.float64)
         any_happened, any_failed = (np.bincount(place, mask) > 0 for mask in (happened > 0, happened < 1))
         yield person, DistinctPairs(different, mass, total, spread, any_happened, any_failed)
-
-
-def fitted_line(pairs: DistinctPairs, clip: float = LOGIT_CLIP) -> Floats:
-    """Slope and intercept of one forecaster; NaN where no finite maximum exists, or the steps do not converge."""
-    probability = np.clip(pairs.probability, clip, 1 - clip)
-    logit = np.log(probability / (1 - probability))
-    weight, happened = pairs.mass / pairs.mass.sum(), pairs.happened / pairs.mass.sum()
-    undefined = np.full(2, np.nan)
-    if not _overlap(logit, pairs):
-        return undefined
-    target, moment = happened.sum(), happened @ logit
-    best, best_loss, step = np.array([1.0, 0.0]), np.inf, np.zeros(2)
-    for _ in range(STEPS):
-        slope, intercept = best + step
-        line = slope * logit + intercept
-        decay = np.exp(-np.abs(line))
-        loss = weight @ (np.maximum(line, 0) + np.log1p(decay)) - slope * moment - intercept * target
-        if loss <= best_loss + 1e-12:
-            rate = np.where(line >= 0, 1.0, decay) / (1 + decay)
-            information = weight * rate * (1 - rate)
-            a, b, total = information @ np.square(logit), information @ logit, information.sum()
-            slopes = moment - weight @ (rate * logit), target - weight @ rate
-            best, best_loss, determinant = np.array([slope, intercept]), loss, a * total - b * b
-            newton = np.array([total * slopes[0] - b * slopes[1], a * slopes[1] - b * slopes[0]])
-            step = newton / determinant if determinant > 0 else np.zeros(2)
-        else:  # A step that increases the loss by more than rounding is halved and tried again from its start.
-            step = step / 2
-        if np.abs(step).max() <= 1e-10:
-            break
-    return best + step if np.abs(step).max() <= 1e-8 else undefined
-
-
-def _overlap(logit: Floats, pairs: DistinctPairs) -> bool:
-    """Whether the logits of options that happened and did not happen overlap, so that a finite maximum exists."""
-    happened, failed = logit[pairs.any_happened], logit[pairs.any_failed]
-    return len(happened) > 0 < len(failed) and happened.min() < failed.max() and failed.min() < happened.max()
 
 
 def brier_parts(pairs: DistinctPairs) -> tuple[float, float, float, float]:

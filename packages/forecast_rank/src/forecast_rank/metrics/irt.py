@@ -103,7 +103,7 @@ def fit_irt(panel: Panel, integrated: Integrated | None = None) -> IrtFit:
     has no scale (all NaN, as where all responses are equal). The unit is estimated too: the spread of few estimates is
     mostly that of their errors, which draws abilities to 0. The intervals of a report allow for it and held the
     abilities of a run of 8,000 events in 96 to 98 % of cases, with 10 forecasters and 50 events, in all of
-    `simulated_worlds`; in the worst for one forecaster in 93 %. Difficulties and discriminations are posterior means
+    the simulated worlds; in the worst for one forecaster in 93 %. Difficulties and discriminations are posterior means
     and standard deviations at the estimated abilities (coverage 92 to 95 % with 12 forecasters).
 
     *Forecasters integrated out* (with more forecasters than questions): theta ~ N(0, 1) is summed over a grid; a, b, g

@@ -101,12 +101,81 @@ def by_event(panel: Panel, values: Floats) -> tuple[Floats, Floats, Codes]:
     return table, weights, starts
 
 
-def clustered_error(squares: Floats, size: Floats, events: Floats, weight: Floats) -> Floats:
-    """Standard errors of differences, sqrt(G / (G - 1) sum_e (D_e - m W_e)^2) / sum_e W_e.
+class EventErrors(NamedTuple):
+    """Errors of means over events of any size, arrays of shape (K,).
 
-    `squares` are these sums of squares, `size` those of D_e, `events` is G and `weight` the sum of W_e; NaN for fewer
-    than two events, 0 for squares that are rounding.
+    Attributes
+    ----------
+    events : array of int
+        Events with weight.
+    weight : array
+        Their weights, summed.
+    mean : array
+        NaN without weight.
+    se : array
+        NaN for fewer than two events, 0 where only rounding varies.
+    freedom : array
+        Degrees of freedom of Student's t: one less than the effective number of events, at least 1.
+    """
+
+    events: Codes
+    weight: Floats
+    mean: Floats
+    se: Floats
+    freedom: Floats
+
+
+def event_errors(sums: Floats, weights: Floats) -> EventErrors:
+    """Weighted means of K rows over E events, with errors that hold where one event is much larger than others.
+
+    With D_e and W_e an event's sum and weight, m = sum D / sum W and h_e = W_e / sum W: se = sqrt((G - 1) / G sum_e
+    ((D_e - m W_e) / (1 - h_e))^2) / sum W. A large event pulls the mean towards itself, which hides its surprise; the
+    leverage 1 - h_e undoes that. The effective number of events is (sum W)^2 / sum W^2. Equal events have
+    sqrt(G / (G - 1) sum_e (D_e - m W_e)^2) / sum W and G - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    sums, weights : arrays, shape (K, E)
+        0 where a row has no event.
+
+    Returns
+    -------
+    EventErrors
+
+    References
+    ----------
+    Bell, R. M. and McCaffrey, D. F. (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28, 169-181 (CR3). Carter, A. V., Schnepel, K. T. and Steigerwald, D. G. (2017).
+    Asymptotic behavior of a t-test robust to cluster heterogeneity. Review of Economics and Statistics 99, 698-709.
+
+    Examples
+    --------
+    >>> errors = event_errors(np.array([[1.0, 3.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [2.0, 1.0]]))
+    >>> errors.se.round(4).tolist(), errors.freedom.tolist()  # equal events: 1; one of two thirds: leverage 1/3 and 2/3
+    ([1.0, 1.0541], [1.0, 1.0])
+    """
+    count, mass = (weights > 0).sum(axis=1), weights.sum(axis=1)
+    mean = np.divide(sums.sum(axis=1), mass, out=np.full(len(mass), np.nan), where=mass > 0)
+    share = np.divide(weights, mass[:, None], out=np.zeros_like(weights), where=mass[:, None] > 0)
+    residual = sums - np.nan_to_num(mean)[:, None] * weights
+    np.divide(residual, 1 - share, out=residual, where=share < 1)
+    squares = np.square(residual).sum(axis=1)
+    se = clustered_error(squares, np.square(sums).sum(axis=1), count.astype(np.float64), mass)
+    return EventErrors(count, mass, mean, se, event_freedom(mass, np.square(weights).sum(axis=1)))
+
+
+def clustered_error(squares: Floats, size: Floats, events: Floats, weight: Floats) -> Floats:
+    """Standard errors of means over events, sqrt((G - 1) / G squares) / sum_e W_e.
+
+    `squares` are sums of squares of residuals divided by their leverage, `size` those of D_e, `events` is G and
+    `weight` the sum of W_e; NaN for fewer than two events, 0 for squares that are rounding.
     """
     squares = np.where(squares < NO_SPREAD**2 * size, 0.0, squares)
-    scale = np.divide(events, events - 1.0, out=np.full(len(weight), np.nan), where=events > 1)
+    scale = np.divide(events - 1.0, events, out=np.full(len(weight), np.nan), where=events > 1)
     return np.divide(np.sqrt(scale * squares), weight, out=np.full(len(weight), np.nan), where=weight > 0)
+
+
+def event_freedom(weight: Floats, squared_weight: Floats) -> Floats:
+    """One less than the effective number of events, (sum W)^2 / sum W^2, at least 1."""
+    number = np.divide(np.square(weight), squared_weight, out=np.ones(len(weight)), where=squared_weight > 0)
+    return np.maximum(number - 1, 1.0)

@@ -9,8 +9,9 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from forecast_rank.metrics.blocks import row_slices
 from forecast_rank.metrics.flat_arrays import Codes, Floats
-from forecast_rank.metrics.pair_sums import by_event, clustered_error
+from forecast_rank.metrics.pair_sums import by_event, event_errors
 from forecast_rank.metrics.panel import Panel
+from forecast_rank.metrics.uncertainty import EventSums
 
 DIFFERENCE = 0.01
 """The Brier difference that `PairedComparisons.questions_needed` asks about."""
@@ -36,11 +37,13 @@ class PairedComparisons(NamedTuple):
     p_holm, p_bh : array
         p corrected for the number of pairs, by Holm and by Benjamini and Hochberg.
     questions_needed : array
-        Common questions needed for the power asked for; NaN where `se` is NaN or 0.
+        Common questions needed at the corrected level; NaN where `se` is NaN or 0.
     questions_more : array
         Of these, how many are missing.
     margin : array
         See `corrected_margins`.
+    weight, freedom : array
+        Weights of the common questions, summed, and degrees of freedom of the test.
     """
 
     first: Codes
@@ -55,6 +58,8 @@ class PairedComparisons(NamedTuple):
     questions_needed: Floats
     questions_more: Floats
     margin: Floats
+    weight: Floats
+    freedom: Floats
 
 
 def paired_tests(
@@ -63,9 +68,9 @@ def paired_tests(
     """Paired comparison of every two forecasters on their common questions.
 
     On question q, d_q is the difference of the two values and w_q the mean of the two weights. Over G common events
-    with D_e = sum w_q d_q and W_e = sum w_q: difference m = sum D_e / sum W_e, se = sqrt(G / (G - 1) sum_e (D_e - m
-    W_e)^2) / sum_e W_e, and p from m / se by Student's t with G - 1 degrees of freedom. The difficulty of the questions
-    cancels, so that differences are found that intervals of two means do not show.
+    with D_e = sum w_q d_q and W_e = sum w_q: difference m = sum D_e / sum W_e, its standard error and degrees of
+    freedom those of `pair_sums.event_errors`, whatever the sizes of the events, and p from m / se by Student's t. The
+    difficulty of the questions cancels, so that differences are found that intervals of two means do not show.
 
     Parameters
     ----------
@@ -109,12 +114,14 @@ def paired_tests(
             weight = np.where(in_both, (weights[one] + weights[rivals]) / 2, 0.0)
             away = (table[one] - table[rivals]) * weight
             rows.append(_compare(away, weight, in_both.sum(axis=1), starts))
-    n, events, gap, se = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
+    n, events, gap, se, weight, freedom = np.concatenate(rows, axis=1) if rows else np.zeros((6, 0))
     endless = np.bincount(panel.forecaster[np.isinf(values)], minlength=forecaster_count) > 0
     first, second = np.triu_indices(forecaster_count, 1)
     unknown = endless[first] | endless[second]
     gap, se = np.where(unknown, np.nan, gap), np.where(unknown, np.nan, se)
-    return corrected_tests(forecaster_count, n, events, gap, se, difference=difference, power=power, alpha=alpha)
+    return corrected_tests(
+        forecaster_count, n, events, gap, se, weight, freedom, difference=difference, power=power, alpha=alpha
+    )
 
 
 def corrected_tests(
@@ -123,8 +130,9 @@ def corrected_tests(
     events: Floats,
     gap: Floats,
     se: Floats,
+    weight: Floats,
+    freedom: Floats,
     *,
-    freedom: Floats | None = None,
     difference: float = DIFFERENCE,
     power: float = POWER,
     alpha: float = ALPHA,
@@ -135,10 +143,9 @@ def corrected_tests(
     ----------
     forecaster_count : int
         N.
-    n, events, gap, se : arrays, shape (N (N - 1) / 2,)
-        Common questions, their events, difference and its standard error, by first, then second.
-    freedom : array, shape (N (N - 1) / 2,), optional
-        Degrees of freedom; one less than the events unless given.
+    n, events, gap, se, weight, freedom : arrays, shape (N (N - 1) / 2,)
+        Common questions, their events, difference and its standard error, summed weights, degrees of freedom, by first,
+        then second.
     difference, power, alpha : float
         See `questions_needed`.
 
@@ -154,13 +161,13 @@ def corrected_tests(
     Examples
     --------
     >>> one = np.ones(1)
-    >>> corrected_tests(2, 3 * one, 3 * one, -0.2 * one, 0.057735 * one).p.round(4).tolist()
+    >>> corrected_tests(2, 3 * one, 3 * one, -0.2 * one, 0.057735 * one, 3 * one, 2 * one).p.round(4).tolist()
     [0.0742]
     """
     first, second = np.triu_indices(forecaster_count, 1)
-    degrees = np.maximum(events - 1, 1) if freedom is None else freedom
-    p = _p(gap, se, degrees)
-    questions = questions_needed(n, se, difference=difference, power=power, alpha=alpha)
+    p = _p(gap, se, freedom)
+    claims = max(int((~np.isnan(p)).sum()), 1)
+    questions = questions_needed(n, se, claims=claims, difference=difference, power=power, alpha=alpha)
     return PairedComparisons(
         first=first,
         second=second,
@@ -173,25 +180,34 @@ def corrected_tests(
         p_bh=benjamini_hochberg(p),
         questions_needed=questions,
         questions_more=np.maximum(questions - n, 0),
-        margin=corrected_margins(se, degrees, p, alpha=alpha),
+        margin=corrected_margins(se, freedom, p, alpha=alpha),
+        weight=weight,
+        freedom=freedom,
     )
 
 
 def questions_needed(
-    n: ArrayLike, se: ArrayLike, *, difference: float = DIFFERENCE, power: float = POWER, alpha: float = ALPHA
+    n: ArrayLike,
+    se: ArrayLike,
+    *,
+    claims: float = 1,
+    difference: float = DIFFERENCE,
+    power: float = POWER,
+    alpha: float = ALPHA,
 ) -> Floats:
-    """Common questions needed to detect a true difference.
+    """Common questions needed to detect a true difference at the level that is left to one of several claims.
 
-    The ceiling of n (se (z_(1 - alpha/2) + z_power) / difference)^2. The standard error is taken to fall with the
-    square root of the number of questions: new questions cluster into events as the old ones do. For a two-sided test
-    of one pair, not corrected for the number of pairs.
+    The ceiling of n (se (z_(1 - alpha / (2 claims)) + z_power) / difference)^2. The standard error is taken to fall
+    with the square root of the number of questions: new questions cluster into events as the old ones do.
 
     Parameters
     ----------
     n : array
         Questions so far.
     se : array
-        Their standard error.
+        The standard error of the difference, clustered by event.
+    claims : float
+        Tests that are corrected together, or the factor by which one is.
     difference : float
         True difference to detect, above 0.
     power, alpha : float
@@ -222,8 +238,60 @@ def questions_needed(
         if not 0 < share < 1:
             raise ValueError(f"{name}: between 0 and 1, not {share}")
     count, error = np.asarray(n, dtype=np.float64), np.asarray(se, dtype=np.float64)
-    ratio = np.where(error > 0, error, np.nan) * (ndtri(1 - alpha / 2) + ndtri(power)) / difference
+    ratio = np.where(error > 0, error, np.nan) * (ndtri(1 - alpha / 2 / claims) + ndtri(power)) / difference
     return np.ceil(count * np.square(ratio))
+
+
+class MeanTests(NamedTuple):
+    """Tests of N means against 0; arrays of shape (N,).
+
+    Attributes
+    ----------
+    mean, se, p, p_holm, margin : array
+        NaN without a test: fewer than two events, or the same value on all.
+    freedom, weight : array
+        Degrees of freedom, and weights of the values, summed.
+    """
+
+    mean: Floats
+    se: Floats
+    p: Floats
+    p_holm: Floats
+    margin: Floats
+    freedom: Floats
+    weight: Floats
+
+
+def mean_tests(sums: EventSums, *, alpha: float = ALPHA) -> MeanTests:
+    """Two-sided t tests of means against 0, such as of alpha, corrected by Holm for their number.
+
+    Parameters
+    ----------
+    sums : EventSums, shape (N, E)
+    alpha : float
+        In (0, 1), of the margins.
+
+    Returns
+    -------
+    MeanTests
+        With the errors of `pair_sums.event_errors` and the margins of `corrected_margins`.
+
+    References
+    ----------
+    Bell, R. M. and McCaffrey, D. F. (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28, 169-181.
+
+    Examples
+    --------
+    >>> from forecast_rank.metrics.uncertainty import table_sums
+    >>> mean_tests(table_sums([[0.2, 0.1, 0.3], [0.1, 0.1, 0.1]])).p.round(4).tolist()
+    [0.0742, nan]
+    """
+    errors = event_errors(sums.sums, sums.weights)
+    se = np.where(errors.se > 0, errors.se, np.nan)
+    p = np.where(np.isnan(se), np.nan, _p(errors.mean, se, errors.freedom))
+    margin = corrected_margins(se, errors.freedom, p, alpha=alpha)
+    return MeanTests(errors.mean, se, p, holm(p), margin, errors.freedom, errors.weight)
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -318,14 +386,11 @@ def corrected_margins(se: ArrayLike, freedom: ArrayLike, p: ArrayLike, *, alpha:
 
 
 def _compare(away: Floats, weight: Floats, n: Codes, starts: Codes) -> Floats:
-    """n, events, difference and its standard error of each row of weighted differences: (4, rows)."""
+    """Six figures of each row of weighted differences, (6, rows): questions, then those of `event_errors`."""
     if len(starts) < weight.shape[1]:
         away, weight = np.add.reduceat(away, starts, axis=1), np.add.reduceat(weight, starts, axis=1)
-    events, mass = (weight > 0).sum(axis=1), weight.sum(axis=1)
-    gap = np.divide(away.sum(axis=1), mass, out=np.full(len(mass), np.nan), where=mass > 0)
-    squares = np.square(away - np.nan_to_num(gap)[:, None] * weight).sum(axis=1)
-    se = clustered_error(squares, np.square(away).sum(axis=1), events.astype(np.float64), mass)
-    return np.stack([n, events, gap, se])
+    errors = event_errors(away, weight)
+    return np.stack([n, errors.events, errors.mean, errors.se, errors.weight, errors.freedom])
 
 
 def _p(gap: Floats, se: Floats, freedom: Floats) -> Floats:

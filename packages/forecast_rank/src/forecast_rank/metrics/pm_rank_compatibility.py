@@ -1,7 +1,7 @@
 """The metrics of the package pm_rank 0.3.1 by its own definitions, for comparison with its output.
 
 Each docstring names the difference from this library's definition. Errors of the package (weights that are not
-normalised, a payoff to the losing side, bins that begin too late by rounding) are reproduced only with `defects=True`.
+normalised, a payoff to the losing side, bins that begin too late by rounding) are not reproduced.
 
 References
 ----------
@@ -22,14 +22,12 @@ SWEEPS = 100
 THRESHOLD = 1e-3
 
 
-def brier(panel: Panel, *, defects: bool = False) -> Floats:
+def brier(panel: Panel) -> Floats:
     """1 less the mean Brier score in mean form.
 
     Parameters
     ----------
     panel : Panel
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -46,10 +44,10 @@ def brier(panel: Panel, *, defects: bool = False) -> Floats:
     >>> brier(from_arrays([[[0.8, 0.2]]], [[1, 0]])).round(6).tolist()
     [0.96]
     """
-    return _means(panel, 1 - proper_scores.brier(panel), defects)
+    return panel.forecaster_means(1 - proper_scores.brier(panel))
 
 
-def log(panel: Panel, clip: float = 0.01, *, defects: bool = False) -> Floats:
+def log(panel: Panel, clip: float = 0.01) -> Floats:
     """Mean of ln max(p, clip), p the probability of the outcome.
 
     Parameters
@@ -57,8 +55,6 @@ def log(panel: Panel, clip: float = 0.01, *, defects: bool = False) -> Floats:
     panel : Panel
     clip : float
         Lowest probability that is charged; the package's is 1 %.
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -75,17 +71,15 @@ def log(panel: Panel, clip: float = 0.01, *, defects: bool = False) -> Floats:
     >>> log(from_arrays([[[1.0, 0.0]]], [[0, 1]])).round(6).tolist()
     [-4.60517]
     """
-    return _means(panel, proper_scores.log_score(panel, clip), defects)
+    return panel.forecaster_means(proper_scores.log_score(panel, clip))
 
 
-def spherical(panel: Panel, *, defects: bool = False) -> Floats:
+def spherical(panel: Panel) -> Floats:
     """Mean spherical score, defined as in this library.
 
     Parameters
     ----------
     panel : Panel
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -102,21 +96,16 @@ def spherical(panel: Panel, *, defects: bool = False) -> Floats:
     >>> spherical(from_arrays([[[0.6, 0.8]]], [[1, 0]])).round(6).tolist()
     [0.6]
     """
-    return _means(panel, proper_scores.spherical(panel), defects)
+    return panel.forecaster_means(proper_scores.spherical(panel))
 
 
-def weighted_brier(panel: Panel, discrimination: Floats, *, defects: bool = False) -> Floats:
+def weighted_brier(panel: Panel, discrimination: Floats) -> Floats:
     """1 less the Brier score, weighted by the discriminations of questions clipped to their quartiles.
-
-    With `defects` the weights have mean 1 over all questions instead of those that a forecaster answered, so that
-    answering discriminating questions changes the score by itself.
 
     Parameters
     ----------
     panel : Panel
     discrimination : array, shape (Q,)
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -140,34 +129,29 @@ def weighted_brier(panel: Panel, discrimination: Floats, *, defects: bool = Fals
     weights = np.clip(discrimination, *np.quantile(discrimination, [0.25, 0.75]))
     weight = (weights * len(weights) / weights.sum())[panel.question]
     score = 1 - proper_scores.brier(panel)
-    if defects:
-        return _means(panel, score * weight, defects)
     return panel.forecaster_means(score, panel.weight * weight)
 
 
-def mean_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default", *, defects: bool = False) -> Floats:
+def mean_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default") -> Floats:
     """Mean of `average_return` over each forecaster's forecasts.
 
     Parameters
     ----------
     panel : Panel
-    gamma, mode, defects
+    gamma, mode
         As in `average_return`.
 
     Returns
     -------
     array, shape (N,)
     """
-    return _means(panel, average_return(panel, gamma, mode, defects=defects), defects)
+    return panel.forecaster_means(average_return(panel, gamma, mode))
 
 
-def calibration(
-    panel: Panel, bins: int = 10, kind: Literal["uniform", "quantile"] = "uniform", *, defects: bool = False
-) -> Floats:
+def calibration(panel: Panel, bins: int = 10, kind: Literal["uniform", "quantile"] = "uniform") -> Floats:
     """Expected calibration error over pairs of equal weight, so that a question with many options counts more.
 
-    "quantile" has its edges at NumPy's interpolated quantiles of a forecaster's pairs. With `defects` the edges of
-    "uniform" are those of `numpy.linspace`, so that 0.3, 0.6 and 0.7 fall one bin too low.
+    "quantile" has its edges at NumPy's interpolated quantiles of a forecaster's pairs.
 
     Parameters
     ----------
@@ -175,8 +159,6 @@ def calibration(
     bins : int
         At least 2.
     kind : {"uniform", "quantile"}
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -192,8 +174,8 @@ def calibration(
     --------
     >>> from forecast_rank.metrics.panel import from_arrays
     >>> panel = from_arrays([[[0.3], [0.35]]], [[1], [0]], exclusive=False)
-    >>> calibration(panel).round(6).tolist(), calibration(panel, defects=True).round(6).tolist()
-    ([0.175], [0.525])
+    >>> calibration(panel).round(6).tolist()
+    [0.175]
     """
     if bins < 2:
         raise ValueError(f"bins: at least 2, not {bins}")
@@ -207,7 +189,7 @@ def calibration(
         if len(cells) == 0:
             continue
         probability, occurred = panel.probability[cells], panel.outcome[cells]
-        inner = np.linspace(0, 1, bins + 1)[1:-1] if defects else np.arange(1, bins) / bins
+        inner = np.arange(1, bins) / bins
         if kind == "quantile":
             inner = np.unique(np.quantile(probability, np.linspace(0, 1, bins + 1)))[1:-1]
         column = np.digitize(probability, inner)
@@ -282,7 +264,7 @@ def pool_weights(panel: Panel, sweeps: int = SWEEPS, threshold: float = THRESHOL
     return np.where(np.bincount(panel.forecaster, minlength=n_forecasters) > 0, skill, np.nan)
 
 
-def scores(panel: Panel, gammas: Sequence[float] = (0.0, 0.5, 1.0), *, defects: bool = False) -> dict[str, Floats]:
+def scores(panel: Panel, gammas: Sequence[float] = (0.0, 0.5, 1.0)) -> dict[str, Floats]:
     """The package's metrics by name.
 
     Parameters
@@ -290,8 +272,6 @@ def scores(panel: Panel, gammas: Sequence[float] = (0.0, 0.5, 1.0), *, defects: 
     panel : Panel
     gammas : list of float
         Risk aversions of the averaged return.
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -299,19 +279,12 @@ def scores(panel: Panel, gammas: Sequence[float] = (0.0, 0.5, 1.0), *, defects: 
         With the keys brier, log, spherical, average_return:GAMMA, calibration and pool_weight. Higher is better, except
         for calibration.
     """
-    returns = {f"average_return:{gamma:g}": mean_return(panel, gamma, defects=defects) for gamma in gammas}
+    returns = {f"average_return:{gamma:g}": mean_return(panel, gamma) for gamma in gammas}
     return {
-        "brier": brier(panel, defects=defects),
-        "log": log(panel, defects=defects),
-        "spherical": spherical(panel, defects=defects),
+        "brier": brier(panel),
+        "log": log(panel),
+        "spherical": spherical(panel),
         **returns,
-        "calibration": calibration(panel, defects=defects),
+        "calibration": calibration(panel),
         "pool_weight": pool_weights(panel),
     }
-
-
-def _means(panel: Panel, values: Floats, defects: bool) -> Floats:
-    """Weighted means; with `defects` the mean of weight x value, which is wrong unless all weights are 1."""
-    if not defects:
-        return panel.forecaster_means(values)
-    return panel.forecaster_means(values * panel.weight, np.ones(len(panel)))

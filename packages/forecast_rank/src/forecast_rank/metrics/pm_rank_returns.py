@@ -1,6 +1,6 @@
 """Returns of the package pm_rank 0.3.1 by its own definitions: stakes at clipped prices, in four modes.
 
-Errors of the package are reproduced only with `defects=True`.
+Errors of the package are not reproduced.
 
 References
 ----------
@@ -24,7 +24,7 @@ PRICES = 0.005, 0.995
 EPSILON = 1e-12
 
 
-def average_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default", *, defects: bool = False) -> Floats:
+def average_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default") -> Floats:
     """Gross payoff of a dollar on each question, in the package's four modes.
 
     Prices are clipped to [0.005, 0.995]. At gamma = 0 the first of tied legs takes all, where this library splits.
@@ -35,7 +35,7 @@ def average_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default", *, 
     * "approximate": the same legs, mean-variance stakes (edge - level) / (gamma variance) above a water level.
     * "yes_only": the YES sides alone, as in this library.
     * "market_level": each option a YES/NO market with 1/n of the dollar, as in this library for options that are not
-      exclusive. With `defects` it pays the side that lost, as the package does.
+      exclusive; the package pays the side that lost.
 
     Parameters
     ----------
@@ -43,8 +43,6 @@ def average_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default", *, 
     gamma : float
         Risk aversion, in [0, 1].
     mode : {"default", "approximate", "yes_only", "market_level"}
-    defects : bool
-        Reproduce the package's known errors.
 
     Returns
     -------
@@ -81,7 +79,7 @@ def average_return(panel: Panel, gamma: float = 0.0, mode: Mode = "default", *, 
         chances, prices = np.stack([probability, 1 - probability], axis=1), np.stack([yes, no], axis=1)
         pair_sizes, account = np.full(len(probability), 2), np.repeat(pairs, 2)
         staked = _full_stakes(chances.ravel(), prices.ravel(), gamma, 2 * pairs, pair_sizes, account).reshape(-1, 2)
-        wins = np.stack([outcome, 1 - outcome], axis=1)[:, :: -1 if defects else 1]
+        wins = np.stack([outcome, 1 - outcome], axis=1)
         paid = (staked * wins / prices).sum(axis=1) / panel.spread(sizes)
     else:
         raise ValueError(f"mode: default, approximate, yes_only or market_level, not {mode}")
@@ -105,31 +103,6 @@ def stream(panel: Panel, values: Floats, increment: int = 100) -> Floats:
     """
     order = np.arange(len(panel.questions), dtype=np.float64)
     return return_stream(replace(panel, questions=replace(panel.questions, closed_at=order)), values, increment).means
-
-
-def sharpe(panel: Panel, values: Floats) -> Floats:
-    """Sharpe ratio (mean - 1) / (s + 1e-8) with the population standard deviation s.
-
-    Parameters
-    ----------
-    panel : Panel
-    values : array, shape (F,)
-        Gross returns.
-
-    Returns
-    -------
-    array, shape (N,)
-
-    Examples
-    --------
-    >>> from forecast_rank.metrics.panel import from_arrays
-    >>> panel = from_arrays([[[0.5, 0.5]] * 2], [[1, 0]] * 2)
-    >>> sharpe(panel, np.array([0.5, 2.5])).round(6).tolist()
-    [0.5]
-    """
-    mean = panel.forecaster_means(values)
-    variance = panel.forecaster_means(np.square(values - mean[panel.forecaster]))
-    return (mean - 1) / (np.sqrt(variance) + 1e-8)
 
 
 def _full_stakes(probability: Floats, price: Floats, gamma: float, starts: Codes, sizes: Codes, owner: Codes) -> Floats:

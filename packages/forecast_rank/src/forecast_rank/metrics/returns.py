@@ -336,50 +336,6 @@ def return_stream(panel: Panel, values: Floats, step: int = 1) -> ReturnStream:
     return ReturnStream(closing.questions, closing.closed_at, means)
 
 
-def sharpe(panel: Panel, values: Floats) -> Floats:
-    """Sharpe ratio per question: mean net return over its standard deviation.
-
-    (m - 1) / s with the weighted mean m of gross values and s^2 = n / (n - 1) sum w (v - m)^2 / sum w over n forecasts.
-    The risk-free asset is cash without interest. Not annualised: for n independent questions a year, multiply by
-    sqrt(n).
-
-    Parameters
-    ----------
-    panel : Panel
-    values : array, shape (F,)
-        Gross returns.
-
-    Returns
-    -------
-    array, shape (N,)
-        Higher is better. NaN for fewer than two forecasts with a value, or where they do not differ.
-
-    Raises
-    ------
-    ValueError
-        If `values` is not one per forecast.
-
-    References
-    ----------
-    Sharpe, W. F. (1994). The Sharpe ratio. Journal of Portfolio Management 21, 49-58.
-
-    Examples
-    --------
-    >>> from forecast_rank.metrics.panel import from_arrays
-    >>> panel = from_arrays([[[0.5, 0.5]] * 2], [[1, 0]] * 2)
-    >>> sharpe(panel, np.array([0.5, 2.5])).round(6).tolist()  # 0.5 / 1.414214
-    [0.353553]
-    """
-    values = panel.one_per_forecast(values)
-    count = np.bincount(panel.forecaster, ~np.isnan(values), len(panel.forecasters))
-    mean = panel.forecaster_means(values)
-    variance = panel.forecaster_means(np.square(values - mean[panel.forecaster]))
-    spread = np.sqrt(variance * np.divide(count, count - 1, out=np.full(len(count), np.nan), where=count > 1))
-    # The deviation of equal values is a rounding error above 0.
-    varies = spread > 1e-12 * np.maximum(np.abs(mean), 1)
-    return np.divide(mean - 1, spread, out=np.full(len(mean), np.nan), where=varies)
-
-
 def _stakes(panel: Panel, accounts: StakingAccounts, staked: Floats, cash_amounts: Floats) -> Stakes:
     in_single, in_pairs = accounts.cells
     yes, no = np.full((2, len(panel.probability)), np.nan)

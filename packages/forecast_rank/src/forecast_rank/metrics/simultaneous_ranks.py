@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from forecast_rank.metrics.flat_arrays import Codes, Floats
+from forecast_rank.metrics.pair_sums import event_freedom
 from forecast_rank.metrics.paired_tests import holm
 from forecast_rank.metrics.uncertainty import LEVEL, EventSums, tail_levels
 
@@ -20,7 +21,8 @@ def simultaneous_rank_ranges(sums: EventSums, *, lower_is_better: bool = True, l
     """Ranges of ranks that hold all true ranks together with probability `level`.
 
     Every two means are compared by t = (m_i - m_j) / SE_ij, SE_ij^2 = sum_e (u_ie - u_je)^2 over events with u_ie =
-    sqrt(G_i / (G_i - 1)) (S_ie - m_i W_ie) / sum_e W_ie, with the degrees of freedom of the one with fewer events.
+    sqrt((G_i - 1) / G_i) (S_ie - m_i W_ie) / (1 - W_ie / sum_e W_ie) / sum_e W_ie, with the degrees of freedom of the
+    one with fewer effective events, (sum_e W_ie)^2 / sum_e W_ie^2 - 1.
     Holm's correction makes a false claim among all of them improbable. A forecaster's best rank is 1 plus the number of
     those who are significantly better, the worst is the number of forecasters less that of those who are significantly
     worse. Equal forecasters all may be first: their true rank is 1. Where all answered the same questions with the same
@@ -88,10 +90,21 @@ def rank_ranges_beside(sums: EventSums, forecasters: int, *, lower_is_better: bo
     return all_rank_ranges(sums, forecasters, lower_is_better=lower_is_better, level=level)[forecasters:]
 
 
-def all_rank_ranges(sums: EventSums, forecasters: int, *, lower_is_better: bool, level: float = LEVEL) -> Floats:
-    """`simultaneous_rank_ranges` of the first rows, then `rank_ranges_beside` of the others, (N + K, 2)."""
+def all_rank_ranges(
+    sums: EventSums,
+    forecasters: int,
+    *,
+    lower_is_better: bool,
+    level: float = LEVEL,
+    freedom: Floats | None = None,
+) -> Floats:
+    """`simultaneous_rank_ranges` of the first rows, then `rank_ranges_beside` of the others, (N + K, 2).
+
+    `freedom` are the degrees of freedom of each row, where the sums are a model's estimates, whose weights say nothing
+    of the sizes of the events.
+    """
     tail_levels(level)
-    tests, size = _Tests(sums), len(sums.sums)
+    tests, size = _Tests(sums, freedom), len(sums.sums)
     forecaster_places, reference_places = np.arange(forecasters), np.arange(forecasters, size)
     pairs = tests.pairs(*np.triu_indices(forecasters, 1), lower_is_better)
     ranges = np.full((size, 2), np.nan)
@@ -120,14 +133,18 @@ class _Pairs(NamedTuple):
 class _Tests:
     """The means of all rows and the products of what each event adds to their errors."""
 
-    def __init__(self, sums: EventSums) -> None:
+    def __init__(self, sums: EventSums, freedom: Floats | None = None) -> None:
         self.means, self.events = sums.means, sums.events
         mass = sums.weights.sum(axis=1)
+        if freedom is None:
+            freedom = event_freedom(mass, np.square(sums.weights).sum(axis=1))
+        self.freedom = freedom
         with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.sqrt(self.events / (self.events - 1.0)) / mass
+            scale = np.sqrt((self.events - 1.0) / self.events) / mass
             influence = self.means[:, None] * sums.weights
             np.subtract(sums.sums, influence, out=influence)
             influence *= scale[:, None]
+            influence /= 1 - sums.weights / mass[:, None]
         self.known = (self.events > 1) & np.isfinite(influence).all(axis=1)
         influence[~self.known] = 0.0
         self.influence, self.products = influence, influence @ influence.T
@@ -139,7 +156,7 @@ class _Tests:
 
     def pairs(self, first: Codes, second: Codes, lower_is_better: bool) -> _Pairs:
         """The tests of these pairs of rows."""
-        influence, means, events, is_known = self.influence, self.means, self.events, self.known
+        influence, means, is_known = self.influence, self.means, self.known
         squares = np.diag(self.products)
         square = squares[first] + squares[second] - 2 * self.products[first, second]
         # Near-equal rows cancel in the products: their difference is taken directly.
@@ -151,7 +168,7 @@ class _Tests:
         gap = np.where(np.abs(gap) <= size, 0.0, gap)
         error = np.sqrt(np.maximum(square, 0.0))
         testable = is_known[first] & is_known[second] & ((error > size) | (gap == 0))
-        freedom = np.maximum(np.minimum(events[first], events[second]) - 1, 1)
+        freedom = np.maximum(np.minimum(self.freedom[first], self.freedom[second]), 1)
         statistic = np.divide(np.abs(gap), error, out=np.zeros(len(gap)), where=testable & (error > size))
         p = np.where(testable, 2 * stdtr(freedom, -statistic), np.nan)
         return _Pairs(first, second, p, np.sign(gap) if lower_is_better else -np.sign(gap))

@@ -248,25 +248,17 @@ def equivalent_return(mean: Floats, gamma: float) -> Floats:
     return np.where(ruined, 0.0, np.exp(np.log1p(np.where(ruined, 0.0, mean)) / power))
 
 
-def expected_log_wealth(panel: Panel, accounts: StakingAccounts, owned: LogWealth) -> Floats:
-    """`kelly_growth.expected_growth` by the accounts of the panel and their optimal wealth at risk aversion 1, (F,)."""
-    possible = accounts.probability > 0
-    mass = accounts.sum(accounts.probability)
-    hoped = accounts.sum(accounts.probability * np.where(possible, owned.legs, 0.0))
-    return forecast_values(panel, accounts, np.divide(hoped, mass, out=np.zeros(len(mass)), where=mass > 0))
-
-
 @arrays_by_blocks
 def betting_results(panel: Panel, gammas: Sequence[float]) -> list[Floats]:
-    """Three arrays for each of G risk aversions, then one, of values of each forecast, (F,).
+    """Three arrays for each of G risk aversions, of values of each forecast, (F,).
 
-    They are `average_return`, `log_wealth` and `realised_utility` at each risk aversion, and `expected_growth`: apart
-    from each other, so that each can leave memory when it has been used.
+    They are `average_return`, `log_wealth` and `realised_utility`, apart from each other, so that each can leave memory
+    when it has been used.
     """
     accounts = staking_accounts(panel)
     bets = chosen_bets(accounts)
-    owned = {gamma: optimal_log_wealth(accounts, gamma, bets) for gamma in {*gammas, 1.0}}
-    rows = [
+    owned = {gamma: optimal_log_wealth(accounts, gamma, bets) for gamma in gammas}
+    return [
         row
         for gamma in gammas
         for row in (
@@ -275,7 +267,6 @@ def betting_results(panel: Panel, gammas: Sequence[float]) -> list[Floats]:
             realised_utility(panel, accounts, owned[gamma], gamma),
         )
     ]
-    return [*rows, expected_log_wealth(panel, accounts, owned[1.0])]
 
 
 def _log(values: Floats) -> Floats:

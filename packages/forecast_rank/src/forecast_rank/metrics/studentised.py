@@ -65,7 +65,12 @@ def studentised_draws(sums: EventSums, counts: NDArray) -> Floats:
 
 
 def studentised_interval(
-    sums: EventSums, counts: NDArray, level: float = LEVEL, *, drawn: EventSums | None = None
+    sums: EventSums,
+    counts: NDArray,
+    level: float = LEVEL,
+    *,
+    drawn: EventSums | None = None,
+    freedom: Floats | None = None,
 ) -> Floats:
     """The studentised bootstrap interval of each forecaster's mean, never narrower than Student's.
 
@@ -84,6 +89,8 @@ def studentised_interval(
     drawn : EventSums, shape (N, E'), optional
         `event_groups.grouped_events` of the sums, if `counts` is for these groups. T and t are then quantiles of
         resampled groups; the standard error and its degrees of freedom remain those of the events.
+    freedom : array, shape (N,), optional
+        Degrees of freedom, where events differ in size: one less than the effective number of events.
 
     Returns
     -------
@@ -114,7 +121,7 @@ def studentised_interval(
     ordered = np.sort(studentised_draws(sums if drawn is None else drawn, counts), axis=0)  # NaN last
     draws_per_column = (~np.isnan(ordered)).sum(axis=0)
     last, columns = np.maximum(draws_per_column - 1, 0), np.arange(ordered.shape[1])
-    student = stdtrit(np.maximum(sums.events - 1, 1), high)
+    student = stdtrit(np.maximum(sums.events - 1 if freedom is None else freedom, 1), high)
     lower = np.minimum(ordered[np.floor(low * last).astype(np.int64), columns], -student)
     upper = np.maximum(ordered[np.ceil(high * last).astype(np.int64), columns], student)
     error, mean = cluster_se(sums), sums.means

@@ -1,4 +1,4 @@
-"""Figures of calibration: errors, recalibration, decompositions of the Brier score, and reliability diagrams."""
+"""Figures of calibration: errors, decompositions of the Brier score, and reliability diagrams."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from forecast_rank.metrics.calibration import (
 )
 from forecast_rank.metrics.calibration_error import ece_debiased
 from forecast_rank.metrics.corp import CorpDecomposition
-from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs, fitted_line
+from forecast_rank.metrics.distinct_pairs import brier_parts, distinct_pairs
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.scoreboard import Scoreboard
@@ -28,12 +28,9 @@ def calibration_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, 
     scoreboard.set_figure("ece_noise_floor", ece_noise_floor(combined, bins))
     scoreboard.set_figure("ece_debiased", ece_debiased(combined, bins))
     scoreboard.set_figure("max_calibration_error", max_calibration_error(combined, bins))
-    # Sorting each forecaster's pairs takes longer than `recalibration_line` and `corp_decomposition` of sorted ones.
-    lines, parts = np.full((2, len(combined.forecasters)), np.nan), np.full((4, len(combined.forecasters)), np.nan)
+    parts = np.full((4, len(combined.forecasters)), np.nan)
     for person, pairs in distinct_pairs(combined):
-        lines[:, person], parts[:, person] = fitted_line(pairs), brier_parts(pairs)
-    scoreboard.set_figure("calibration_slope", lines[0])
-    scoreboard.set_figure("calibration_intercept", lines[1])
+        parts[:, person] = brier_parts(pairs)
     scoreboard.set_figure("sharpness", sharpness(combined))
     for name, part in murphy_decomposition(combined, bins)._asdict().items():
         scoreboard.set_figure("murphy", part, name)

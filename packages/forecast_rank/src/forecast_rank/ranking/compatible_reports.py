@@ -15,15 +15,15 @@ ARENA_EVALUATION_RANKINGS = {"brier": True, "skill": False, "ece": True}
 """The figures that rank, and whether lower is better."""
 
 
-def rank_with_pm_rank_definitions(panel: Panel, settings: Settings, *, defects: bool = False) -> dict[str, Any]:
-    """The report with the figures of the package pm_rank, under its names; its errors only with `defects`.
+def rank_with_pm_rank_definitions(panel: Panel, settings: Settings) -> dict[str, Any]:
+    """The report with the figures of the package pm_rank, under its names.
 
     A reference has no pool weight, since it is not in the pool.
     """
     scoreboard = Scoreboard(panel, settings)
     gammas = [float(text) for text in settings.gammas]
-    forecaster_figures = pm_rank_compatibility.scores(panel, gammas, defects=defects)
-    reference_figures = pm_rank_compatibility.scores(references(panel), gammas, defects=defects)
+    forecaster_figures = pm_rank_compatibility.scores(panel, gammas)
+    reference_figures = pm_rank_compatibility.scores(references(panel), gammas)
     reference_figures["pool_weight"] = np.full(len(REFERENCES), np.nan)
     set_presence(scoreboard)
     for name, values in forecaster_figures.items():

@@ -1,4 +1,4 @@
-"""Pictures of curves: reliability and PIT histograms, Murphy diagrams, returns in order of closing."""
+"""Pictures of curves: reliability, returns in order of closing."""
 
 import math
 from collections.abc import Iterator
@@ -144,56 +144,3 @@ def _closing(curve: Report) -> str:
         return "questions closed"
     first, last = (datetime.fromtimestamp(at, UTC).date().isoformat() for at in (min(times), max(times)))
     return f"questions closed, {first} to {last}"
-
-
-def murphy_diagram(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Mean elementary scores over the thresholds, a line for each forecaster; the best Brier score in colour."""
-    curve = report["curves"].get("murphy_diagram")
-    if not curve:
-        return
-    order = report["rankings"].get("brier") or list(curve["forecasters"])
-    labels = drawn_names(order[:LINES_SHOWN], 24)
-    figure, axis = plt.subplots(figsize=(7, 4.5))
-    thresholds = line_values(curve["threshold"])
-    for name in order[LINES_SHOWN:]:
-        axis.plot(thresholds, line_values(curve["forecasters"][name]), color=GREY, linewidth=0.6, alpha=0.6)
-    for colour, name in zip(COLOURS, order, strict=False):
-        scores = line_values(curve["forecasters"][name])
-        axis.plot(thresholds, scores, color=colour, linewidth=1.4, label=labels[name])
-    for name, values in curve["references"].items():
-        scores = line_values(values)
-        if np.isfinite(scores).any():
-            axis.plot(thresholds, scores, color=DARK, linewidth=1, linestyle=DASHES[name], label=f"({name})")
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    axis.set_title("Murphy diagram: who is lower everywhere is better by every proper score")
-    axis.set(xlabel="threshold", ylabel="mean elementary score", xlim=(0, 1))
-    axis.set_ylim(bottom=0)
-    yield "", figure
-
-
-def pit_histograms(report: Report) -> Iterator[tuple[str, Figure]]:
-    """The PIT histogram of each forecaster, the best first."""
-    curve = report["curves"].get("pit")
-    if not curve:
-        return
-    order = report["rankings"].get(report["headline"]) or list(curve["forecasters"])
-    names = [name for name in order if name in curve["forecasters"]][:PANELS_SHOWN]
-    labels = drawn_names(names, 30)
-    across = min(4, len(names))
-    down = math.ceil(len(names) / across)
-    figure, axes = plt.subplots(
-        down, across, figsize=(2.3 * across + 0.5, 1.9 * down + 0.6), sharex=True, sharey=True, squeeze=False
-    )
-    edges = line_values(curve["edges"])
-    for axis, name in zip(axes.flat, names, strict=False):
-        axis.bar(edges[:-1], line_values(curve["forecasters"][name]), np.diff(edges), align="edge", color=COLOURS[5])
-        axis.axhline(1 / (len(edges) - 1), color=DARK, linewidth=0.8)
-        axis.set_title(labels[name], fontsize=8)
-        axis.set(xlim=(0, 1), xticks=[0, 0.5, 1])
-    hide_unused(axes, len(names))
-    more = len(curve["forecasters"]) - len(names)
-    tail = f"; {more} more forecasters in the report" if more > 0 else ""
-    figure.suptitle(f"PIT histograms; the line is that of calibrated forecasts{tail}")
-    figure.supxlabel("cumulative probability of the outcome")
-    figure.supylabel("share of outcomes")
-    yield "", figure

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from forecast_rank.metrics.event_groups import MOST_EVENTS, grouped_events
 from forecast_rank.metrics.flat_arrays import Codes, Floats
-from forecast_rank.metrics.resampled_ranks import probability_best
 from forecast_rank.metrics.sample_mean import clopper_pearson, clustered_share_intervals
 from forecast_rank.metrics.simultaneous_ranks import all_rank_ranges
 from forecast_rank.metrics.studentised import NO_SPREAD, has_no_spread, studentised_interval
@@ -46,7 +45,6 @@ SCORE_RANGES = {
     "ranked_probability": (0.0, 1.0),
     "average_return": (0.0, np.inf),
     "alpha": (-1.0, 1.0),
-    "daily_brier": (0.0, 1.0),
 }
 """Ranges of the means, the log score's aside; an interval ends where its range does."""
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
@@ -158,16 +156,18 @@ class FigureTable:
         stretch: float = 1.0,
         ranked: bool = True,
         limits: tuple[float, float] | None = None,
+        freedom: Floats | None = None,
     ) -> None:
         """Stores a model's estimates with intervals, and ranks by them; `sums` are the estimates as means over events.
 
         A forecaster without sums, whose error is not known, has no interval and may have any rank; one with fewer than
         `least` events has no interval. An interval holds its own ends times `stretch` too, and ends at the `limits`,
-        those of the score if not given, or at an estimate beyond them.
+        those of the score if not given, or at an estimate beyond them. `freedom` are the degrees of freedom of each,
+        where events differ in size; one less than the number of events if not given.
         """
         self.set_figure(key, values)
         groups = self._groups(sums)
-        ends = np.where((sums.events >= least)[:, None], self._interval(sums, groups), np.nan)
+        ends = np.where((sums.events >= least)[:, None], self._interval(sums, groups, freedom), np.nan)
         low, high = ends.T
         lowest, highest = limits or self._limits(key)
         low = np.maximum(np.minimum(low, low * stretch), np.fmin(values, lowest))
@@ -182,7 +182,7 @@ class FigureTable:
                 EventSums(np.where(unknown[:, None], np.nan, part.sums), np.where(unknown[:, None], 1.0, part.weights))
                 for part in (sums, groups)
             )
-        self.add_ranking(ranking, values, sums, groups, lower=lower)
+        self.add_ranking(ranking, values, sums, groups, lower=lower, freedom=freedom)
 
     def set_interval(
         self,
@@ -218,12 +218,12 @@ class FigureTable:
         """The sums of groups of events, which are resampled; without resamples the sums of the events."""
         return grouped_events(sums, MOST_EVENTS, self.settings.seed) if self.settings.bootstrap else sums
 
-    def _interval(self, sums: EventSums, groups: EventSums) -> Floats:
+    def _interval(self, sums: EventSums, groups: EventSums, freedom: Floats | None = None) -> Floats:
         """Intervals of the kind that the settings name; NaN without resamples."""
         if not self.settings.bootstrap:
             return np.full((len(sums.sums), 2), np.nan)
         if self.settings.interval == "studentised":
-            return studentised_interval(sums, self.counts, self.settings.level, drawn=groups)
+            return studentised_interval(sums, self.counts, self.settings.level, drawn=groups, freedom=freedom)
         draws = bootstrap_means(groups, self.counts)
         if self.settings.interval == "bca":
             return bca_interval(draws, sums, self.settings.level)
@@ -267,9 +267,16 @@ class FigureTable:
         self.no_interval[ranking] = "; ".join(f"{why}: {listed(names)}" for why, names in groups.items())
 
     def add_ranking(
-        self, ranking: str, values: Floats, sums: EventSums | None, groups: EventSums | None = None, *, lower: bool
+        self,
+        ranking: str,
+        values: Floats,
+        sums: EventSums | None,
+        groups: EventSums | None = None,
+        *,
+        lower: bool,
+        freedom: Floats | None = None,
     ) -> None:
-        """Ranks the forecasters by a figure that somebody has; rank ranges and P(best) come from its event sums.
+        """Ranks the forecasters by a figure that somebody has; rank ranges come from its event sums.
 
         `groups` are the sums of groups of events, which are resampled.
         """
@@ -279,20 +286,17 @@ class FigureTable:
             return
         self.rankings[ranking] = forecaster_values if lower else -forecaster_values
         ranges = np.full((len(values), 2), np.nan)
-        best = np.full(len(values), np.nan)
         if sums is not None and groups is not None and self.settings.bootstrap:
-            level, forecasters = self.settings.level, slice(self.forecaster_count)
             absent = np.isnan(self._of_ranked(np.zeros(len(values))))[:, None]
             if absent.any():
                 sums, groups = (
                     EventSums(np.where(absent, 0.0, part.sums), np.where(absent, 0.0, part.weights))
                     for part in (sums, groups)
                 )
-            ranges = all_rank_ranges(sums, self.forecaster_count, lower_is_better=lower, level=level)
-            draws = bootstrap_means(EventSums(groups.sums[forecasters], groups.weights[forecasters]), self.counts)
-            best[forecasters] = probability_best(draws, forecaster_values, lower_is_better=lower)
+            ranges = all_rank_ranges(
+                sums, self.forecaster_count, lower_is_better=lower, level=self.settings.level, freedom=freedom
+            )
         self.set_figure("rank_ranges", ranges, ranking)
-        self.set_figure("probability_best", best, ranking)
 
     def _of_ranked(self, rows: Floats) -> Floats:
         """The rows of the references and of forecasters with enough questions; NaN for the others."""

@@ -17,13 +17,14 @@ from forecast_rank.files.input_table import InputTable
 from forecast_rank.files.plain_files import plain_file
 from forecast_rank.files.reading import read_plain_file, read_table
 from forecast_rank.metrics.panel import Panel
-from forecast_rank.ranking.panel_building import build_panel, final_versions
+from forecast_rank.ranking.panel_building import build_panel
 from forecast_rank.ranking.rejections import InvalidRow, RejectedLine, group_rejections
 from forecast_rank.ranking.row_codes import Mask
 from forecast_rank.ranking.settings import InvalidSetting
 from forecast_rank.ranking.validation import ForecastValidator
 from forecast_rank.readers.formats import PUBLISHED_FORMATS, read_published
 
+SIMILAR_SHOWN = 5
 ROW_ORDER = "the rows of the question's first forecast"
 CATEGORY_ORDER, GIVEN_ORDER = "the categories of the column 'option'", "the setting 'order'"
 
@@ -44,6 +45,8 @@ class LoadedForecasts:
         Valid rows that do not count because the forecaster made a later forecast on the question.
     repeated : int
         Rows that do not count because they equal an earlier row in every column.
+    unresolved : int
+        Rows of questions without an outcome, which are neither counted nor rejected.
     normalised : int
         Forecasts whose probabilities were divided by their sum.
     ignored : list of str
@@ -56,8 +59,6 @@ class LoadedForecasts:
         The file or files.
     option_order : str
         What gives the options of a question their order.
-    revisions : Panel or None
-        Every version, made in time, of the forecasts that count; None if they were not asked for.
     """
 
     panel: Panel
@@ -65,20 +66,20 @@ class LoadedForecasts:
     rows: int
     superseded: int
     repeated: int
+    unresolved: int
     normalised: int
     ignored: list[str]
     notes: list[str]
     understood: dict[str, str]
     source: str | None = None
     option_order: str = ROW_ORDER
-    revisions: Panel | None = None
 
     def explanation(self) -> str:
         """How the file was understood, what counts and what does not, in a few lines."""
         panel = self.panel
         counts = {
-            "rows": f"{self.rows:,}, of which {len(self.rejected):,} are rejected, {self.superseded:,} superseded and "
-            f"{self.repeated:,} repeated",
+            "rows": f"{self.rows:,}, of which {len(self.rejected):,} are rejected, {self.superseded:,} superseded, "
+            f"{self.repeated:,} repeated and {self.unresolved:,} of questions without a resolution",
             "forecasts": f"{len(panel):,} by {len(panel.forecasters):,} forecasters on {len(panel.questions):,} "
             f"questions, {int(panel.priced.sum()):,} with prices",
         }
@@ -97,7 +98,6 @@ def read_forecasts(
     normalise: bool = False,
     order: Sequence[str] = (),
     columns: NamedHeadings = NOT_NAMED,
-    revisions: bool = False,
 ) -> LoadedForecasts:
     """The forecasts of a file or frame, checked. `forecast_rank.read` describes the parameters.
 
@@ -149,8 +149,6 @@ def read_forecasts(
         if strict and (validator.faults or unread):
             raise InvalidRow(f"{name}, {_first_fault(validator, unread)}")
         loaded = _loaded(validator, latest)
-        if revisions:
-            loaded = replace(loaded, revisions=build_panel(validator, final_versions(validator, latest)))
         rejected = sorted([*loaded.rejected, *unread], key=lambda line: line.row)
         source_name = None if name == FRAME else name
         loaded = replace(loaded, option_order=GIVEN_ORDER) if order else loaded
@@ -222,18 +220,36 @@ def _loaded(validator: ForecastValidator, latest: Mask) -> LoadedForecasts:
     rejected = _rejected(validator)
     superseded = int(validator.sizes[validator.valid_forecasts() & ~latest].sum())
     table = validator.table
+    panel = build_panel(validator, latest)
     return LoadedForecasts(
-        panel=build_panel(validator, latest),
+        panel=panel,
         rejected=rejected,
         rows=len(table),
         superseded=superseded,
         repeated=len(validator.repeated),
+        unresolved=int(validator.unresolved.sum()),
         normalised=validator.normalised,
         ignored=table.ignored,
-        notes=table.notes,
+        notes=[*table.notes, *similar_name_warnings(panel.forecasters)],
         understood=table.understood,
         option_order=CATEGORY_ORDER if table.option_order else ROW_ORDER,
     )
+
+
+def similar_name_warnings(names: Sequence[str]) -> list[str]:
+    """A warning for each group of forecasters whose names differ by case, spaces or punctuation alone."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if letters := "".join(filter(str.isalnum, name.casefold())):
+            groups.setdefault(letters, []).append(name)
+    alike = [group for group in groups.values() if len(group) > 1]
+    warnings = []
+    for group in alike[:SIMILAR_SHOWN]:
+        quoted = " and ".join(repr(name[:80]) for name in group[:SIMILAR_SHOWN])
+        warnings.append(f"Warning: {quoted} count as different forecasters; their names differ by punctuation alone")
+    if len(alike) > SIMILAR_SHOWN:
+        warnings.append(f"Warning: {len(alike) - SIMILAR_SHOWN} more groups of names differ by punctuation alone")
+    return warnings
 
 
 def _rejected(validator: ForecastValidator) -> list[RejectedLine]:

@@ -13,10 +13,11 @@ from forecast_rank.metrics.bradley_terry import exponential_form, pairwise_abili
 from forecast_rank.metrics.difficulty_adjustment import AdjustedScores, adjusted_brier
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.linear_pool import pool_contests
+from forecast_rank.metrics.pair_sums import event_freedom
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.thurstone_mosteller import MarginAbility, margin_ability
-from forecast_rank.metrics.uncertainty import EventSums
+from forecast_rank.metrics.uncertainty import EventSums, event_sums
 from forecast_rank.ranking.json_values import to_json_list, to_json_value
 from forecast_rank.ranking.names import listed
 from forecast_rank.ranking.scoreboard import Scoreboard
@@ -102,7 +103,9 @@ def _adjusted(
     value = np.round(value, FITTED_DIGITS) + 0.0  # no negative zero
     sums = sums_with_references(scoreboard, panel, separate.sums, joint.sums, value)
     sums = sums._replace(sums=np.round(sums.sums, FITTED_DIGITS))
-    scoreboard.add_estimate("adjusted_brier", value, sums, lower=True, key="adjusted_brier")
+    scoreboard.add_estimate(
+        "adjusted_brier", value, sums, lower=True, key="adjusted_brier", freedom=_freedom(scoreboard)
+    )
     _note_unlinked("adjusted Brier score", panel, separate.component, report)
 
 
@@ -114,9 +117,17 @@ def _thurstone_mosteller(
     scoreboard.set_figure("tm_se", error)
     scaled = EventSums(joint.sums.sums * unit, joint.sums.weights)
     sums = sums_with_references(scoreboard, panel, separate.sums, scaled, value)
-    scoreboard.add_estimate("thurstone_mosteller", value, sums, lower=False, key="tm_ability")
+    scoreboard.add_estimate(
+        "thurstone_mosteller", value, sums, lower=False, key="tm_ability", freedom=_freedom(scoreboard)
+    )
     report["models"]["tm_ability"] = {"noise": to_json_value(separate.noise)}
     _note_unlinked("Thurstone–Mosteller", panel, separate.component, report)
+
+
+def _freedom(scoreboard: Scoreboard) -> Floats:
+    """The degrees of freedom of each forecaster and reference by the weights of their events."""
+    weights = event_sums(scoreboard.panel, np.zeros(len(scoreboard.panel))).weights
+    return event_freedom(weights.sum(axis=1), np.square(weights).sum(axis=1))
 
 
 def response_theory(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:

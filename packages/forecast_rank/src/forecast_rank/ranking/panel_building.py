@@ -1,4 +1,4 @@
-"""The panel of checked forecasts: those that count, or all their versions."""
+"""The panel of the checked forecasts that count."""
 
 import numpy as np
 
@@ -88,20 +88,3 @@ def _labels(validator: ForecastValidator, column: str, rows: Codes, starts: Code
     labels = np.full(len(starts), -1, dtype=np.int64)
     labels[~np.isnan(first_codes)] = places
     return labels, [names[k] for k in used_codes]
-
-
-def final_versions(validator: ForecastValidator, latest: Mask) -> Mask:
-    """The forecasts, (F,), that are versions, made in time and with the same options, of those in `latest`."""
-    final = np.full(len(validator.sizes), -1)
-    final[validator.pair[latest]] = np.flatnonzero(latest)
-    candidates = np.flatnonzero(validator.valid_forecasts() & validator.in_time & (final[validator.pair] >= 0))
-    model = final[validator.pair[candidates]]
-    same_size = validator.sizes[candidates] == validator.sizes[model]
-    candidates, model = candidates[same_size], model[same_size]
-    option = validator.sorted(validator.option_code)
-    sizes = validator.sizes[candidates]
-    differs = option[spans(validator.offsets[candidates], sizes)] != option[spans(validator.offsets[model], sizes)]
-    versions = np.zeros(len(validator.sizes), dtype=bool)
-    versions[candidates] = True
-    versions[np.repeat(candidates, sizes)[differs]] = False
-    return versions

@@ -29,8 +29,6 @@ PICTURES: dict[str, Callable[[Report], Iterator[tuple[str, Figure]]]] = {
     "ranks": ranking_plots.ranks,
     "agreement": ranking_plots.agreement,
     "ability": ranking_plots.ability,
-    "murphy_diagram": curve_plots.murphy_diagram,
-    "pit": curve_plots.pit_histograms,
 }
 
 

@@ -61,7 +61,7 @@ def scores(report: Report) -> Iterator[tuple[str, Figure]]:
 
 def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
     """Differences in the score of every two forecasters on common questions, row less column."""
-    order = report["rankings"].get(report["settings"].get("pairs_by", "brier"), [])[:PAIRS_SHOWN]
+    order = report["rankings"].get("brier", [])[:PAIRS_SHOWN]
     place = {name: k for k, name in enumerate(order)}
     grid = np.full((len(order), len(order)), np.nan)
     marked: list[tuple[int, int]] = []
@@ -85,8 +85,7 @@ def pairs(report: Report) -> Iterator[tuple[str, Figure]]:
     axis.set_yticks(range(len(order)), labels, fontsize=7)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-    score = report["settings"].get("pairs_by", "Brier score")
-    figure.suptitle(f"{score} of the row less that of the column, common questions; ● significant after Holm")
+    figure.suptitle("Brier score of the row less that of the column, common questions; ● significant after Holm")
     figure.colorbar(image, ax=axis, shrink=0.6)
     yield "", figure
 

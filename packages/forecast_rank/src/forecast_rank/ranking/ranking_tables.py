@@ -28,7 +28,6 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
             FigureColumn("coverage", "coverage", 3, lower=None),
             FigureColumn("Brier", "brier", lower=True, interval=True),
             FigureColumn("ranks", "rank_range", lower=None),
-            FigureColumn("P(best)", "probability_best", 3, under="brier"),
             FigureColumn("sum form", "brier_sum", lower=True),
             FigureColumn("skill, uniform", "bss_uniform"),
             FigureColumn("skill, market", "bss_market"),
@@ -51,25 +50,11 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
         "ranked_probability",
         [FigureColumn("RPS", "ranked_probability", lower=True, interval=True), _ranks("ranked_probability")],
     )
-    yield from _statistical_columns(report)
-    for name, better in report["settings"].get("scores", {}).items():  # after the others, for they may have their names
-        columns = [
-            FigureColumn("n", "n", lower=None),
-            FigureColumn("coverage", "coverage", 3, lower=None),
-            FigureColumn(name, name, lower=better == "lower", interval=True),
-            _ranks(name),
-        ]
-        if name == report["settings"]["pairs_by"]:
-            columns += [FigureColumn(part, part, lower=None) for part in report["settings"].get("parts", ())]
-        yield f"{name}, {better} is better [{level} interval]", name, columns
-        adjusted = [
-            FigureColumn("coverage", "coverage", 3, lower=None),
-            FigureColumn("adjusted", f"adjusted_{name}", lower=better == "lower", interval=True),
-            _ranks(f"adjusted_{name}"),
-            FigureColumn("raw", name, lower=better == "lower"),
-        ]
-        title = f"{name} adjusted for difficulty: forecaster effect + mean question effect; {better} is better"
-        yield title, f"adjusted_{name}", adjusted
+    yield (
+        "Area under the ROC curve, higher is better",
+        "auc",
+        [FigureColumn("AUC", "auc", 3, interval=True), _ranks("auc")],
+    )
     for gamma in report["settings"]["gammas"]:
         yield (
             f"Averaged return per dollar, gross, at risk aversion {gamma}; log wealth and certain: cash allowed",
@@ -77,7 +62,6 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
             [
                 FigureColumn("return", "average_return", under=gamma, interval=True),
                 _ranks(f"average_return:{gamma}"),
-                FigureColumn("Sharpe", "sharpe", 3, under=gamma),
                 FigureColumn("log wealth", "log_wealth", under=gamma, interval=True),
                 FigureColumn("certain", "certainty_equivalent", under=gamma),
                 FigureColumn("ruins", "ruins", under=gamma, lower=True),
@@ -99,42 +83,10 @@ def ranking_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[Fig
             FigureColumn("largest", "max_calibration_error", lower=True),
             FigureColumn("MCB", "corp", under="miscalibration", lower=True),
             FigureColumn("DSC", "corp", under="discrimination"),
-            FigureColumn("slope", "calibration_slope", 3, lower=None),
-            FigureColumn("intercept", "calibration_intercept", 3, lower=None),
             FigureColumn("sharpness", "sharpness", lower=None),
         ],
     )
     yield from _model_columns()
-
-
-def _statistical_columns(report: dict[str, Any]) -> Iterator[tuple[str, str, list[FigureColumn]]]:
-    """The tables of what statisticians ask for by name."""
-    settings = report["settings"]
-    columns = [
-        FigureColumn("n", "n", lower=None),
-        FigureColumn("coverage", "coverage", 3, lower=None),
-        FigureColumn("relative", "relative_skill", 3, lower=True, interval=True),
-        _ranks("relative_skill"),
-    ]
-    if settings.get("baseline") is not None:
-        columns.append(FigureColumn("to baseline", "scaled_relative_skill", 3, lower=True))
-    score = str(settings.get("pairs_by", "the Brier score"))
-    title = f"Relative skill by {score}: geometric mean of the ratios of means on common questions; lower is better"
-    yield title, "relative_skill", columns
-    yield (
-        "Area under the ROC curve, higher is better",
-        "auc",
-        [FigureColumn("AUC", "auc", 3, interval=True), _ranks("auc")],
-    )
-    yield (
-        "Daily Brier score: mean over the days from the first forecast to the close; lower is better",
-        "daily_brier",
-        [
-            FigureColumn("daily", "daily_brier", lower=True, interval=True),
-            _ranks("daily_brier"),
-            FigureColumn("last forecast", "brier", lower=True),
-        ],
-    )
 
 
 def _model_columns() -> Iterator[tuple[str, str, list[FigureColumn]]]:

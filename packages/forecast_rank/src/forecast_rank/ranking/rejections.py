@@ -87,14 +87,22 @@ class InvalidRow(UnreadableFile):
     """The first row that is rejected, with `strict`."""
 
 
-def check_rejected(forecasts: int, rows: int, rejected: Sequence[RejectedLine], *, allow_rejected: bool) -> None:
-    """Raises TooFewForecasts, with the first reasons, if no forecast is left or most of the rows are rejected."""
+def check_rejected(
+    forecasts: int, rows: int, rejected: Sequence[RejectedLine], *, allow_rejected: bool, unresolved: int = 0
+) -> None:
+    """Raises TooFewForecasts, with the first reasons, if no forecast is left or most of the rows are rejected.
+
+    `rows` are those of questions with an outcome, `unresolved` the others.
+    """
     if forecasts and (allow_rejected or 2 * len(rejected) <= rows):
         return
     groups = group_rejections(rejected)[:REASONS_SHOWN]
     reasons = "".join(f"\n  {group}" for group in groups) + "\n--explain shows how the file was understood"
     if not forecasts:
         why = f"{len(rejected)} of {rows} rows are rejected" if rows else "the file has headings and no rows"
+        if unresolved:
+            others = f"; {why}" if rejected else ""
+            why = f"{unresolved} rows are of questions without an outcome in any row{others}"
         raise TooFewForecasts(f"no forecast can be ranked, {why}{reasons}")
     raise TooFewForecasts(f"{len(rejected)} of {rows} rows are rejected; --allow-rejected ranks the others{reasons}")
 

@@ -35,7 +35,6 @@ def rank_panel(
     *,
     agreement_of_rankings: bool = True,
     unranked: Collection[str] = (),
-    revisions: Panel | None = None,
 ) -> dict[str, Any]:
     """The report of a panel: every figure asked for, by forecaster and reference.
 
@@ -51,8 +50,6 @@ def rank_panel(
         Whether to compute `agreement`.
     unranked : collection of str
         Forecasters that every fit includes, with scores, but without rank, rank range and pairs.
-    revisions : Panel, optional
-        All versions of the forecasts, for `daily_brier`.
 
     Returns
     -------
@@ -62,7 +59,7 @@ def rank_panel(
     """
     with one_blas_thread():
         template = Scoreboard(panel, settings, reference_panel)
-        template.unranked, template.revisions = unranked, revisions
+        template.unranked = unranked
         return _rank_panel(template, panel, settings, progress, agreement_of_rankings)
 
 
@@ -129,9 +126,6 @@ def assemble_report(
         ranked = [names[i] for i in scoreboard.order(ranking)] if ranking in scoreboard.rankings else []
         if len(report["pairs"]) == comb(len(ranked), 2) > 0:
             _set_ranges(forecasters, ranking, ranked, better)
-    if headline == headings[1] and headings[0] in scoreboard.rankings:
-        for figures in forecasters.values():
-            figures["probability_best"][headings[0]] = None  # means of other questions tell nobody the best
     return {
         "headline": headline,
         "forecasters": forecasters,
@@ -158,11 +152,8 @@ def _set_ranges(
 ) -> None:
     """Ranges of ranks by the tests of all pairs: no range claims more than a test does.
 
-    A range holds the forecaster's rank, which the raw score of other questions may place outside. The probability of
-    being best is that among the forecasters whom no test shows to be worse than another.
+    A range holds the forecaster's rank, which the raw score of other questions may place outside.
     """
-    rivals = {name for name in ranked if not any(worse == name for _, worse in better)}
-    share = sum(forecasters[name]["probability_best"][ranking] or 0.0 for name in rivals)
     for rank, name in enumerate(ranked, start=1):
         figures = forecasters[name]
         if figures["rank_ranges"][ranking] is None:
@@ -170,8 +161,6 @@ def _set_ranges(
         low = 1 + sum(worse == name for _, worse in better)
         high = len(ranked) - sum(winner == name for winner, _ in better)
         figures["rank_ranges"][ranking] = [min(low, rank), max(high, rank)]
-        best = figures["probability_best"][ranking] if name in rivals else 0.0
-        figures["probability_best"][ranking] = best / share if share and best is not None else None
         if ranking == "brier":
             figures["rank_range"] = figures["rank_ranges"][ranking]
 
@@ -239,10 +228,7 @@ _PARTS: tuple[tuple[tuple[str, ...], str, Part], ...] = (
     (("adjusted_brier", "thurstone_mosteller"), "Brier scores adjusted for difficulty", model_fits.difficulty_models),
     (("thurstone_mosteller", "bradley_terry"), "Bradley–Terry", model_fits.bradley_terry),
     (("irt", "weighted_brier"), "item response theory", model_fits.response_theory),
-    (("relative_skill",), "relative skill", score_figures.relative_skill_figures),
     (("auc",), "areas under the ROC curve", score_figures.auc_figures),
-    (("murphy_diagram",), "Murphy diagrams", score_figures.murphy_figures),
-    (("daily_brier",), "daily Brier scores", score_figures.daily_brier_figures),
 )
 _FITTED = (model_fits.bradley_terry, model_fits.response_theory)
 _NOT_FITTED = (

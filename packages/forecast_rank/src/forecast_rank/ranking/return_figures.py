@@ -7,10 +7,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from forecast_rank.metrics.flat_arrays import Floats
-from forecast_rank.metrics.kelly_growth import realised_growth
 from forecast_rank.metrics.paired_tests import paired_tests
 from forecast_rank.metrics.panel import Panel
-from forecast_rank.metrics.returns import return_stream, sharpe
+from forecast_rank.metrics.returns import return_stream
 from forecast_rank.metrics.running_intervals import running_intervals
 from forecast_rank.metrics.skill import overround
 from forecast_rank.metrics.staking import betting_results, equivalent_return
@@ -27,17 +26,12 @@ def returns(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> Non
     forecaster_count, step = scoreboard.forecaster_count, scoreboard.settings.stream
     curves: dict[str, Any] = {}
     texts, gammas = scoreboard.settings.gammas, [float(text) for text in scoreboard.settings.gammas]
-    *results, expected = betting_results(combined, gammas)
-    scoreboard.set_figure("expected_growth", combined.forecaster_means(expected))
-    realised = results[1::3][gammas.index(1)] if 1 in gammas else realised_growth(combined)
-    scoreboard.set_figure("realised_growth", combined.forecaster_means(realised))
-    del expected, realised
+    results = betting_results(combined, gammas)
     results.reverse()
     for text, gamma in zip(texts, gammas, strict=True):
         paid, wealth, utility = results.pop(), results.pop(), results.pop()  # none of many forecasts stays in memory
         scoreboard.add_score(f"average_return:{text}", paid, lower=False, key="average_return", under=text)
         scoreboard.set_figure("net_return", scoreboard.figures["average_return"][text] - 1, text)
-        scoreboard.set_figure("sharpe", sharpe(combined, paid), text)
         if note := _note_on_returns(scoreboard, paid, text):
             report["notes"].append(note)
         scoreboard.add_score(f"log_wealth:{text}", wealth, lower=False, key="log_wealth", under=text)

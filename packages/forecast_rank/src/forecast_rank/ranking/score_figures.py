@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from forecast_rank.metrics.daily_brier import daily_brier_scores
 from forecast_rank.metrics.discrimination import auc_sums
-from forecast_rank.metrics.murphy_diagram import murphy_diagram
 from forecast_rank.metrics.panel import Panel
 from forecast_rank.metrics.proper_scores import (
     accuracy,
@@ -19,8 +17,7 @@ from forecast_rank.metrics.proper_scores import (
 )
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from forecast_rank.metrics.skill import alpha, brier_skill_against, market_brier, uniform_brier
-from forecast_rank.ranking.json_values import to_json_list
-from forecast_rank.ranking.pair_comparisons import add_relative_skill, compared_pairs
+from forecast_rank.ranking.pair_comparisons import compared_pairs
 from forecast_rank.ranking.scoreboard import Scoreboard
 
 FEW_QUESTIONS = 0.1
@@ -71,35 +68,6 @@ def alpha_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) 
     scoreboard.add_score("alpha", alpha(scoreboard.panel), lower=False)
 
 
-def relative_skill_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    report["notes"] += add_relative_skill(scoreboard, panel, brier(panel))
-
-
 def auc_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
     sums = auc_sums(scoreboard.panel)
     scoreboard.add_estimate("auc", sums.means, sums, lower=False, key="auc", limits=(0.0, 1.0))
-
-
-def murphy_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    diagram = murphy_diagram(scoreboard.panel)
-    lines = [to_json_list(scores) for scores in diagram.score]
-    names, count = scoreboard.names, scoreboard.forecaster_count
-    report["curves"]["murphy_diagram"] = {
-        "threshold": to_json_list(diagram.threshold),
-        "forecasters": dict(zip(names[:count], lines[:count], strict=True)),
-        "references": dict(zip(names[count:], lines[count:], strict=True)),
-    }
-
-
-def daily_brier_figures(scoreboard: Scoreboard, panel: Panel, report: dict[str, Any]) -> None:
-    """The daily Brier score of the forecasters; references make no revisions."""
-    scores = daily_brier_scores(panel, panel if scoreboard.revisions is None else scoreboard.revisions)
-    daily = np.full(len(scoreboard.panel), np.nan)
-    daily[scoreboard.panel.forecaster < scoreboard.forecaster_count] = scores
-    missing = int(np.isnan(scores).sum())
-    if missing:
-        report["notes"].append(
-            f"daily_brier: {missing:,} of {len(scores):,} forecasts have none, for want of made_at or closed_at"
-        )
-    if missing < len(scores):
-        scoreboard.add_score("daily_brier", daily, lower=True)

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from forecast_rank.metrics.calibration_bins import share_bins
-from forecast_rank.metrics.calibration_error import ece_draws, unbiased_ece_at_levels
+from forecast_rank.metrics.calibration_error import unbiased_ece_at_levels
 from forecast_rank.metrics.flat_arrays import Codes, Floats
 from forecast_rank.metrics.panel import Panel, references
-from forecast_rank.metrics.resampled_ranks import probability_best
 from forecast_rank.metrics.uncertainty import RESAMPLES, event_sums, resample_counts
 from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.settings import Settings
@@ -27,11 +26,7 @@ class Scoreboard(FigureTable):
     ----------
     panel : Panel
         Forecasts of forecasters and references together.
-    revisions : Panel or None
-        All versions of the forecasters' forecasts, if they were read.
     """
-
-    revisions: Panel | None = None
 
     def __init__(self, panel: Panel, settings: Settings, reference_panel: Panel | None = None) -> None:
         beside = references(panel.uncached()) if reference_panel is None else reference_panel
@@ -81,12 +76,6 @@ class Scoreboard(FigureTable):
         values = self._of_ranked(values)
         ranges = _separated(self._of_ranked(apart), values, self.forecaster_count)
         self.set_figure("rank_ranges", ranges, "calibration")
-        draws = ece_draws(panel, counts, bins)
-        draws[:, (events < 2) | np.isnan(values)] = np.nan
-        forecasters = slice(self.forecaster_count)
-        best = np.full(len(values), np.nan)
-        best[forecasters] = probability_best(draws[:, forecasters], values[forecasters])
-        self.set_figure("probability_best", best, "calibration")
 
 
 def _separated(intervals: Floats, values: Floats, forecasters: int) -> Floats:

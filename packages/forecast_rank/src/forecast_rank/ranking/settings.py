@@ -1,6 +1,5 @@
 """Settings of a ranking, checked when they are made."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecast_rank.metrics.calibration import BINS
@@ -20,30 +19,22 @@ METRICS = (
     "weighted_brier",
     "adjusted_brier",
     "ranked_probability",
-    "relative_skill",
     "auc",
-    "murphy_diagram",
-    "daily_brier",
 )
 UNUSUAL_METRICS = (
     "bradley_terry",
     "ranked_probability",
-    "relative_skill",
     "auc",
-    "murphy_diagram",
-    "daily_brier",
 )
 """The ranking by wins, which is a coin flip with tight intervals where forecasters differ by symmetric noise, a score
 that takes the options of a question to be in order, and what statisticians ask for by name."""
 USUAL_METRICS = tuple(name for name in METRICS if name not in UNUSUAL_METRICS)
-NUMBER_METRICS = ("crps", "interval_score", "absolute_error", "squared_error", "relative_skill", "pit")
-"""Of forecasts of numbers; those that the form of the forecasts has are made."""
 MOST_MODELLED = 500
 """With more forecasters nobody waits for fitted models who did not name them: of 2,000 with 30 questions each they take
 three quarters of the time."""
 PAIRS = 50
 """Every two of 50 forecasters are 1,225 pairs, of 2,000 two million."""
-LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, "pairs": 0, "horizon": 0}
+LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, "pairs": 0}
 """The least value of each whole number."""
 PM_RANK, ARENA_EVALUATION = LIKE = ("pm_rank", "arena-evaluation")
 """Packages whose definitions may be used in place of this one's."""
@@ -88,10 +79,6 @@ class Settings:
         Forecasters with fewer questions have scores, but no rank and no rank range.
     pairs : int
         How many forecasters, the first by their score, are compared in pairs; 0 for no pairs.
-    horizon : int
-        Steps of time that the forecasts were made ahead, for the Diebold-Mariano test of the pairs; 0 for none.
-    baseline : str or None
-        The forecaster to whom the relative skill is scaled.
 
     Raises
     ------
@@ -110,8 +97,6 @@ class Settings:
     level: float = LEVEL
     min_questions: int = 1
     pairs: int = PAIRS
-    horizon: int = 0
-    baseline: str | None = None
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.metrics if name not in METRICS]:
@@ -134,9 +119,3 @@ class Settings:
             raise InvalidSetting(f"level: between 0 and 1, not {self.level}")
         if self.interval not in INTERVALS:
             raise InvalidSetting(f"interval: one of {', '.join(INTERVALS)}, not {self.interval}")
-
-    def check_baseline(self, forecasters: Sequence[str]) -> None:
-        """Raises InvalidSetting if the baseline is none of the forecasters."""
-        if self.baseline is not None and self.baseline not in forecasters:
-            examples = ", ".join(map(repr, forecasters[:5]))
-            raise InvalidSetting(f"baseline: {self.baseline!r} is no forecaster of the file; there are {examples}")

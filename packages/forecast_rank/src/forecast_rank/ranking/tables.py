@@ -26,8 +26,6 @@ class ReportTable:
         As long as `header`.
     text_columns : frozenset of int
         Columns that are aligned left; the others hold figures.
-    printed : bool
-        Whether the table is shown where a report is printed; it has every table by name.
     names : int or None
         The column of forecasters' names, which are whole.
     """
@@ -37,7 +35,6 @@ class ReportTable:
     header: list[str]
     rows: list[list[str]]
     text_columns: frozenset[int] = frozenset({0})
-    printed: bool = True
     names: int | None = None
 
     def first_rows(self) -> "ReportTable":

@@ -15,6 +15,8 @@ from forecast_rank.metrics.flat_arrays import Codes, Floats, spans
 from forecast_rank.ranking.row_codes import Mask, changes, name_codes, one_if_missing
 
 SUM_TOLERANCE = 1e-6
+LEAST_WEIGHT, MOST_WEIGHT, WEIGHT_RATIO = 1e-9, 1e9, 1e6
+"""Of a row, and beside the median weight: further apart, sums of squares lose the smaller to rounding."""
 NORMALISED_WITHIN = 0.02
 """How far from 1 a sum of probabilities may be that is divided out on request."""
 EMPTY, NO_NUMBER = "is empty", "is not a number"
@@ -48,6 +50,8 @@ class ForecastValidator:
         Reason by place.
     repeated : array of int
         Places of rows that equal an earlier row in every column; they are not among `rows`.
+    unresolved : array of bool, shape (len(table),)
+        Rows of questions whose outcome no row states: they are neither counted nor at fault.
     normalised : int
         Forecasts whose probabilities were divided by their sum.
     """
@@ -69,6 +73,7 @@ class ForecastValidator:
         self.weight = one_if_missing(numbers["weight"])
         self.exclusive_flag = one_if_missing(numbers["exclusive"])
         self.made_at, self.closed_at = table.times["made_at"], table.times["closed_at"]
+        self.unresolved = self._rows_without_resolution()
         self.rows = self._sorted_rows()
         self._in_order = len(self.rows) == len(table) and bool((self.rows[1:] > self.rows[:-1]).all())
         self.repeated = self._take_out_repeats()
@@ -86,12 +91,27 @@ class ForecastValidator:
         self.pair = np.cumsum(new_pair[begins]) - 1
         self.exclusive = (self.exclusive_flag[self.first] == 1) & (self.sizes > 1)
 
+    def _rows_without_resolution(self) -> Mask:
+        """The rows, none of them at fault, of questions of which every outcome is empty."""
+        nothing = np.zeros(len(self.table), dtype=bool)
+        empty = np.isnan(self.outcome)
+        if self.open_questions or not empty.any():
+            return nothing
+        for place, fault in self.faults.items():
+            if fault.column in ("outcome", None):
+                empty[place] = False  # it states something
+        known = self.question_code >= 0
+        stated = np.bincount(self.question_code[known & ~empty], minlength=len(self.questions)) > 0
+        nothing[known] = ~stated[self.question_code[known]]
+        nothing[list(self.faults)] = False
+        return nothing
+
     def _sorted_rows(self) -> Codes:
         forecaster, question = self.forecaster_code, self.question_code
         option, made_at = self.option_code, self.made_at
         rows = np.arange(len(forecaster))
-        if min(forecaster.min(initial=0), question.min(initial=0)) < 0:
-            rows = np.flatnonzero((forecaster >= 0) & (question >= 0))
+        if self.unresolved.any() or min(forecaster.min(initial=0), question.min(initial=0)) < 0:
+            rows = np.flatnonzero((forecaster >= 0) & (question >= 0) & ~self.unresolved)
             forecaster, question, option, made_at = forecaster[rows], question[rows], option[rows], made_at[rows]
         forecasters, options = len(self.forecasters) + 1, len(self.options) + 1
         if (len(self.questions) + 1) * forecasters * options < _LARGEST_KEY:
@@ -224,7 +244,20 @@ class ForecastValidator:
             self._reject_rows((odds <= 0) | (odds >= 1), name, "is outside (0, 1)", ODDS_FIX)
         self._reject_rows((self.quote < 0) | (self.quote > 1), "quote", "is outside [0, 1]")
         self._reject_rows(~((weight > 0) & (weight < np.inf)), "weight", "is not above 0")
+        self._check_sizes_of_weights(weight)
         self._reject_rows((flag != 0) & (flag != 1), "exclusive", "is neither 0 nor 1")
+
+    def _check_sizes_of_weights(self, weight: Floats) -> None:
+        """Rejects weights beside which all others vanish in rounding, or which vanish beside the others."""
+        usual = weight[(weight > 0) & (weight < np.inf)]
+        if not len(usual) or (usual.min() == usual.max() and LEAST_WEIGHT <= usual[0] <= MOST_WEIGHT):
+            return
+        middle = float(np.median(usual))
+        low, high = LEAST_WEIGHT, MOST_WEIGHT
+        if low <= middle <= high:
+            low, high = max(low, middle / WEIGHT_RATIO), min(high, middle * WEIGHT_RATIO)
+        problem = f"is not from {low:g} to {high:g}: the median weight is {middle:g}"
+        self._reject_rows((weight > 0) & ((weight < low) | (weight > high)), "weight", problem)
 
     def check_duplicates(self) -> None:
         """Rejects rows with the forecaster, question, option and time of an earlier row."""
@@ -424,6 +457,7 @@ class ForecastValidator:
 
     def _reject_rows(self, bad: Mask, column: str, problem: str, fix: str = "") -> None:
         """Adds a fault of the column's cell to the rows where `bad`."""
+        bad = bad & ~self.unresolved
         if bad.any():
             fault = Fault(problem, column, fix=fix or number_fix(column))
             for place in np.flatnonzero(bad).tolist():

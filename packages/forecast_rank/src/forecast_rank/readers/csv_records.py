@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from forecast_rank.files.csv_files import csv_reason
 from forecast_rank.files.faults import UnreadableFile
 
 
@@ -19,13 +20,15 @@ def read_csv_records(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, 
 
 def csv_records(file: TextIO, name: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """`read_csv_records` of an open file, which messages call `name`."""
+    reader = csv.DictReader(file)
     try:
-        reader = csv.DictReader(file)
         if missing := [column for column in columns if column not in (reader.fieldnames or ())]:
             raise UnreadableFile(f"{name} has no column {', '.join(map(repr, missing))}")
         before = reader.line_num
         for record in reader:
             yield before + 1, record
             before = reader.line_num
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
+        raise UnreadableFile(f"{name}, line {reader.line_num}: {csv_reason(error)}") from error
+    except UnicodeDecodeError as error:
         raise UnreadableFile(f"{name}: {error}") from error

@@ -1,9 +1,10 @@
 """ForecastBench: forecast files, scored by a resolution set, with a question set for titles and market prices.
 
-The benchmark's rules are followed. Forecasts of several people in one file are one forecaster, their median by question
-and horizon. A dataset question is a question per horizon, resolved where the resolution date is that of the forecast; a
-market question is one question for all dates. An unresolved market is scored against its current price, a fraction.
-Categories keep these three apart, as the published table does.
+The benchmark's rules are followed. A forecaster is an organisation with its model. Forecasts of several people in one
+file are one forecaster, their median by question and horizon. A dataset question is a question per horizon, resolved
+where the resolution date is that of the forecast; a market question is one question for all dates. An unresolved market
+is scored against its current price, a fraction; a question without a resolution yet is left out. Categories keep
+datasets, resolved and unresolved markets apart, as the published table does.
 """
 
 import json
@@ -103,7 +104,9 @@ def _key(record: Any) -> Key:
 
 def _read(file: Path, reference_sets: _ReferenceSets) -> ParsedFile:
     content = read_json(file)
-    forecaster = label(content.get("model")) or file.stem
+    forecaster = (
+        " · ".join(filter(None, (label(content.get("organization")), label(content.get("model"))))) or file.stem
+    )
     items = content["forecasts"]
     descriptions: Descriptions = {}
     row = partial(_row, reference_sets, descriptions)

@@ -1,11 +1,14 @@
 """The formats by name, with the function that splits files of the format into import sources."""
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.input_table import InputTable, concatenate_tables
 from forecast_rank.files.plain_files import PlainFile
 from forecast_rank.readers import (
@@ -40,7 +43,7 @@ FORMAT_NOTES = {
     "prophet_tasks": "The outcomes of a task are read as excluding each other unless another number than one "
     "came true.",
     "forecastbench": "Several people in one file are one forecaster, their median. A market that is not resolved is "
-    "scored against its price, a fraction.",
+    "scored against its price, a fraction. A forecaster is an organisation with its model.",
     "kalshibench": "The prompt asked for a confidence. A number counts as the probability of YES only where it agrees "
     "with the answer beside it, and is never turned round. No outcomes are published with the answers.",
     "metaculus": "Questions of one post are one event. Annulled, ambiguous and numeric questions do not count.",
@@ -84,6 +87,9 @@ def read_published(files: Sequence[PlainFile], format: str) -> PublishedForecast
     Raises UnreadableFile.
     """
     name_of = {file.path: file.name for file in files}
+    for file in files:
+        if not file.path.exists():
+            raise UnreadableFile(f"{file.name}: {os.strerror(errno.ENOENT)}")
     sources = FORMATS[format]([file.path for file in files])
     tables, unread, notes = [], list[tuple[int, str]](), list[str]()
     for source in sources:

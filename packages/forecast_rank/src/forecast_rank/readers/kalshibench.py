@@ -29,9 +29,7 @@ from forecast_rank.readers.records import (
     required_field,
 )
 
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_CONFIDENCE = re.compile(r"<confidence>(.*?)</confidence>", re.DOTALL | re.IGNORECASE)
-_THOUGHT = re.compile(r".*</think>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile("</think>", re.IGNORECASE)
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _EVEN = 50.0
 
@@ -56,11 +54,10 @@ def p_yes(text: Any) -> float:
     """The probability of YES of an answer. Raises InvalidRecord if it is missing or ambiguous."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidRecord("the answer is empty")
-    final_text = _THOUGHT.sub("", text)
+    final_text = _THOUGHT_END.split(text)[-1]
     if "<think>" in final_text.lower():
         raise InvalidRecord("the thinking is never closed, so that no answer stands after it")
-    answer = _one(_ANSWER, final_text, "answer")
-    confidence = _one(_CONFIDENCE, final_text, "confidence")
+    answer, confidence = _one(final_text, "answer"), _one(final_text, "confidence")
     if answer not in ("yes", "no"):
         raise InvalidRecord(f"the answer is neither yes nor no: {answer[:40]!r}")
     written = _NUMBER.fullmatch(confidence)
@@ -76,9 +73,14 @@ def p_yes(text: Any) -> float:
     return number / 100
 
 
-def _one(tag: re.Pattern[str], text: str, name: str) -> str:
-    """The single value of a tag."""
-    values = {value.strip().lower() for value in tag.findall(text)}
+def _one(text: str, name: str) -> str:
+    """The single value of a tag. One that is opened again before it ends is a value of its own kind."""
+    values, is_open = set[str](), False
+    for part in re.split(f"<{name}>", text, flags=re.IGNORECASE)[1:]:
+        value, *rest = re.split(f"</{name}>", part, maxsplit=1, flags=re.IGNORECASE)
+        if rest:
+            values.add(f"<{name}>…" if is_open else value.strip().lower())
+        is_open = not rest
     if len(values) != 1:
         raise InvalidRecord(
             f"{len(values)} different values of {name} are stated" if values else f"no {name} is stated"

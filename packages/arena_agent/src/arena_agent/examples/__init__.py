@@ -1,0 +1,1 @@
+"""Agents to begin with: copy one, and `arena-agent check` it."""
