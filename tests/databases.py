@@ -55,6 +55,7 @@ def copy_test_database(file: str | Path) -> bool:
         connection.connection.backup(copy)
         copy.execute("DELETE FROM sqlite_sequence")  # ids go on from the rows, not from those of earlier tests
         copy.commit()
+        copy.execute("PRAGMA journal_mode=WAL")  # as `migrate` leaves it
     return True
 
 

@@ -61,9 +61,10 @@ class Server:
         """All that is answered to these bytes until it closes or falls silent. `ends`: none follow."""
         received = b""
         with self.connect() as client:
-            client.sendall(request)
-            if ends:
-                client.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # a server that refuses closes while the rest is sent
+                client.sendall(request)
+                if ends:
+                    client.shutdown(socket.SHUT_WR)
             with suppress(TimeoutError, ConnectionError):
                 while part := client.recv(65536):
                     received += part
