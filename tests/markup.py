@@ -1,12 +1,16 @@
 """HTML pages, parsed as a browser parses them."""
 
 import json
+import re
 from typing import Any
 
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+JOINT = "\x1f"
+"""Stands where a figure's text and the text beside it make one."""
 
 
 def get_page(client: Client, address: str, status: int = 200) -> LexborHTMLParser:
@@ -37,7 +41,10 @@ def visible_text(page: LexborHTMLParser | LexborNode, selector: str = "") -> str
     copy = node.clone()
     for script in copy.css("script"):
         script.decompose()
-    return " ".join(copy.text(separator=" ").split())
+    for figure in copy.css("data"):  # stands in the text around it
+        before, after = (JOINT if node and node.tag == "-text" else "" for node in (figure.prev, figure.next))
+        figure.replace_with(f"{before}{figure.text()}{after}")
+    return " ".join(re.sub(f" {JOINT}|{JOINT} ", "", copy.text(separator=" ")).split())
 
 
 def section(page: LexborHTMLParser, heading: str) -> LexborNode:

@@ -16,6 +16,7 @@ from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
 from arena_site.pages.citations import chart_citation, dated_query, image_code
+from arena_site.pages.data_elements import as_data, margin, times
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
 from arena_site.pages.navigation import SECTIONS, section_of
@@ -51,18 +52,22 @@ GLOBALS = {
     "image_code": image_code,
     "page_time": present,
     "page_url": filters.page_url,
+    "plain": filters,
     "section_of": section_of,
     "shown_query": shown_query,
     "static": static,
     "term": term,
 }
 FILTERS = (
-    "code_identifiers", "condition_label", "cost", "count", "day", "decision_badge", "dollars", "family_label",
-    "format_as", "fraction", "has_ignored_words", "is_board_condition", "margin", "marker", "money",
-    "net_return", "number", "or_dash", "p_value", "percent", "pnl_class", "position_label", "price",
-    "readable_color", "release_of", "return_margin", "sampling", "score", "seconds", "signed_money", "skill",
-    "signed_number", "signed_percent", "signed_score", "single_line", "tick_label", "timestamp", "untrusted",
+    "code_identifiers", "condition_label", "day", "decision_badge", "family_label", "has_ignored_words",
+    "is_board_condition", "marker", "or_dash", "pnl_class", "position_label", "readable_color", "release_of",
+    "sampling", "single_line", "tick_label", "timestamp", "untrusted",
 )  # fmt: skip
+FIGURES = (
+    "cost", "count", "dollars", "format_as", "fraction", "money", "net_return", "number", "p_value", "percent", "price",
+    "return_margin", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score", "skill",
+)  # fmt: skip
+"""The filters that write numbers, in <data> elements; the global `plain` has them as text."""
 DJANGO_FILTERS = (
     "capfirst", "date", "default", "default_if_none", "pluralize", "slugify", "truncatechars", "urlencode",
 )  # fmt: skip
@@ -75,6 +80,8 @@ def environment(**options: Any) -> Environment:
     env.globals |= GLOBALS
     for module, names in ((filters, FILTERS), (defaultfilters, DJANGO_FILTERS)):
         env.filters |= {name: _undefined_as_none(getattr(module, name)) for name in names}
+    env.filters |= {name: as_data(getattr(filters, name)) for name in FIGURES}
+    env.filters |= {"margin": as_data(margin), "times": as_data(times)}
     env.filters |= {"block_formula": block_formula, "inline_formula": inline_formula}
     env.filters |= {"canonical": canonical, "json_script": json_script}
     env.tests["none"] = lambda value: value is None or isinstance(value, Undefined)

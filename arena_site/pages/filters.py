@@ -151,20 +151,15 @@ def return_margin(interval: list[float]) -> str:
     return f"{signed_percent(low)} to {signed_percent(high)}"
 
 
-def margin(error: float | None) -> float | None:
-    """Half the width of the 95 % interval that a standard error gives."""
-    return None if error is None else NORMAL_95 * error
-
-
-KINDS: dict[str, Callable[[Number], str]] = {
-    "cost": cost, "count": count, "fraction": fraction, "money": money, "net_return": net_return,
+KINDS: dict[str, Callable[..., str]] = {
+    "cost": cost, "count": count, "fraction": fraction, "money": money, "net_return": net_return, "number": number,
     "percent": signed_percent, "price": price, "score": score, "signed_score": signed_score,
 }  # fmt: skip
 
 
-def format_as(value: Number, kind: str) -> str:
+def format_as(value: Number, kind: str, *args: int) -> str:
     """A number of the kind of this name, for charts and tables whose rows differ in kind."""
-    return KINDS[kind](value)
+    return KINDS[kind](value, *args)
 
 
 # --- instants, all in UTC -------------------------------------------------------------------------------

@@ -86,6 +86,16 @@ def test_values_stand_as_text_and_identifiers_in_code(name: str, pages: Any) -> 
 
 
 @EACH_PAGE
+def test_data_elements_stand_in_text_alone(name: str, pages: Any) -> None:
+    page = pages(name).html
+    attributes = [text for node in elements(page, "*") for text in node.attributes.values() if "<data" in (text or "")]
+    misplaced = [node.html for node in page.css("svg data, title data, option data, textarea data, data data")]
+    assert attributes + misplaced == []
+    assert [node.text() for node in page.css("title, textarea, option, svg") if "<data" in node.text()] == []
+    assert "<data value" not in element(page, "body").text()
+
+
+@EACH_PAGE
 def test_ids_are_unique_and_tables_have_names(name: str, pages: Any) -> None:
     page = pages(name).html
     ids = [node.attributes["id"] for node in page.css("[id]")]

@@ -20,6 +20,7 @@ from arena_site.pages.charts.diagrams import reliability_diagram, reliability_gr
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.lines import line_chart as draw_lines
 from arena_site.pages.charts.markers import MARKERS, luminance, marker_path, readable_color
+from arena_site.pages.environment import environment
 from tests.factories import WEEK
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +59,24 @@ HOURS = [WEEK + timedelta(hours=n) for n in range(3)]
 )
 def test_number_format(write, value, written):
     assert write(value) == written
+
+
+@pytest.mark.parametrize(
+    ("written", "element"),
+    [
+        ("{{ 0.47|fraction }}", '<data value="0.47">47.0\u202f%</data>'),
+        ("{{ '10000.00'|money }}", '<data value="10000.00">$10,000.00</data>'),
+        ("{{ tiny|cost }}", '<data value="0.00000000">$0.0000</data>'),
+        ("{{ 0.00042|p_value }}", '<data value="0.00042">&lt; 0.001</data>'),
+        ("{{ [-1.5, 2.5]|return_margin }}", '<data value="[-1.5, 2.5]">± 2.00\u202f%</data>'),
+        ("{{ 0.05|margin }}", '<data value="0.05">0.098</data>'),
+        ("{{ 0.002|times(1000, 'cost') }}", '<data value="0.002">$2.00</data>'),
+        ("{{ missing.part|money }}{{ none|score }}{{ ''|count }}{{ missing|times(2, 'cost') }}", "––––"),
+        ('<p title="{{ plain.money(1) }}">', '<p title="$1.00">'),
+    ],
+)
+def test_number_in_a_page_has_the_value_of_the_json(written, element):
+    assert environment().from_string(written).render(tiny=Decimal("0E-8")) == element
 
 
 # --- charts ---------------------------------------------------------------------------------------------
