@@ -29,11 +29,6 @@ COMMON = {
     "first": "The first family's entry; null without one.",
     "second": "The second family's entry; null without one.",
     "happened": "True if the option happened; null until the question is resolved.",
-    "rank_low": "Best rank within the 95 % range.",
-    "rank_high": "Worst rank within the 95 % range.",
-    "brier_ci": "Bootstrap interval of the Brier score over events, 95 %.",
-    "spherical": "Mean spherical score; higher is better.",
-    "accuracy": "Share of forecasts whose likeliest option happened.",
 }
 """Fields that mean the same wherever they occur."""
 
@@ -152,21 +147,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "ForecastLeaderboardDetail": {
         "entries": "Its entries, best first, with references and external agents among them."
     },
-    "ForecastLeaderboardEntry": {
-        "brier_se": "Standard error of the Brier score.",
-        "average_return_ci": "Bootstrap interval of the average return, 95 %. By risk aversion.",
-        "ruins": "Forecasts by which everything was lost. By risk aversion.",
-        "alpha_se": "Standard error of `alpha`.",
-        "alpha_ci": "Bootstrap interval of `alpha` over events, 95 %.",
-        "bss_uniform": "1 − Brier / Brier of equal probabilities; `skill_percent` is 100 times this.",
-        "bss_market": "1 − Brier / Brier of the market's prices.",
-        "ece_noise_floor": "Calibration error that chance alone gives a calibrated forecaster.",
-        "adjusted_brier_se": "Standard error of the adjusted Brier score.",
-        "irt_ability": "Ability by item response theory; higher is better.",
-        "irt_se": "Standard error of that ability.",
-        "bt_ability": "Ability by the Bradley-Terry model of pairwise comparisons; higher is better.",
-        "bt_se": "Standard error of that ability.",
-    },
     "ForecastQuestionDetail": {
         "question": "The question's text.",
         "options": "Its options with their newest prices.",
@@ -190,15 +170,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "sequence": "Its place in the agent's journal, from 1.",
         "trade": "The trade's id, of a purchase or sale; null otherwise.",
         "settlement": "The settlement's id, of a payout or refund; null otherwise.",
-    },
-    "LeaderboardEntry": {
-        "brier_ci": "95 % interval over events; never leaves 0 to 1; allows for one unseen event.",
-        "cohorts": "Cohorts played.",
-        "bss_random": "1 − bet-sizing score / 0.25.",
-        "bss_market": "1 − bet-sizing score / that of the prices paid.",
-        "win_rate": "Share of resolved bets whose side won.",
-        "resolved_bets": "Purchases on markets that resolved with a winner.",
-        "cost_usd": "Cost of all its calls in dollars.",
     },
     "Market": {
         "outcomes": "Its sides with their newest prices.",

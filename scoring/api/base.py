@@ -1,8 +1,8 @@
 """Bases of the endpoints whose answers are computed, and the checks of the leaderboard that a request selects."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponseRedirect
 from drf_spectacular.types import OpenApiTypes
@@ -24,6 +24,7 @@ from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.leaderboard_keys import skill_percent
 from scoring.models import Leaderboard
+from scoring.reports.columns import Column
 from scoring.selectors.competition import competition_index
 from scoring.selectors.published_boards import published_boards
 
@@ -80,14 +81,11 @@ class NumberField(serializers.FloatField):
         super().__init__(allow_null=True, **options)
 
 
-class SkillField(NumberField):
+class SkillField(serializers.FloatField):
     """The skill over equal probabilities on the scale of the boards."""
 
-    def __init__(self) -> None:
-        help_text = (
-            "100 × (1 − Brier / Brier of equal probabilities on the same questions): 0 is uniform, 100 is perfect."
-        )
-        super().__init__(source="bss_uniform", read_only=True, help_text=help_text)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(source="bss_uniform", read_only=True, **options)
 
     def to_representation(self, value: Any) -> Any:
         return skill_percent(value)
@@ -97,7 +95,45 @@ class IntervalField(serializers.ListField):
     """The two ends of an interval, null where there is none."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True, **options)
+        options = {"allow_null": True, **options}
+        super().__init__(child=serializers.FloatField(), min_length=2, max_length=2, **options)
+
+
+def _by_risk_aversion(child: Callable[..., serializers.Field]) -> Callable[..., serializers.DictField]:
+    return lambda **options: serializers.DictField(child=child(), **options)
+
+
+FIELDS: dict[str, Callable[..., serializers.Field]] = {
+    "text": serializers.CharField,
+    "choice": serializers.ChoiceField,
+    "boolean": serializers.BooleanField,
+    "integer": serializers.IntegerField,
+    "number": serializers.FloatField,
+    "skill": SkillField,
+    "dollars": serializers.CharField,
+    "interval": IntervalField,
+    "numbers": _by_risk_aversion(NumberField),
+    "integers": _by_risk_aversion(serializers.IntegerField),
+    "intervals": _by_risk_aversion(IntervalField),
+}
+"""The fields of the kinds of columns."""
+
+
+class ReportSerializer(serializers.Serializer):
+    """A row of a report, with a field for each of its `columns`."""
+
+    columns: ClassVar[Sequence[Column]]
+
+    def __init_subclass__(cls) -> None:
+        cls._declared_fields = {column.name: column_field(column) for column in cls.columns} | cls._declared_fields
+
+
+def column_field(column: Column) -> serializers.Field:
+    """The field that represents a column."""
+    options: dict[str, Any] = {"help_text": column.meaning, "allow_null": column.null}
+    if column.choices:
+        options["choices"] = column.choices
+    return FIELDS[column.kind](**options)
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)

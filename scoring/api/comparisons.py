@@ -11,9 +11,10 @@ from agents.models import Family
 from foundation.rest.filters import check_parameters
 from foundation.rest.serializers import MoneyStringField
 from foundation.rest.viewsets import extend_schema, query_parameter
-from scoring.api.base import ComputedListViewSet, ComputedView, IntervalField, NumberField, selected_name
+from scoring.api.base import ComputedListViewSet, ComputedView, NumberField, ReportSerializer, selected_name
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.api.leaderboards import LeaderboardEntrySerializer
+from scoring.reports.forecasts import CONDITION_COLUMNS
 from scoring.selectors.comparison import comparison
 from scoring.selectors.competition import competition_index, last_competition_index
 from scoring.selectors.condition_differences import ConditionDifference, condition_figures
@@ -146,19 +147,10 @@ class ComparisonView(ComputedView):
         return Response(self.get_serializer(comparison(families[first], families[second], index)).data)
 
 
-class ConditionDifferenceSerializer(serializers.Serializer):
+class ConditionDifferenceSerializer(ReportSerializer):
     """The Brier scores of a model under two conditions, on the questions that it answered under both."""
 
-    family = serializers.CharField()
-    condition_a = serializers.CharField(help_text="The name of the one condition.")
-    condition_b = serializers.CharField(help_text="The name of the other.")
-    n = serializers.IntegerField(help_text="Common questions; one asked on several days counts once.")
-    forecasts = serializers.IntegerField(help_text="Common forecasts, on the same question on the same day.")
-    events = serializers.IntegerField(help_text="Events of these questions.")
-    difference = serializers.FloatField(help_text="The Brier score under A less that under B: below 0 A is better.")
-    interval = IntervalField(help_text="95 %, corrected as p_adjusted is.")
-    p = NumberField(help_text="Two-sided, events as clusters; null of fewer than two events.")
-    p_adjusted = NumberField(help_text="Corrected by Holm for all rows.")
+    columns = CONDITION_COLUMNS
     sentence = serializers.SerializerMethodField(help_text="The difference in words.")
 
     def get_sentence(self, row: ConditionDifference) -> str:

@@ -15,9 +15,10 @@ from foundation.rest.viewsets import ReadOnlyViewSet
 from markets import api
 from markets.models import Question
 from markets.selectors.list_filters import with_words
-from scoring.api.base import IntervalField, NumberField, ObjectField, SkillField
-from scoring.constants import FORECAST, RANKED_BY
+from scoring.api.base import NumberField, ObjectField, ReportSerializer
+from scoring.constants import FORECAST
 from scoring.models import ForecastScore, Leaderboard
+from scoring.reports.forecasts import FORECAST_COLUMNS
 
 
 def forecast_changed(since: datetime) -> Q:
@@ -30,67 +31,10 @@ def forecast_changed(since: datetime) -> Q:
     return Q(elicitation__in=elicitations.values("pk")) | Q(pk__in=scores.values("forecast"))
 
 
-def _by_gamma(help_text: str) -> serializers.DictField:
-    return serializers.DictField(
-        child=serializers.FloatField(allow_null=True), allow_null=True, help_text=f"{help_text} By risk aversion."
-    )
-
-
-class ForecastLeaderboardEntrySerializer(serializers.Serializer):
+class ForecastLeaderboardEntrySerializer(ReportSerializer):
     """A family or a reference forecaster on a leaderboard of the forecast protocol, as it was last computed."""
 
-    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
-    family = serializers.CharField(allow_null=True, help_text="Null for a reference.")
-    display_name = serializers.CharField()
-    reference = serializers.BooleanField(help_text="market, uniform, ensemble, and two more ways to combine families.")
-    external = serializers.BooleanField(help_text="Somebody else's agent, which submits by itself: ranked apart.")
-    rank = serializers.IntegerField(
-        allow_null=True,
-        help_text="By the score of `ranked_by` among the families; a reference's is the place it would take, an"
-        " external has none.",
-    )
-    rank_low = serializers.IntegerField(allow_null=True)
-    rank_high = serializers.IntegerField(allow_null=True)
-    ranked_by = serializers.ChoiceField(
-        RANKED_BY, help_text="The adjusted score where the families answered different questions, else the plain one."
-    )
-    n = serializers.IntegerField(help_text="Resolved questions answered; one asked on several days counts once.")
-    forecasts = serializers.IntegerField(help_text="Forecasts on them.")
-    coverage = NumberField(help_text="Answered share of the questions that were asked and resolved, each counted once.")
-    brier = NumberField(help_text="Mean form, (1/n) times the sum over options: long questions score lower.")
-    brier_se = NumberField()
-    brier_ci = IntervalField()
-    log = NumberField(help_text="Mean natural logarithm of the probability of what happened, clipped at 1e-6.")
-    spherical = NumberField()
-    accuracy = NumberField()
-    average_return = _by_gamma("Gross, per dollar staked at the asks.")
-    average_return_ci = serializers.DictField(child=IntervalField(), allow_null=True)
-    log_wealth = _by_gamma("Of stakes that may keep cash; null where one was ruined.")
-    ruins = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
-    alpha = NumberField(help_text="The market's Brier score less the forecaster's, on the same questions.")
-    alpha_se = NumberField()
-    alpha_ci = IntervalField()
-    bss_uniform = NumberField()
-    skill_percent = SkillField()
-    bss_market = NumberField()
-    ece = NumberField(help_text="Expected calibration error over ten bins.")
-    ece_noise_floor = NumberField()
-    weighted_brier = NumberField(help_text="Weighted by the questions' discrimination.")
-    weighted_brier_ci = IntervalField(help_text="95 % interval of the weighted score.")
-    adjusted_brier = NumberField(help_text="As if everybody had answered every question.")
-    adjusted_brier_se = NumberField()
-    adjusted_brier_ci = IntervalField(help_text="95 % interval of the adjusted score.")
-    irt_ability = NumberField()
-    irt_se = NumberField()
-    irt_ability_ci = IntervalField(help_text="95 % interval of the ability.")
-    bt_ability = NumberField()
-    bt_se = NumberField()
-    bt_ability_ci = IntervalField(help_text="95 % interval of the ability.")
-    pool_weight = NumberField(help_text="In the linear pool of the families that fits best.")
-    cost_usd = serializers.CharField(allow_null=True, help_text="Cost of all its calls; null by category.")
-    asked = serializers.IntegerField(allow_null=True, help_text="Batches of questions put to it.")
-    declined = serializers.IntegerField(allow_null=True, help_text="Batches to which it gave no readable answer.")
-    refused = serializers.IntegerField(allow_null=True, help_text="Forecasts stated that broke the rules.")
+    columns = FORECAST_COLUMNS
 
 
 class ForecastLeaderboardSerializer(ReadSerializer):

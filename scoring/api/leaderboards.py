@@ -11,8 +11,7 @@ from foundation.rest.viewsets import extend_schema, query_parameter
 from scoring.api.base import (
     ARM,
     ComputedListViewSet,
-    IntervalField,
-    NumberField,
+    ReportSerializer,
     published_instant,
     selected_arm,
     selected_category,
@@ -21,69 +20,14 @@ from scoring.api.base import (
 )
 from scoring.api.forecasts import ForecastLeaderboardEntrySerializer
 from scoring.constants import AFTER_CUTOFF, TRADING
+from scoring.reports.trading import TRADING_COLUMNS
 from scoring.selectors.leaderboard_entries import PROTOCOLS, leaderboard_entries
 
 
-class LeaderboardEntrySerializer(serializers.Serializer):
+class LeaderboardEntrySerializer(ReportSerializer):
     """A family's entry on the trading leaderboard, as last computed."""
 
-    family = serializers.CharField()
-    display_name = serializers.CharField()
-    external = serializers.BooleanField(help_text="An external agent, which submits by itself and is ranked apart.")
-    rank = serializers.IntegerField(
-        allow_null=True, help_text="By mean return; equal returns share a rank. Null for external agents."
-    )
-    rank_low = serializers.IntegerField(
-        allow_null=True, help_text="1 plus the number of families that are significantly better."
-    )
-    rank_high = serializers.IntegerField(
-        allow_null=True, help_text="Number of families less those that are significantly worse."
-    )
-    cohorts = serializers.IntegerField()
-    total_value = serializers.CharField(help_text="Mean over cohorts, in dollars.")
-    pnl = serializers.CharField(help_text="Sum over cohorts, in dollars.")
-    return_percent = serializers.FloatField(help_text="Mean over cohorts.")
-    return_se = NumberField(help_text="Standard error of the mean return, with calendar weeks as clusters (CR3).")
-    return_se_cohorts = NumberField(
-        help_text="s / √n over cohorts, as the sources have it: too small, since cohorts share weeks and markets."
-    )
-    return_ci = IntervalField(
-        help_text="95 % interval over calendar weeks. With fewer than about twelve cohorts one rare shared win can "
-        "still fall outside."
-    )
-    brier = NumberField(help_text="Bet-sizing score over all bets. Confidence is a share of cash: not a proper score.")
-    brier_ci = IntervalField()
-    bss_random = NumberField()
-    bss_market = NumberField()
-    win_rate = NumberField()
-    win_rate_ci = IntervalField(
-        help_text="95 % interval over events; never leaves 0 to 1; allows for one unseen event. Null below four events."
-    )
-    resolved_bets = serializers.IntegerField()
-    resolved_events = serializers.IntegerField(
-        allow_null=True, help_text="Events of these bets; fewer than four give no interval."
-    )
-    cost_usd = serializers.CharField()
-    return_before_costs = NumberField(
-        help_text="Mean return at midpoints over the cohorts of which no order book is missing. Null at a past time."
-    )
-    return_after_costs = NumberField(
-        help_text="Mean return of the same trades after spreads, the depth of the captured books and the venue's fee."
-    )
-    return_after_costs_ci = IntervalField(
-        help_text="95 % interval of the mean return after costs over calendar weeks, as that of the return."
-    )
-    vanished_share = NumberField(
-        help_text="Share of the profit at midpoints over these cohorts that costs take; null without a profit."
-    )
-    liquidation_value = serializers.CharField(
-        allow_null=True, help_text="Mean cash with the holdings sold to the bids of the last books, in dollars."
-    )
-    cohorts_with_books = serializers.IntegerField(allow_null=True, help_text="Cohorts of which no book is missing.")
-    trades_without_book = serializers.IntegerField(
-        allow_null=True,
-        help_text="Trades without a book or a known fee; the other figures leave their cohorts out.",
-    )
+    columns = TRADING_COLUMNS
 
 
 class LeaderboardViewSet(ComputedListViewSet):

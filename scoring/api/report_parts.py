@@ -13,35 +13,31 @@ from scoring.api.base import (
     ComputedView,
     IntervalField,
     NumberField,
+    ReportSerializer,
     selected_arm,
     selected_methodology,
 )
+from scoring.reports.columns import named
+from scoring.reports.forecasts import FORECAST_COLUMNS
 from scoring.selectors.forecast_boards import report_part
 
+FORECASTER_NAMES = "forecaster display_name ranked_by n forecasts coverage brier"
+TIMED_NAMES = (
+    f"{FORECASTER_NAMES} family reference rank rank_low rank_high brier_ci alpha alpha_ci adjusted_brier "
+    "adjusted_brier_ci"
+)
 
-class ForecasterScoreSerializer(serializers.Serializer):
-    forecaster = serializers.CharField(help_text="A family's slug, or the name of a reference.")
-    display_name = serializers.CharField()
+
+class ForecasterScoreSerializer(ReportSerializer):
+    columns = named(FORECAST_COLUMNS, FORECASTER_NAMES)
+
     ranked_by = serializers.CharField(help_text="adjusted_brier where the models answered different questions.")
-    n = serializers.IntegerField(help_text="Resolved questions; one asked on several days counts once.")
-    forecasts = serializers.IntegerField(help_text="Forecasts scored.")
-    coverage = NumberField(help_text="Share of the questions that it answered.")
-    brier = NumberField(help_text="Brier score: mean over options, lower is better.")
 
 
 class TimedScoreSerializer(ForecasterScoreSerializer):
     """A forecaster's scores on the forecasts so far ahead; intervals over events, none below four."""
 
-    family = serializers.CharField(allow_null=True)
-    reference = serializers.BooleanField(help_text="Is it a reference forecaster?")
-    rank = serializers.IntegerField(allow_null=True, help_text="By the score that `ranked_by` names.")
-    rank_low = serializers.IntegerField(allow_null=True)
-    rank_high = serializers.IntegerField(allow_null=True)
-    brier_ci = IntervalField()
-    alpha = NumberField(help_text="The market's Brier score less the forecaster's.")
-    alpha_ci = IntervalField(help_text="95 %.")
-    adjusted_brier = NumberField(help_text="Brier score adjusted for which questions were answered.")
-    adjusted_brier_ci = IntervalField(help_text="95 %.")
+    columns = named(FORECAST_COLUMNS, TIMED_NAMES)
 
 
 class TimedScoresSerializer(serializers.Serializer):

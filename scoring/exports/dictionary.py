@@ -1,10 +1,13 @@
 """Declarations of archive tables and columns, and the data dictionary made from them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
+
+from scoring.reports.columns import Column, named
 
 CSV, PARQUET = "csv", "parquet"
 CENTS, COST = 2, 6
@@ -26,6 +29,8 @@ UNITS = {
     "sha": "SHA-256, hex",
 }  # fmt: skip
 """Units by their abbreviation in a table's declaration."""
+KINDS_OF_REPORTS = {"choice": "text", "dollars": "decimal", "interval": "json", "numbers": "json"}
+"""Kinds of an archive's columns by those of a report's, where they differ."""
 CATEGORIES = ("status", "kind", "side", "action", "arm", "source", "category")
 """Text columns with few different values; dictionary-encoded in Parquet."""
 REFERENCES = {
@@ -115,6 +120,17 @@ def _parse_column(line: str) -> ArchiveColumn:
     if kind not in KINDS or not meaning:
         raise ValueError(f"{line!r} does not declare a column")
     return ArchiveColumn(name, kind, meaning, unit, path)
+
+
+def report_columns(report: Iterable[Column], names: str) -> tuple[ArchiveColumn, ...]:
+    """The archive's columns of those of a report that have these names."""
+    return tuple(map(_report_column, named(report, names)))
+
+
+def _report_column(column: Column) -> ArchiveColumn:
+    kind = KINDS_OF_REPORTS.get(column.kind, column.kind)
+    unit = "usd" if column.kind == "dollars" else column.unit
+    return ArchiveColumn(column.name, kind, column.meaning, UNITS.get(unit, ""), column.name)
 
 
 def decimal_places(table: ArchiveTable, column: ArchiveColumn) -> int:

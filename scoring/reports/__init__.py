@@ -1,0 +1,1 @@
+"""Reports: computed tables, each declared once as columns for API and archive."""
