@@ -1,14 +1,18 @@
 """The alert about the credits of the gateway's key."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.db.models import Sum
 
-from agents.gateway.client import Gateway
-from agents.gateway.completions import GatewayFailure
 from agents.models import ModelCall
 from foundation.services.alerts import clear_alert, raise_alert
+
+if TYPE_CHECKING:
+    from agents.gateway.client import Gateway
 
 CREDITS_LOW = "credits-low"
 COST_PERIOD = timedelta(days=7)
@@ -20,6 +24,8 @@ def refresh_credit_alert(gateway: Gateway, *, now: datetime) -> Decimal | None:
 
     Returns the credits left, None where the gateway does not tell.
     """
+    from agents.gateway.completions import GatewayFailure  # loads the HTTP client
+
     try:
         remaining = gateway.remaining_credits()
     except GatewayFailure:  # whose runs have alerts of their own

@@ -1,13 +1,15 @@
 """Releases that a coming cohort can not use, by the gateway's catalogue, and line-ups with their successors."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 from agents.lineup_2026 import CURRENT_LINEUP
 from agents.model_ids import alias_fault, product_line, version_numbers
 from agents.models import Family, LineUp, Release
@@ -25,6 +27,9 @@ from cohorts.weeks import WEEK
 from foundation.bulk import rows_by
 from foundation.services.alerts import clear_alert, listing, raise_alert
 from markets.services.cache_versions import Scope, lock_scope, save_competition_row
+
+if TYPE_CHECKING:
+    from agents.gateway.catalogue import CatalogueModel, ModelCatalogue
 
 UNUSABLE_ALERT = "release-unusable"
 CATALOGUE_TERMS = (

@@ -111,7 +111,7 @@ class Action:
 
     def path(self, **initial: Any) -> str:
         """The action's page, with its form filled in."""
-        return reverse("admin:action", args=[self.name], query=initial or None)
+        return action_path(self.name, **initial)
 
     def row(self, data: FormData) -> Model | None:
         """The row that the action concerns, if it concerns one."""
@@ -159,6 +159,11 @@ class Action:
 
     def after_commit(self, data: FormData, result: ActionResult, *, at: datetime) -> None:
         """Slow follow-up work, run once the action is committed."""
+
+
+def action_path(name: str, **initial: Any) -> str:
+    """An action's page, with its form filled in."""
+    return reverse("admin:action", args=[name], query=initial or None)
 
 
 def row_path(row: Model) -> str:

@@ -4,34 +4,20 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
+from typing import Self
 
 from django.db.models import Max
 
-from agents.services.credit_alerts import CREDITS_LOW
-from agents.services.lineups import PROPOSED_ALERT
-from agents.services.release_check import UNUSABLE_ALERT
-from agents.services.settled_results import RESULT_CHANGED
-from agents.services.settlement import OVERDUE_ALERT
-from agents.services.task_alerts import FAILED
-from arena_site.dashboard.action import list_path
-from arena_site.dashboard.actions import ACTIONS
-from arena_site.operations.conditions import CONDITIONS
+from arena_site.dashboard.action import action_path, list_path, row_path
+from arena_site.operations.condition import Occurrence
+from arena_site.operations.conditions import CONDITIONS_BY_KIND
 from arena_site.operations.notices import channels
 from foundation.models import Alert, AlertItem, Notice
 from foundation.services.runs import JOB_FAILED
-from markets.models import Market
 from markets.services.venue_health import PRICES_STALE, VENUE_DOWN
 from markets.sources.registry import sources_by_service
 
 ALERTS_SHOWN = 12
-BUTTONS = {
-    VENUE_DOWN: ("Sync now", "sync_markets"),
-    PRICES_STALE: ("Sync now", "sync_markets"),
-    UNUSABLE_ALERT: ("Propose a line-up", "propose-line-up"),
-    CREDITS_LOW: ("Reconcile", "reconcile_costs"),
-    **{condition.kind: (condition.button, condition.action) for condition in CONDITIONS if condition.action},
-}
-"""The action against the cause of an alert by its kind, and its name, where it does not depend on the alert's items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +27,21 @@ class OpenAlert:
     alert: Alert
     button: str
     path: str
+
+    @classmethod
+    def of(cls, alert: Alert) -> Self:
+        condition = CONDITIONS_BY_KIND.get(alert.kind)
+        path = condition.action_path(alert) if condition else ""
+        return cls(alert, condition.button if condition and path else "", path)
+
+    @property
+    def finding(self) -> Occurrence:
+        """The alert as a problem: with the action against its cause, else that by which a person ends it."""
+        alert = self.alert
+        return Occurrence(
+            alert.message, path=row_path(alert), button=self.button or "Acknowledge", remedy=alert.remedy,
+            action_path=self.path or action_path("acknowledge", alert=alert.pk), urgent=alert.urgent,
+        )  # fmt: skip
 
     @property
     def venue(self) -> str:
@@ -62,16 +63,9 @@ class AlertPanel:
         self.deliveries = _last_deliveries()
         self.count = Alert.objects.open().count()
         self.path = list_path(Alert, cleared_at__isempty=1)
-        alerts = list(Alert.objects.open().prefetch_related("items")[:ALERTS_SHOWN])
-        overdue: list[str] = []
-        self.failed_jobs = set()
-        for alert in alerts:
-            if alert.kind == OVERDUE_ALERT:
-                overdue += map(attrgetter("subject"), alert.concerned)
-            elif alert.kind == JOB_FAILED:
-                self.failed_jobs.add(alert.subject)
-        markets = dict(Market.objects.filter(external_id__in=overdue).values_list("external_id", "pk"))
-        self.alerts = [OpenAlert(alert, *_remedy(alert, markets)) for alert in alerts]
+        alerts = Alert.objects.open().prefetch_related("items")[:ALERTS_SHOWN]
+        self.alerts = list(map(OpenAlert.of, alerts))
+        self.failed_jobs = {row.alert.subject for row in self.of_kind(JOB_FAILED)}
 
     def of_kind(self, kind: str) -> list[OpenAlert]:
         return [row for row in self.alerts if row.alert.kind == kind]
@@ -97,28 +91,3 @@ def _last_deliveries() -> list[tuple[str, datetime | None]]:
     deliveries = Notice.objects.exclude(sent_at=None).order_by().values_list("channel").annotate(Max("sent_at"))
     last = dict(deliveries) if channels() else {}
     return [(channel, last.get(channel)) for channel in channels()]
-
-
-def _remedy(alert: Alert, markets: dict[str, int]) -> tuple[str, str]:
-    subjects = list(map(attrgetter("subject"), alert.concerned))
-    if alert.kind == OVERDUE_ALERT:
-        market = next(filter(None, map(markets.get, subjects)), None)
-        return ("Settle", ACTIONS["settle"].path(market=market)) if market else ("", "")
-    if alert.kind == RESULT_CHANGED:
-        source, _, external_id = subjects[0].partition(": ")[0].partition(" ") if subjects else ("", "", "")
-        settled = Market.objects.filter(source=source, external_id=external_id).values_list("pk", flat=True).first()
-        return ("Reverse", ACTIONS["reverse"].path(market=settled)) if settled else ("", "")
-    if alert.kind == FAILED:
-        tasks: defaultdict[str, list[str]] = defaultdict(list)
-        for subject in subjects:
-            kind, _, key = subject.partition(" ")
-            tasks[kind].append(key)
-        return "Retry", ACTIONS["retry"].path(**tasks)
-    if alert.kind == JOB_FAILED and alert.subject in ACTIONS:
-        return "Run again", ACTIONS[alert.subject].path()
-    if alert.kind == PROPOSED_ALERT:
-        return "Approve", ACTIONS["approve-line-up"].path(line_up=alert.subject)
-    if alert.kind in BUTTONS:
-        button, action = BUTTONS[alert.kind]
-        return button, ACTIONS[action].path()
-    return "", ""

@@ -7,8 +7,7 @@ from operator import attrgetter
 
 from agents.account_errors import KEY_LIMIT
 from agents.models import Decision, Elicitation
-from arena_site.dashboard.action import list_path
-from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.action import action_path, list_path
 from arena_site.dashboard.failed_tasks import WeekTasks
 
 NAMES_SHOWN = 3
@@ -53,10 +52,10 @@ class Cause:
     def action(self) -> tuple[str, str]:
         """The text and the address of the button against it."""
         if self.is_booked:
-            return "Reconcile", ACTIONS["reconcile_costs"].path()
+            return "Reconcile", action_path("reconcile_costs")
         if self.key == SPEND_CAP:
-            return "Change the cap", ACTIONS["set-cap"].path()
-        return "Retry", ACTIONS["retry"].path(kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
+            return "Change the cap", action_path("set-cap")
+        return "Retry", action_path("retry", kind="both" if len(self.counts) > 1 else self.counts[0][0].kind)
 
     @property
     def path(self) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 from django.db.models import Count, Q
 
 from agents.models import Decision, Elicitation, Task
-from arena_site.dashboard.action import list_path, row_path
-from arena_site.dashboard.actions import ACTIONS
+from arena_site.dashboard.action import action_path, list_path, row_path
 from cohorts.weeks import week_start
 
 TASKS_SHOWN = 6
@@ -38,9 +37,9 @@ class FailedTask:
         self.error = task.error.partition("\n")[0] or ("its worker died" if is_expired else "")
         key = {task._meta.model_name: task.pk}
         if is_expired:
-            self.action, self.action_path = "Release", ACTIONS["release-claim"].path(**key)
+            self.action, self.action_path = "Release", action_path("release-claim", **key)
         elif task.status == Status.FAILED:
-            self.action, self.action_path = "Retry", ACTIONS["retry"].path(**key)
+            self.action, self.action_path = "Retry", action_path("retry", **key)
 
 
 class WeekTasks:
@@ -61,7 +60,7 @@ class WeekTasks:
         )
         failed = tasks.filter(Q(status=Status.MISSED) | Q(pk__in=tasks.claimable(now).values("pk"))).order_by("-pk")
         self.failed = list(map(FailedTask, _with_names(failed)[:TASKS_SHOWN]))
-        self.retry_path = ACTIONS["retry"].path(kind=self.kind)
+        self.retry_path = action_path("retry", kind=self.kind)
         errors = tasks.filter(status=Status.FAILED).order_by().values_list("error").annotate(Count("pk"))
         self.errors, self.failed_count = [], 0
         """The errors of the failed tasks, each with the number of them."""

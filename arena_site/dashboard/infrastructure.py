@@ -15,8 +15,8 @@ from agents.services.signing_keys import key_problem
 from arena_site.dashboard.action import list_path
 from arena_site.models import Backup, Worker
 from arena_site.operations import operational_metrics
-from arena_site.operations.conditions import BACKUP_AGE
 from arena_site.operations.queue_messages import queue_state
+from arena_site.operations.watched_findings import is_backup_old
 from foundation.models import Notice
 from foundation.version import VERSION
 
@@ -79,7 +79,7 @@ class Infrastructure:
         self.failed_path = list_path(Failure, stopped__gte=(now - DAY).isoformat())
         self.failing = _failing_functions(now)
         self.backup = Backup.objects.first()
-        self.backup_is_old = self.backup is not None and now - self.backup.taken_at > BACKUP_AGE
+        self.backup_is_old = self.backup is not None and is_backup_old(self.backup.taken_at, now)
         self.backups_path = list_path(Backup)
         self.signing_key = SigningKey.objects.current()
         self.signing_key_problem = key_problem(self.signing_key, now) if self.signing_key else ""

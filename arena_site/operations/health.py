@@ -23,7 +23,7 @@ from arena_site import jobs
 from arena_site.middleware.outages import check_connection
 from arena_site.models import Backup, Worker
 from arena_site.operations import operational_metrics
-from arena_site.operations.conditions import CONDITIONS, UNGUARDED
+from arena_site.operations.conditions import UNGUARDED, WATCHED
 from arena_site.operations.notices import unsent_notices
 from arena_site.operations.queue_messages import queue_state
 from cohorts.models import Cohort
@@ -170,7 +170,7 @@ def _operation() -> Iterator[Metric]:
     now = timezone.now()
     queue = queue_state(now)
     alerts = dict(Alert.objects.open().order_by().values_list("kind").annotate(n=Count("pk")))
-    findings = {condition.kind: list(condition.find(now)) for condition in CONDITIONS}
+    findings = {condition.kind: condition.findings(now) for condition in WATCHED}
     for name, text, number in (
         ("workers_alive", "Workers with a heartbeat.", Worker.objects.alive(now).count()),
         ("queue_depth", "Jobs that wait for a worker.", queue.depth),

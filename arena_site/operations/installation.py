@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from arena_site.models import HostClaim, Worker
 from arena_site.operations.backups import BackupFailed, tool
-from arena_site.operations.conditions import CONDITIONS, SPEND_HIGH
+from arena_site.operations.conditions import WATCHED
 from arena_site.operations.worker_watch import REMEDY as START_WORKER
 from cohorts.models import Cohort
 from foundation.http import USER_AGENT, one_line
@@ -132,13 +133,12 @@ def record_items(now: datetime) -> Iterator[Item]:
     except DatabaseError as error:
         fault = one_line(error)
     yield item("writing", not fault, fault or "a row was written and rolled back", "Make room and end long writers.")
-    for condition in CONDITIONS:
-        if condition.kind != SPEND_HIGH:  # which has items with its figures
-            findings = list(condition.find(now))
-            is_fault = condition.is_urgent(findings)
-            detail = condition.message(findings) if findings else "nothing found"
-            remedy = condition.remedy_of(findings) if findings else ""
-            yield Item(condition.name, not is_fault, detail, remedy)
+    for condition in filter(attrgetter("name"), WATCHED):
+        findings = condition.findings(now)
+        is_fault = condition.is_urgent(findings)
+        detail = condition.message(findings) if findings else "nothing found"
+        remedy = condition.remedy_of(findings) if findings else ""
+        yield Item(condition.name, not is_fault, detail, remedy)
     if settings.ARENA_DEMO:
         is_live = HostClaim.objects.exclude(host_id="").exists()
         detail = "ARENA_DEMO is true on a database that a live arena works on" if is_live else "a demo's own database"

@@ -17,7 +17,7 @@ from agents.services.task_alerts import refresh_task_alerts
 from arena_site import jobs
 from arena_site.dashboard.overview import Overview
 from arena_site.models import Worker
-from arena_site.operations.conditions import Occurrence
+from arena_site.operations.condition import Occurrence
 from foundation.models import Alert, Notice, Run
 from markets.models import Market, Outcome
 from markets.services.venue_health import alert_venue_down

@@ -14,10 +14,12 @@ from agents.services.release_check import UnusableRelease, raise_unusable_alerts
 from arena_site import jobs
 from arena_site.models import Worker
 from arena_site.operations.alert_watch import watch_alerts
-from arena_site.operations.conditions import Occurrence, refresh_conditions
+from arena_site.operations.condition import Occurrence
+from arena_site.operations.conditions import refresh_conditions
 from arena_site.operations.worker_watch import check_workers
 from foundation.models import Alert
 from foundation.services.alerts import raise_alert
+from markets.models import Market
 from markets.services.venue_health import refresh_stale_prices
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import run
@@ -141,6 +143,27 @@ def test_alert_offers_the_action_against_its_cause(season: Venue, kind: str, act
     raise_alert(kind=kind, items={kind: kind}, message="Something is wrong.", at=NOW, urgent=False)
     (problem,) = problems()
     assert (problem.action_path, problem.urgent) == (action_path(action), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "action", "form"),
+    [
+        ("closed-unresolved", "{market.external_id}", "settle", "?market={market.pk}"),
+        ("result-changed", "polymarket {market.external_id}: YES", "reverse", "?market={market.pk}"),
+        ("tasks-failed", "decision 7", "retry", "?decision=7"),
+        ("job-failed", "sync_markets", "sync_markets", ""),
+        ("job-failed", "restore", "acknowledge", "?alert={alert.pk}"),
+        ("line-up-proposed", "7", "approve-line-up", "?line_up=7"),
+    ],
+)
+def test_action_against_an_alert_concerns_the_things_of_the_alert(
+    season: Venue, kind: str, subject: str, action: str, form: str
+) -> None:
+    market = Market.objects.get()
+    subject = subject.format(market=market)
+    alert = raise_alert(kind=kind, items={subject: subject}, message="Something is wrong.", at=NOW)
+    (problem,) = problems()
+    assert problem.action_path == action_path(action) + form.format(market=market, alert=alert)
 
 
 def test_test_alert_is_no_problem(season: Venue, settings: Any) -> None:
