@@ -1,6 +1,7 @@
 """Methodologies and cohorts, for the operator."""
 
 import html
+import json
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from cohorts.forms import methodology_errors
+from cohorts.methodologies.v3 import V3
 from cohorts.models import Methodology
 from tests.factories import AgentFactory, CohortFactory
 
@@ -88,6 +90,12 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
         ("refused_note", "{reasons", "can not be filled in"),
         ("midpoint_tolerance", "1", "less than 1"),
         ("forecast", '{"arms": ["priced"]}', "questions_per_day: Field required"),
+        ("forecast", json.dumps(V3["forecast"] | {"user_prompt": "{date}"}), "user_prompt: lacks the placeholders"),
+        ("forecast", json.dumps(V3["forecast"] | {"evidence_prompt": "x"}), "lacks the placeholders {evidence}"),
+        ("forecast", json.dumps(V3["forecast"] | {"refused_note": "{news}"}), "has unknown placeholders {news}"),
+        ("forecast", json.dumps(V3["forecast"] | {"board_condition": "x"}), "board_condition: 'x' is no condition"),
+        ("trading", '{"replicates": 2}', "replicates: Input should be 1"),
+        ("provider_pins", '{"a/b": {"order": []}}', "a/b.order: "),
         ("scoring", "[1]", "dictionary"),
     ],
 )
@@ -107,7 +115,19 @@ def test_nonsense_is_refused_with_the_field_that_holds_it(
 def test_what_was_published_is_no_nonsense(version: str) -> None:
     methodology = Methodology.objects.get(version=version)
     values = {field.name: getattr(methodology, field.name) for field in Methodology._meta.concrete_fields}
-    assert list(methodology_errors(values)) == []
+    assert methodology_errors(values) == {}
+
+
+def test_errors_of_one_field_are_told_together_and_missing_fields_too() -> None:
+    values = model_to_dict(Methodology.objects.get(version="v3"))
+    values |= {"user_prompt": "{portfolio} {news}", "rulings": ["", ""]}
+    del values["universe_rule"]
+    short = "String should have at least 1 character"
+    assert methodology_errors(values) == {
+        "universe_rule": "Field required",
+        "user_prompt": "lacks the placeholders {awaiting}, {markets}, {positions}; has unknown placeholders {news}",
+        "rulings": f"0: {short}; 1: {short}",
+    }
 
 
 def test_a_version_that_a_cohort_uses_can_only_be_read(admin_client: Client, draft: Methodology) -> None:

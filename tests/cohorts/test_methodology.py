@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cohorts.methodologies.v1 import V1
 from cohorts.methodologies.v2 import V2
+from cohorts.methodology_document import MethodologyDocument
 from cohorts.models import Methodology
 from tests.factories import CohortFactory
 
@@ -97,6 +98,10 @@ def test_fingerprint_changes_with_every_frozen_field_and_with_no_other() -> None
         assert changed.sha256 != before, field.name
     v1.title = "Another title"
     assert v1.sha256 == before
+
+
+def test_document_has_every_field_that_a_result_depends_on() -> None:
+    assert set(MethodologyDocument.model_fields) == {field.name for field in Methodology.frozen_fields()}
 
 
 def test_newest_published_version_is_current_and_a_draft_is_not() -> None:
