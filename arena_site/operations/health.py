@@ -20,7 +20,6 @@ from prometheus_client.registry import Collector
 from agents.letters import published
 from agents.models import Agent, Decision, Elicitation, ModelCall
 from arena_site import jobs
-from arena_site.middleware.outages import check_connection
 from arena_site.models import Backup, Worker
 from arena_site.operations import operational_metrics
 from arena_site.operations.conditions import UNGUARDED, WATCHED
@@ -29,6 +28,7 @@ from arena_site.operations.queue_messages import queue_state
 from cohorts.models import Cohort
 from cohorts.weeks import week_start
 from foundation.bulk import rows_by
+from foundation.database_connection import check_connection
 from foundation.layout import layout_id, layout_refusal
 from foundation.models import Alert, Run
 from foundation.version import VERSION

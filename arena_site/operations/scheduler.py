@@ -21,13 +21,13 @@ from django_q.queues import Queue
 from django_q.scheduler import scheduler
 
 from arena_site import jobs
-from arena_site.middleware.outages import check_connection
 from arena_site.operations import alert_watch, queue_messages
 from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.processes import end_with_parent, watch_parent
 from arena_site.operations.queue_watch import QueueWatch
 from arena_site.operations.worker_heartbeats import WorkerHeartbeat
 from foundation import draining
+from foundation.database_connection import check_connection
 from foundation.services.runs import mark_lost_runs
 
 SCHEDULER_INTERVAL_S = 5

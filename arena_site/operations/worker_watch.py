@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db import Error, connection
 from django.utils import timezone
 
-from arena_site.middleware.outages import check_connection
 from arena_site.models import Worker
 from arena_site.operations.host_claims import host_refusal
 from arena_site.operations.notices import send_notices
 from arena_site.operations.queue_messages import drop_abandoned_messages
+from foundation.database_connection import check_connection
 from foundation.services.alerts import clear_alert, raise_alert
 from foundation.services.runs import mark_lost_runs
 

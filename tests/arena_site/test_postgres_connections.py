@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.utils import ConnectionHandler
 
 from arena_site import conf
-from arena_site.middleware.outages import check_connection
+from foundation.database_connection import check_connection
 from tests.databases import postgres_url
 from tests.faults.clusters import eventually
 
