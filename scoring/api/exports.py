@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from foundation.rest.viewsets import extend_schema
 from scoring.api.base import ComputedListViewSet
-from scoring.services.public_archives import published_archives
+from scoring.exports.public_archives import published_archives
 
 
 class ExportSerializer(serializers.Serializer):

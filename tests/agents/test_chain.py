@@ -11,7 +11,7 @@ from django.test import Client
 from agents.models import Chain, ChainLink, Decision, Elicitation, Forecast, ModelCall, Trade
 from agents.records import GENESIS, canonical, link_sha256, record_sha256
 from agents.services.chain import append_to_chain
-from scoring.services.ledger_audit import verify_chain
+from scoring.exports.verification.ledger_audit import verify_chain
 from tests.commands import run
 from tests.guards import guards_removed
 from tests.shared_rows import scripted_venue, shared_rows

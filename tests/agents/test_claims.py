@@ -22,7 +22,7 @@ from agents.services.model_calls import CallSettings, request_answer
 from foundation.models import Run
 from foundation.process_names import process_name
 from markets.models import Universe
-from scoring.services.ledger_audit import verify_ledger
+from scoring.exports.verification.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.factories import line_up
 from tests.guards import guards_removed

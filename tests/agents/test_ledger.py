@@ -21,8 +21,8 @@ from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_market
 from arena_verifier.decisions import Answer, Bet, Sell
 from markets.models import Market
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.selectors.valuations import valuations
-from scoring.services.ledger_audit import verify_ledger
 from tests.factories import (
     WEEK,
     AgentFactory,

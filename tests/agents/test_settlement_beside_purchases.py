@@ -11,7 +11,7 @@ from agents.models import Settlement
 from agents.services import ledger
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_markets
-from scoring.services.ledger_audit import verify_ledger
+from scoring.exports.verification.ledger_audit import verify_ledger
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]

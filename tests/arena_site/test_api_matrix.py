@@ -32,7 +32,7 @@ from foundation.rest.filters import (
     StrictFilterBackend,
 )
 from foundation.rest.serializers import field_names
-from scoring.services.public_archives import published_file
+from scoring.exports.public_archives import published_file
 from tests.arena_site.api_season import play
 from tests.arena_site.endpoints import CURSORS, ENDPOINT, EXPECTED, ROW_ENDPOINT, ROWS
 from tests.factories import play_week

@@ -18,8 +18,8 @@ def ledger_state() -> dict[str, Any]:
         Trade,
     )
     from markets.models import Market, QuestionOption, QuestionSet, UniverseEntry
+    from scoring.exports.verification.ledger_audit import verify_chain, verify_forecasts, verify_ledger
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
-    from scoring.services.ledger_audit import verify_chain, verify_forecasts, verify_ledger
 
     agent = ("agent__cohort__number", "agent__family__slug")
     side = ("market__external_id", "outcome__side")

@@ -210,8 +210,8 @@ def _state() -> dict[str, Any]:
     from cohorts.models import Cohort, MissedWeek
     from foundation.models import Run
     from markets.models import PriceObservation
+    from scoring.exports.verification.ledger_audit import verify_ledger
     from scoring.models import Snapshot
-    from scoring.services.ledger_audit import verify_ledger
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
     executed = Instruction.objects.filter(executed=True).order_by()

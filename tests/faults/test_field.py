@@ -27,8 +27,8 @@ from foundation.models import Run
 from markets.models import Market, Universe
 from markets.sources.polymarket import Clob
 from markets.sources.polymarket.clob import TokenValues
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore
-from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.databases import PROJECT
 from tests.factories import bet as record_bet

@@ -238,8 +238,8 @@ def _state() -> dict[str, Any]:
     from agents.models import Decision, ModelCall
     from cohorts.models import Cohort
     from foundation.models import Run
+    from scoring.exports.verification.ledger_audit import verify_ledger
     from scoring.models import Snapshot
-    from scoring.services.ledger_audit import verify_ledger
 
     this_week = Decision.objects.filter(universe__week_start=SUNDAY)
     calls = ModelCall.objects.filter(decision__in=this_week)

@@ -14,7 +14,7 @@ from django.test import Client
 
 from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
-from scoring.services.public_datasets import names_to_drop
+from scoring.exports.public_datasets import names_to_drop
 from tests.commands import run
 from tests.factories import line_up
 from tests.guards import guards_removed

@@ -29,7 +29,7 @@ from foundation.models import Alert
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
 from markets.services.evidence import evidence_sha256
-from scoring.services.ledger_audit import verify_forecasts
+from scoring.exports.verification.ledger_audit import verify_forecasts
 from tests.commands import CommandOutput, run
 from tests.faults.test_prompt_frame import HOSTILE
 from tests.guards import remove_guards

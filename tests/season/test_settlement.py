@@ -17,8 +17,8 @@ from foundation.services.alerts import acknowledge_alerts
 from markets.models import Market, Universe
 from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore, Leaderboard, Snapshot
-from scoring.services.ledger_audit import verify_ledger
 from tests.commands import run
 from tests.factories import bet as record_bet
 from tests.factories import line_up

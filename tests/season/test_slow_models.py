@@ -17,8 +17,8 @@ from agents.models import Agent, Decision, Envelope, JournalEntry, Position, Tra
 from agents.services import ledger
 from markets.models import Market, Universe
 from markets.sources import registry
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore, Snapshot
-from scoring.services.ledger_audit import verify_ledger
 from scoring.services.snapshots import take_snapshots
 from tests.agents.test_settlement_beside_purchases import wait_for_waiting_session
 from tests.commands import run

@@ -291,7 +291,7 @@ def _state(at: datetime) -> dict[str, Any]:
     from django.conf import settings
 
     from foundation.models import Alert, Run
-    from scoring.services.ledger_audit import verify_chain, verify_forecasts, verify_ledger
+    from scoring.exports.verification.ledger_audit import verify_chain, verify_forecasts, verify_ledger
 
     settings.ARENA_CLOCK = at
     last_run = {run.kind: run for run in Run.objects.order_by("pk")}

@@ -30,6 +30,7 @@ from forecast_rank.files.archives import unpacked
 from foundation.commands import ArenaCommand, CommandResult, score_text, table_text
 from markets.sources.base import base_url_setting
 from markets.sources.registry import sources_by_service
+from scoring.exports.public_archives import published_days, published_file
 from scoring.exports.sound_archives import UnsoundArchive, check_archive, open_archive
 from scoring.exports.verification.archive_reader import Archive
 from scoring.management.commands.export_dataset import window_bound
@@ -37,7 +38,6 @@ from scoring.rehearsals.board import forecast_boards, trading_board
 from scoring.rehearsals.past import UnplayableArchive, load_past, read_timeline
 from scoring.rehearsals.players import FilePlayer, Player, UrlPlayer
 from scoring.rehearsals.season import NOWHERE, Rehearsal
-from scoring.services.public_archives import published_days, published_file
 
 RESULT = "result.json"
 CAVEAT = (

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response, SlicedFile, StaticFile
 
-from scoring.services.public_archives import RETENTION_RULE, published_archives, published_days, published_file
+from scoring.exports.public_archives import RETENTION_RULE, published_archives, published_days, published_file
 
 TYPES = {
     "csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/jsonl; charset=utf-8",

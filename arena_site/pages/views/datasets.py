@@ -5,7 +5,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.views.data import serve_file
-from scoring.services.public_datasets import DATASET_RULE, dataset_facts, dataset_file, dataset_names
+from scoring.exports.public_datasets import DATASET_RULE, dataset_facts, dataset_file, dataset_names
 
 LATEST = "latest"
 

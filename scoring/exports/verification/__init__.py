@@ -1,1 +1,1 @@
-"""Verification of an archive from its own files: one module for each thing that is checked."""
+"""Verification of an archive from its own files, and of the database by the same rules."""

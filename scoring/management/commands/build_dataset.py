@@ -14,12 +14,12 @@ from foundation.commands import ArenaCommand, CommandResult
 from markets.models import Question
 from scoring.exports.archive import build_archive
 from scoring.exports.archive_record import read_manifest
+from scoring.exports.datasets import NotADataset, build_dataset
 from scoring.exports.dictionary import CSV
+from scoring.exports.public_archives import public_folder, published_days
 from scoring.exports.selection import ExportSelection
 from scoring.exports.sound_archives import UnsoundArchive, check_archive
 from scoring.management.commands.export_dataset import window_bound
-from scoring.services.datasets import NotADataset, build_dataset
-from scoring.services.public_archives import public_folder, published_days
 
 
 class Command(ArenaCommand):

@@ -5,8 +5,8 @@ from typing import Any
 
 from agents.signing import NO_LASTING_KEY, has_lasting_key
 from foundation.commands import ArenaCommand, CommandResult
-from scoring.services.public_archives import RETENTION_RULE, publish_archive
-from scoring.services.public_datasets import publish_dataset
+from scoring.exports.public_archives import RETENTION_RULE, publish_archive
+from scoring.exports.public_datasets import publish_dataset
 
 
 class Command(ArenaCommand):

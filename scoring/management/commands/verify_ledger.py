@@ -13,9 +13,8 @@ from foundation.commands import ArenaCommand, CommandResult
 from foundation.consistent_reads import consistent_reads
 from foundation.guards import unguarded
 from foundation.row_hashes import rewritten_rows
-from scoring.services.database_rows import DatabaseRows
-from scoring.services.derived import comparisons
-from scoring.services.ledger_audit import (
+from scoring.exports.verification.database_rows import DatabaseRows
+from scoring.exports.verification.ledger_audit import (
     Audit,
     verify_chain,
     verify_forecasts,
@@ -23,6 +22,7 @@ from scoring.services.ledger_audit import (
     verify_receipts,
     verify_snapshots,
 )
+from scoring.services.derived import comparisons
 from scoring.services.published_boards import rewritten_boards
 
 

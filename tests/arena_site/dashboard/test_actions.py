@@ -42,8 +42,8 @@ from arena_site.models import AuditEntry, Worker
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from markets.models import Market, Question
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore
-from scoring.services.ledger_audit import verify_ledger
 from tests.arena_site.dashboard.accounts import REASON, action_path, outcome_form, perform, sign_in
 from tests.commands import run
 from tests.factories import (

@@ -13,9 +13,9 @@ from arena_site.models import AuditEntry
 from cohorts.models import Cohort
 from markets.models import Market
 from markets.services.question_resolution import resolve_questions
+from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import BrierScore, ForecastScore, Snapshot
-from scoring.services.ledger_audit import verify_ledger
 from scoring.services.scores import compute_scores
 from scoring.services.snapshots import ended_cohorts
 from tests.arena_site.dashboard.accounts import REASON, action_path, outcome_form, perform, sign_in

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from django.test import Client
 
-from scoring.services.public_archives import published_days
+from scoring.exports.public_archives import published_days
 from tests.commands import run
 from tests.factories import MarketFactory
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils._os import safe_join
 
-from scoring.services.public_archives import public_folder, published_day
+from scoring.exports.public_archives import public_folder, published_day
 
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 """No question was asked before it."""
@@ -24,7 +24,7 @@ def publish_dataset(*, at: datetime) -> dict[str, Any]:
 
     The first of a week stands: later archives of the week leave it as it is. Without a resolved task there is none.
     """
-    from scoring.services.datasets import build_dataset
+    from scoring.exports.datasets import build_dataset
 
     name = dataset_name(at)
     folder = _root() / name

@@ -19,7 +19,7 @@ from arena_verifier.rows import Row, Tables, Violations, row_name, same, shorten
 from arena_verifier.scores import check_origin, check_outcomes
 from arena_verifier.searches import check_searches
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_shown_questions
-from scoring.services.database_rows import DatabaseRows
+from scoring.exports.verification.database_rows import DatabaseRows
 
 ROW_NAMES = {
     "agents": "", "journal": "journal row {id} (no. {sequence}) ", "positions": "position {id} ({status}) ",
