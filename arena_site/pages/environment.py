@@ -15,6 +15,7 @@ from jinja2.runtime import Context
 from agents.models.family import EXTERNAL_WINDOW
 from agents.records import canonical
 from arena_site.pages import filters
+from arena_site.pages.board_order import column_value
 from arena_site.pages.citations import chart_citation, dated_query, image_code
 from arena_site.pages.data_elements import as_data, margin, times
 from arena_site.pages.formulas import block_formula, inline_formula
@@ -48,6 +49,7 @@ GLOBALS = {
     "SECTIONS": SECTIONS,
     "EXTERNAL_MINUTES": EXTERNAL_WINDOW // timedelta(minutes=1),
     "chart_citation": chart_citation,
+    "column_value": column_value,
     "dated_query": dated_query,
     "image_code": image_code,
     "page_time": present,

@@ -93,6 +93,11 @@ def fraction(value: Number, decimals: int = 1) -> str:
     return percent(None if decimal is None else decimal * 100, decimals)
 
 
+def whole_percent(value: Number) -> str:
+    """A percentage without decimals, given as a fraction: 0.47 is 47 %."""
+    return fraction(value, 0)
+
+
 def skill(bss_uniform: Number) -> str:
     """The skill over equal probabilities: 0 is uniform, 100 is perfect."""
     decimal = _decimal(bss_uniform)
@@ -153,7 +158,8 @@ def return_margin(interval: list[float]) -> str:
 
 KINDS: dict[str, Callable[..., str]] = {
     "cost": cost, "count": count, "fraction": fraction, "money": money, "net_return": net_return, "number": number,
-    "percent": signed_percent, "price": price, "score": score, "signed_score": signed_score,
+    "percent": signed_percent, "price": price, "score": score, "signed_score": signed_score, "skill": skill,
+    "whole_percent": whole_percent,
 }  # fmt: skip
 
 

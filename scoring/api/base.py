@@ -24,7 +24,7 @@ from markets.models import Market
 from scoring.constants import ALL_METHODOLOGIES
 from scoring.leaderboard_keys import skill_percent
 from scoring.models import Leaderboard
-from scoring.reports.columns import Column
+from scoring.reports.columns import ReportColumn
 from scoring.selectors.competition import competition_index
 from scoring.selectors.published_boards import published_boards
 
@@ -84,9 +84,6 @@ class NumberField(serializers.FloatField):
 class SkillField(serializers.FloatField):
     """The skill over equal probabilities on the scale of the boards."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(source="bss_uniform", read_only=True, **options)
-
     def to_representation(self, value: Any) -> Any:
         return skill_percent(value)
 
@@ -122,17 +119,19 @@ FIELDS: dict[str, Callable[..., serializers.Field]] = {
 class ReportSerializer(serializers.Serializer):
     """A row of a report, with a field for each of its `columns`."""
 
-    columns: ClassVar[Sequence[Column]]
+    columns: ClassVar[Sequence[ReportColumn]]
 
     def __init_subclass__(cls) -> None:
         cls._declared_fields = {column.name: column_field(column) for column in cls.columns} | cls._declared_fields
 
 
-def column_field(column: Column) -> serializers.Field:
+def column_field(column: ReportColumn) -> serializers.Field:
     """The field that represents a column."""
     options: dict[str, Any] = {"help_text": column.meaning, "allow_null": column.null}
     if column.choices:
         options["choices"] = column.choices
+    if column.source:
+        options |= {"source": column.source, "read_only": True}
     return FIELDS[column.kind](**options)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 
-from scoring.reports.columns import Column, named
+from scoring.reports.columns import ReportColumn, named
 
 CSV, PARQUET = "csv", "parquet"
 CENTS, COST = 2, 6
@@ -122,12 +122,12 @@ def _parse_column(line: str) -> ArchiveColumn:
     return ArchiveColumn(name, kind, meaning, unit, path)
 
 
-def report_columns(report: Iterable[Column], names: str) -> tuple[ArchiveColumn, ...]:
+def report_columns(report: Iterable[ReportColumn], names: str) -> tuple[ArchiveColumn, ...]:
     """The archive's columns of those of a report that have these names."""
     return tuple(map(_report_column, named(report, names)))
 
 
-def _report_column(column: Column) -> ArchiveColumn:
+def _report_column(column: ReportColumn) -> ArchiveColumn:
     kind = KINDS_OF_REPORTS.get(column.kind, column.kind)
     unit = "usd" if column.kind == "dollars" else column.unit
     return ArchiveColumn(column.name, kind, column.meaning, UNITS.get(unit, ""), column.name)

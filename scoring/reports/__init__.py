@@ -1,1 +1,1 @@
-"""Reports: computed tables, each declared once as columns for API and archive."""
+"""Reports: computed tables, each declared once as columns for API, archive, pages and CSV."""

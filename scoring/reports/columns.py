@@ -1,11 +1,11 @@
-"""A column of a report, as API and archive read it."""
+"""A column of a report, as API, archive, pages and CSV read it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     """A column of a report.
 
     name : the field of an entry, of the API and of the archive
@@ -15,6 +15,11 @@ class Column:
     unit : of the archive's UNITS; dollars have theirs
     null : whether the value may be absent
     choices : the values of a choice
+    source : the key of an entry that holds it, where that is not the name
+    heading, term, format : on pages: its heading, the term of the glossary behind that, and the format of its values
+    interval : the name of the column with the intervals of its values
+    tinted : whether pages show gains and losses in colours
+    sort : its name in the address of a page that sorts by it
     """
 
     name: str
@@ -23,9 +28,21 @@ class Column:
     unit: str = ""
     null: bool = True
     choices: Sequence[str] = ()
+    source: str = ""
+    heading: str = ""
+    term: str = ""
+    format: str = ""
+    interval: str = ""
+    tinted: bool = False
+    sort: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of an entry that holds it."""
+        return self.source or self.name
 
 
-def named(columns: Iterable[Column], names: str) -> tuple[Column, ...]:
+def named(columns: Iterable[ReportColumn], names: str) -> tuple[ReportColumn, ...]:
     """The columns of these names, in their order. Raises KeyError for an unknown one."""
     by_name = {column.name: column for column in columns}
     return tuple(by_name[name] for name in names.split())

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from agents.models import AgentVersion, Family
 from arena_site.pages.board_figures import agents_figure
-from arena_site.pages.board_order import AGENT_COLUMNS, BoardOrder
+from arena_site.pages.board_order import AGENTS_BOARD, BoardOrder, agents_board_columns
 from arena_site.pages.citations import citation
 from arena_site.pages.comparison_sentences import LEAST_DATA, pair_rows
 from arena_site.pages.freshness import dated, instants, requested_instant
@@ -33,7 +33,7 @@ PROTOCOLS = {FORECAST: "forecasts", TRADING: "trading"}
 @dated
 def agents_board(request: HttpRequest) -> HttpResponse:
     """The ranking of the external agents of a track, with models and baselines beside them."""
-    order = BoardOrder.from_request(request, AGENT_COLUMNS)
+    order = BoardOrder.from_request(request, AGENTS_BOARD)
     now = present()
     choices = {"protocol": list(PROTOCOLS), "track": TRACKS}
     selection = PageSelection.dated(request, choices)
@@ -53,6 +53,7 @@ def agents_board(request: HttpRequest) -> HttpResponse:
             "selection": selection,
             "is_forecast": board.protocol == FORECAST,
             "order": order,
+            "columns": agents_board_columns(protocol),
             "rows": order.entry_rows(board.entries, families),
             "filters": selection.filter_links(
                 [

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from agents.models import Family
-from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
+from arena_site.pages.board_order import FORECAST_BOARD, BoardOrder, without
 from arena_site.pages.charts.curves import Curve, family_curve
 from arena_site.pages.charts.figures import Figure
 from arena_site.pages.charts.front_page import Side, leads_figure, prices_figure
@@ -52,7 +52,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
     """The ranking with the references, and the figures beside the ranking."""
     boards = stored_boards(protocol=FORECAST)
     selection = _selection(request, boards)
-    order = BoardOrder.from_request(request, FORECAST_COLUMNS)
+    order = BoardOrder.from_request(request, FORECAST_BOARD)
     now = present()
     board = {name: selection[name] for name in ("arm", "methodology", "category")}
     as_of = None if selection["created"] else requested_instant(request, FORECAST, **board)
@@ -85,6 +85,7 @@ def forecasts(request: HttpRequest) -> HttpResponse:
             "cutoffs": [(competition.names[slug], row) for slug, row in report.get("cutoffs", {}).items()],
             "selection": selection,
             "order": order,
+            "columns": without(FORECAST_BOARD, *(["adjusted_brier"] if ranked_by(entries) == "brier" else [])),
             "rows": order.entry_rows(entries, families),
             "ranked_by": ranked_by(entries),
             "has_external": any(map(itemgetter("external"), entries)),

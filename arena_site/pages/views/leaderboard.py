@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from arena_site.pages.board_figures import brier_figure
-from arena_site.pages.board_order import FORECAST_COLUMNS, BoardOrder
+from arena_site.pages.board_order import FORECAST_BOARD, BoardOrder, without
 from arena_site.pages.charts.front_page import Side
 from arena_site.pages.citations import citation
 from arena_site.pages.freshness import current_pause, dated, instants, next_decision_run, requested_instant
@@ -26,18 +26,20 @@ from arena_site.pages.selection import PageSelection
 from cohorts.conditions import Conditions
 from foundation.clock import present
 from foundation.rest.negotiation import demo_cell
-from scoring.constants import FORECAST, SHOWN_REFERENCES
+from scoring.constants import FORECAST, RANKED_BY, SHOWN_REFERENCES
 from scoring.leaderboard_keys import ranked_by
+from scoring.reports.columns import named
+from scoring.reports.forecasts import FORECAST_COLUMNS
 from scoring.selectors.competition import CompetitionIndex, competition_index
 from scoring.selectors.forecast_boards import forecast_board
 from scoring.selectors.leaderboard_entries import trading_board
 from scoring.selectors.published_boards import citable_instant
 
-CSV_COLUMNS = (
-    "rank", "rank_low", "rank_high", "forecaster", "display_name", "reference", "external", "ranked_by",
-    "adjusted_brier", "adjusted_brier_low", "adjusted_brier_high", "brier", "brier_low", "brier_high",
-    "alpha", "alpha_low", "alpha_high", "n", "coverage",
-)  # fmt: skip
+CSV_COLUMNS = named(
+    FORECAST_COLUMNS,
+    "rank rank_low rank_high forecaster display_name reference external ranked_by adjusted_brier brier alpha n "
+    "coverage",
+)
 
 
 @require_safe
@@ -49,7 +51,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     arm = competition.conditions.board()
     as_of = requested_instant(request, FORECAST, arm=arm)
     selection = PageSelection.dated(request)
-    order = BoardOrder.from_request(request, FORECAST_COLUMNS)
+    order = BoardOrder.from_request(request, FORECAST_BOARD)
     pause = None if as_of else current_pause(competition.cohorts.values(), now)
     first, sides = _sides(competition, as_of, now)
     board, headline = first.board, first.headline
@@ -75,6 +77,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "against_market": market_sentence(tests) if headline else "",
         "data": data,
         "order": order,
+        "columns": without(FORECAST_BOARD, *({*RANKED_BY} - {ranked_by(entries)})),
         "ranked_by": ranked_by(entries),
         "rows": order.sorted(rows),
         "trading": trading,
@@ -119,10 +122,17 @@ def leaderboard_csv(request: HttpRequest) -> HttpResponse:
     name = f"{'demo-' if settings.ARENA_DEMO else ''}forecast-leaderboard.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     writer = csv.writer(response)
-    writer.writerow([*CSV_COLUMNS, *demo_cell("demo")])
+    ends = ("low", "high")
+    headings = []
+    for column in CSV_COLUMNS:
+        headings.append(column.name)
+        headings.extend(f"{column.name}_{end}" for end in ends if column.interval)
+    writer.writerow([*headings, *demo_cell("demo")])
     for entry in forecast_board(at=as_of, parts=("data",)).entries:
-        cells = {**entry}
-        for score_name in ("adjusted_brier", "brier", "alpha"):
-            cells[f"{score_name}_low"], cells[f"{score_name}_high"] = entry[f"{score_name}_ci"] or ("", "")
-        writer.writerow([*(csv_cell(cells[column]) for column in CSV_COLUMNS), *demo_cell()])
+        cells = []
+        for column in CSV_COLUMNS:
+            cells.append(entry[column.name])
+            if column.interval:
+                cells.extend(entry[column.interval] or ("", ""))
+        writer.writerow([*map(csv_cell, cells), *demo_cell()])
     return response

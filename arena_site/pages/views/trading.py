@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from arena_site.pages.board_order import TRADING_COLUMNS, BoardOrder
+from arena_site.pages.board_order import TRADING_BOARD, BoardOrder, without
 from arena_site.pages.charts.after_costs import costs_figure, costs_sentence
 from arena_site.pages.charts.portfolios import RETURNS_TITLE, returns_figure
 from arena_site.pages.citations import citation
@@ -23,12 +23,15 @@ from scoring.selectors.competition import competition_index
 from scoring.selectors.leaderboard_entries import trading_board
 from scoring.selectors.published_boards import citable_instant
 
+NOT_PUBLISHED = ("return_after_costs", "return_without_largest_bet")
+"""Columns that published boards lack."""
+
 
 @require_safe
 @dated
 def trading(request: HttpRequest) -> HttpResponse:
     """The ranking by return, and returns by weeks since a cohort's start."""
-    order = BoardOrder.from_request(request, TRADING_COLUMNS)
+    order = BoardOrder.from_request(request, TRADING_BOARD)
     now = present()
     computed = dict(Leaderboard.objects.filter(protocol=TRADING).values_list("methodology", "computed_at"))
     versions, categories = sorted(filter(None, computed)), stored_boards(protocol=FORECAST).categories()
@@ -60,6 +63,7 @@ def trading(request: HttpRequest) -> HttpResponse:
                 request, selection, "trading leaderboard", headline, as_of or citable_instant(entries, TRADING, **board)
             ),
             "order": order,
+            "columns": without(TRADING_BOARD, *NOT_PUBLISHED) if as_of else TRADING_BOARD,
             "rows": order.entry_rows(entries, families),
             "choices": [families[entry["family"]] for entry in entries],
             "has_external": any(map(itemgetter("external"), entries)),
