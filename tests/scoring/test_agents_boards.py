@@ -281,12 +281,12 @@ def test_the_page_shows_the_board_and_each_agents_versions(answers: None, client
     assert "/agents/free/" in open_page
     assert "/agents/steady/" not in open_page
     half = client.get("/agents/half/").content.decode()
-    figures = r'<td class="number">0</td>\s*<td class="number">1</td>\s*</tr>'
+    figures = r'<data value="0">0</data></td>\s*<td class="number"><data value="1">1</data></td>\s*</tr>'
     assert re.search(figures, page)
     assert re.search(figures, half)
     markup = client.get("/agents/steady/").content.decode()
     assert "Reads &lt;b&gt;polls&lt;/b&gt;" in markup
-    versions = re.findall(r'<td class="number">(\d+)</td>\s*<td class="number">0.040</td>', markup)
+    versions = re.findall(r'>(\d+)</data></td>\s*<td class="number"><data value="[\d.]+">0.040</data></td>', markup)
     assert versions == ["11", "40"]
     assert client.get("/agents/gpt-5.2/").status_code == 404
     assert client.get("/agents/charts/scores.csv").content.decode().splitlines()[1].startswith("Steady,0.32")
